@@ -1,4 +1,4 @@
-"""`omnigraph branch reset`: reset a branch to the state of a past commit, in a new commit."""
+"""`omnigraph branch reset`: reset a branch to a past commit's state by adding a new commit."""
 
 from typing import TYPE_CHECKING, Any
 

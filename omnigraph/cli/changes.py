@@ -41,7 +41,7 @@ def filter_options(command: Command) -> Command:
 
 
 def filter_arguments(filters: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters as arguments of a graph method, with None for filters that are not set."""
+    """Return the filters as arguments for a graph method, with None for filters that are not set."""
     return {filter_name: filters[filter_name] or None for filter_name in ("types", "kinds", "ops")}
 
 
@@ -88,7 +88,7 @@ def poll(branch: str, cursor: str | None, start: str | None, limit: int, address
 
 
 def _resolve_start(graph: "Graph", start: str | None) -> str | None:
-    """Replace the tag or other revision in `after:REVISION` by the id of its commit."""
+    """Replace the tag or other revision in `after:REVISION` with its commit id."""
     prefix, _, revision = (start or "").partition(":")
     if prefix != "after" or clock_and_ids.is_ulid(revision):
         return start
@@ -114,7 +114,7 @@ def _print_feed(feed: "Feed", limit: int) -> None:
 
 
 def _take_blocks(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
-    """Yield complete commits up to the limit; an error ends the page, or is raised if no commit precedes it."""
+    """Yield complete commits up to the limit; an error ends the page, but is raised if it precedes the first commit."""
     from omnigraph.errors import ChangeDiffRefused, ChangeFeedGap
 
     change_count = block_count = 0
@@ -143,13 +143,13 @@ def _print_block(block: "ChangeBlock") -> None:
 
 
 def schema_lines(schema_change: "SchemaChange | None") -> Iterator[str]:
-    """Yield one line for each step of a schema change."""
+    """Yield one line for each step in a schema change."""
     for description in () if schema_change is None else schema_change.descriptions:
         yield f"{click.style('*', fg='cyan')} schema: {description}"
 
 
 def format_change(change: Any) -> str:
-    """Format one change as readable text: the operation, the entity, and the changed properties."""
+    """Format one change as text: the operation, the entity, and the changed properties."""
     sign, color = _OP_STYLES[change.op]
     endpoints = change.endpoints
     direction = f" from '{endpoints['src']}' to '{endpoints['dst']}'" if endpoints else ""

@@ -72,7 +72,7 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
 
 
 def _check_whole_graph(root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]) -> None:
-    # A check does not open a graph handle, because it must work even for a graph that cannot be opened.
+    # Do not open a graph handle here: a check must work even if the graph cannot be opened.
     from omnigraph.api.engine_choice import choose_check_executor
     from omnigraph.maintenance.check import check_graph
     from omnigraph.storage.effects import Effects
@@ -101,7 +101,7 @@ def _print_report(report: "Checkup", quick: bool) -> None:
     if report.damage:
         for branch_label, commit in report.readable.items():
             show.result(f"newest readable commit on {branch_label}: {commit or 'none'}")
-    irregular_nouns = {"branches": "branch"}  # all other plurals only add an s
+    irregular_nouns = {"branches": "branch"}  # all other plurals just add an s
     coverage = ", ".join(
         show.count(number, irregular_nouns.get(plural, plural.removesuffix("s")))
         for plural, number in report.read.items()

@@ -82,7 +82,7 @@ def show_(commit_id: str, address: GraphAddress) -> None:
 
 
 def commit_document(shown_commit: "Commit") -> dict[str, Any]:
-    """Return a commit as JSON-compatible data; times are microseconds since 1970."""
+    """Return a commit as JSON-compatible data; times are in microseconds since 1970."""
     return {
         "graph_commit_id": shown_commit.id,
         "graph_branch": shown_commit.branch,

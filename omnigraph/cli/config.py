@@ -1,4 +1,4 @@
-"""`omnigraph config`: the location and the content of the operator configuration."""
+"""`omnigraph config`: show where the operator configuration is and what it contains."""
 
 from typing import TYPE_CHECKING, Any
 

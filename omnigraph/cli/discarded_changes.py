@@ -1,4 +1,4 @@
-"""The changes that a merge, revert or cherry-pick discards, as readable text and as JSON."""
+"""The changes that a merge, revert or cherry-pick discards, as text and as JSON."""
 
 from typing import TYPE_CHECKING, Any
 

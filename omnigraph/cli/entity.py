@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _entity_options(command: Command) -> Command:
-    """Add to a command the arguments and options that select one entity."""
+    """Add the arguments and options that select one entity to a command."""
     options = (
         click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given"),
         snapshot_option,

@@ -1,4 +1,4 @@
-"""`omnigraph explain`: the plan of a query."""
+"""`omnigraph explain`: show the plan for a query."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`omnigraph export`: a snapshot as NDJSON that can be loaded again."""
+"""`omnigraph export`: write a snapshot as NDJSON that can be loaded again."""
 
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -83,7 +83,7 @@ def _export_with_spark(
 
 
 def _describe_timing(exported: "Exported") -> str:
-    """Describe the duration of an export, such as `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
+    """Describe how long an export took, as in `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
     step_times = ", ".join(f"{type_name} {seconds:.1f}" for type_name, seconds in exported.steps.items())
     seconds = sum(exported.steps.values())
     return f"{seconds:.1f} s ({step_times}), {exported.total / max(seconds, 0.001):,.0f} rows/s"

@@ -1,4 +1,4 @@
-"""`omnigraph fmt`: canonical formatting of `.pg` and `.gq` files."""
+"""`omnigraph fmt`: format `.pg` and `.gq` files in the canonical style."""
 
 from pathlib import Path
 from typing import Any

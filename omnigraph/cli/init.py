@@ -44,7 +44,7 @@ def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
 
 
 def _print_schema_warnings(source: SourceText) -> None:
-    """Print warnings about a schema, but no remarks, before the graph is created; `init` itself reports errors."""
+    """Print warnings about a schema, but no notes, before the graph is created; `init` itself reports errors."""
     from omnigraph.lang.schema import examine_schema
 
     catalog, diagnostics = examine_schema(source.text, source.name)

@@ -194,7 +194,7 @@ def _read_columns(arguments: tuple[str, ...]) -> Any:
 
 
 def _read_mapping(argument: str | None) -> Any:
-    """Return the mapping in a file, or in the argument itself if it begins with a brace."""
+    """Read a mapping from a file, or from the argument itself if it begins with a brace."""
     if argument is None:
         return None
     import json
@@ -244,7 +244,7 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
 
 
 def _describe_counts(receipt: "Receipt", mode: str, is_dry_run: bool) -> tuple[str, str]:
-    """Return two parts of a load's summary: the text before the branch name, and the text after it."""
+    """Return the two parts of a load's summary that precede and follow the branch name."""
     stem, done = ("delete", "deleted") if mode == "delete" else ("load", "loaded")
     if receipt.replayed:
         return f"{done} nothing", f": commit {receipt.commit_id} already used this idempotency key"
@@ -267,7 +267,7 @@ def _describe_by_type(*counts: Mapping[str, int]) -> list[str]:
 
 
 def _describe_nulled(receipt: "Receipt") -> str:
-    """Describe the values that became null, as in `Person.age (2), Person.city (1)`."""
+    """Describe which values became null, as in `Person.age (2), Person.city (1)`."""
     return ", ".join(
         f"{type_name}.{property_name} ({count})"
         for type_name, counts in receipt.nulled.items()
@@ -276,10 +276,9 @@ def _describe_nulled(receipt: "Receipt") -> str:
 
 
 def _describe_timing(receipt: "Receipt") -> str:
-    """Describe the duration of a load, such as `20.9 s (start 8.6, stage 8.1, publish 4.2), 89,431 rows/s`.
+    """Describe how long a load took, as in `20.9 s (start 8.6, stage 8.1, publish 4.2), 89,431 rows/s`.
 
-    The start is the time before the first step, during which Spark starts. The rate excludes the
-    start.
+    `start` is the time before the first step, during which Spark starts; the rate does not include it.
     """
     work_seconds = sum(receipt.steps.values())
     steps = {"start": max(receipt.elapsed - work_seconds, 0.0), **receipt.steps}

@@ -1,4 +1,4 @@
-"""`omnigraph log`: a drawing of the commit graph."""
+"""`omnigraph log`: draw the commit graph."""
 
 import sys
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The program `omnigraph`: its commands, and its start and end as a process.
+"""The `omnigraph` program: its command list, and how its process starts and exits.
 
 This module lists the commands without importing them. `run_command.py` turns errors into messages and exit codes.
 """
@@ -63,8 +63,8 @@ _COMMANDS = {
     "completion": LazyCommand("omnigraph.cli.completion", "completion", "Print a shell completion script"),
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),
 }
-COMPLETE_VARIABLE = "_OMNIGRAPH_COMPLETE"  # set by the completion scripts of shells
-# Start-up creates many objects but no garbage, so garbage collection would waste a tenth of the start-up time.
+COMPLETE_VARIABLE = "_OMNIGRAPH_COMPLETE"  # set by the shell completion scripts
+# Start-up creates many objects but no garbage, and garbage collection would take a tenth of the start-up time.
 _GC_THRESHOLD = 300_000
 _EPILOG = """
 A graph is a path or s3://bucket/prefix. Commands that need one take it as their first argument, or

@@ -1,8 +1,8 @@
-"""The operator configuration: `config.yaml` in `~/.omnigraph`, or in the directory that `OMNIGRAPH_HOME` names.
+"""The operator configuration: `config.yaml` in `~/.omnigraph`, or in the directory given by `OMNIGRAPH_HOME`.
 
-This module reads and validates the file. An absent file is an empty configuration, and only an existing file makes this
-module import a YAML parser. Bindings of profiles are checked when a profile is used, so one invalid profile does not
-affect the others. Nothing is written.
+This module reads and validates the file but never writes it. A missing file counts as an empty configuration, and a
+YAML parser is imported only if the file exists. A profile's binding is checked when the profile is used, so one invalid
+profile does not affect the others.
 """
 
 import os
@@ -25,7 +25,7 @@ _SECTIONS: dict[str, frozenset[str] | None] = {
     "defaults": frozenset(
         {"output", "table_max_column_width", "table_cell_layout", "server", "store", "default_graph"}
     ),
-    # The names in these sections are chosen by the user.
+    # Users choose the names in these sections.
     "servers": None,
     "clusters": None,
     "profiles": None,
@@ -60,7 +60,7 @@ class OperatorConfig:
 
 
 def config_path() -> Path:
-    """Return the path of the configuration file, which need not exist."""
+    """Return the path of the configuration file; the file may not exist."""
     home = os.environ.get(HOME_VARIABLE) or "~/.omnigraph"
     return Path(home).expanduser() / _FILE_NAME
 

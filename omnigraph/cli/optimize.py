@@ -1,4 +1,4 @@
-"""`omnigraph optimize` and `omnigraph ensure-indices`: maintenance that changes no content."""
+"""`omnigraph optimize` and `omnigraph ensure-indices`: maintenance that does not change content."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, 
 
 
 def _exit_if_damaged(report: Any) -> None:
-    """Exit with a failure code if a table is damaged, even if the other tables were maintained."""
+    """Exit with an error code if a table is damaged, even if the other tables were maintained."""
     if report.damaged:
         show.note("run `omnigraph check` to list the missing or damaged files")
         raise click.exceptions.Exit(exits.FAILED)

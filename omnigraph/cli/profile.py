@@ -1,4 +1,4 @@
-"""`omnigraph profile`: the profiles of the operator configuration, each of which names a graph."""
+"""`omnigraph profile`: show the profiles in the operator configuration, each of which names a graph."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Scopes: what a profile, or the defaults of the operator configuration, refers to.
+"""Scopes: what a profile or the defaults in the operator configuration refer to.
 
-This module selects the active profile and checks its binding. It opens nothing, so it can describe profiles whose
+This module selects the active profile and checks its binding. It connects to nothing, so it can describe profiles whose
 server or store does not exist.
 """
 
@@ -18,10 +18,10 @@ ScopeKind = Literal["server", "cluster", "store"]
 
 @record
 class ProfileScope:
-    """A server, a cluster or a store, and where the configuration names it.
+    """A server, cluster or store, and where the configuration names it.
 
-    `origin` is the profile or the key that names the scope; `binding` is the value as written, and `target` is the
-    location, in which names of servers and clusters are replaced by their addresses.
+    `origin` is the profile or the key that names the scope, `binding` is the value as written, and `target` is the
+    location after server and cluster names have been replaced with their addresses.
     """
 
     origin: str
@@ -40,7 +40,7 @@ def active_profile(explicit_profile: str | None = None) -> tuple[str, str] | Non
 
 
 def resolve_scope(config: OperatorConfig, explicit_profile: str | None = None) -> ProfileScope | None:
-    """Return the scope of the active profile or of the defaults, or None if neither names one."""
+    """Return the scope that the active profile or the defaults name, or None if there is none."""
     selected = active_profile(explicit_profile)
     if selected is not None:
         return profile_scope(config, *selected)
@@ -53,7 +53,7 @@ def resolve_scope(config: OperatorConfig, explicit_profile: str | None = None) -
 
 
 def profile_scope(config: OperatorConfig, name: str, selector: str = "--profile") -> ProfileScope:
-    """Return the scope of a profile; raise `ConfigError` if its binding is invalid."""
+    """Return a profile's scope; raise `ConfigError` if its binding is invalid."""
     profile = config.profiles.get(name)
     if profile is None:
         raise _unknown_profile(config, name, selector)

@@ -65,7 +65,7 @@ def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> Non
 
 
 def _choose_format(explicit_format: str | None, out: str | None) -> Any:
-    """Return the format of --format, of the suffix of --out, of --json or of the configuration."""
+    """Return the format given by --format, by the suffix of --out, by --json, or by the configuration."""
     if out is not None:
         from omnigraph.api.results.result_files import choose_file_format
 
@@ -111,7 +111,7 @@ def _choose_style(options: dict[str, Any]) -> "TextStyle":
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print the lines, a thousand per write call."""
+    """Print the lines, a thousand per call to write."""
     remaining: Iterator[str] = iter(lines)
     while chunk := list(islice(remaining, _LINES_PER_WRITE)):
         click.echo("\n".join(chunk))

@@ -1,7 +1,7 @@
 """The query that a command runs, and the values of its parameters.
 
-This module defines the flags that `query`, `mutate` and `explain` share: the source of the query
-and `--params`. All input is read and validated before a graph is opened.
+This module defines the flags that `query`, `mutate` and `explain` share: the query source and `--params`. All input is
+read and validated before a graph is opened.
 """
 
 import json
@@ -97,7 +97,7 @@ def read_parameters(params_text: str | None, params_path: str | None) -> dict[st
 
 
 def _suggest_json(params_text: str) -> str:
-    """Return a hint: the JSON form of parameters that were written as NAME=VALUE, or else the accepted form.
+    """Return a hint with the JSON form of parameters that were written as NAME=VALUE, or with the accepted form.
 
     >>> print(_suggest_json("limit=3"))
     use --params '{"limit": 3}'

@@ -107,7 +107,7 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
 
 
 def _other_side(verb: str, commit: str) -> str:
-    """Return the label of the state that a revert restores or a cherry-pick applies."""
+    """Return the label for the state that a revert restores or a cherry-pick applies."""
     if verb != "revert":
         return commit
     return commit.partition("..")[0] if ".." in commit else f"before {commit}"

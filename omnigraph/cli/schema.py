@@ -167,7 +167,7 @@ _MARKS = {"add": "+", "drop": "-", "unsupported": "✗"}
 
 
 def print_plan(plan: Any) -> None:
-    """Print the steps of a plan, and say whether the plan can be applied."""
+    """Print the steps in a plan and whether the plan can be applied."""
     from omnigraph.lang.schema.migrate import describe_step
 
     for step in plan.steps:

@@ -1,4 +1,4 @@
-"""`omnigraph schema plan` and `omnigraph schema apply`: change the schema of a graph."""
+"""`omnigraph schema plan` and `omnigraph schema apply`: change a graph's schema."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`omnigraph snapshot`: the tables of a branch and their versions."""
+"""`omnigraph snapshot`: show a branch's tables and their versions."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""`omnigraph status`: the size and health of a graph, and recommended commands."""
+"""`omnigraph status`: show a graph's size and health, and recommend commands."""
 
 from typing import TYPE_CHECKING
 

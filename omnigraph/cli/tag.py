@@ -1,4 +1,4 @@
-"""`omnigraph tag`: names for single commits."""
+"""`omnigraph tag`: create, list and delete names for single commits."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any

@@ -116,7 +116,8 @@ class GraphNotInitialized(NotFound):
 class StoredQueryNotFound(NotFound):
     """The stored query does not exist."""
 
-    # The message does not name the query because it also goes to actors who must not learn whether the query exists.
+    # The message does not name the query, because it is also sent to actors who must not learn whether the query
+    # exists.
     sentence = "stored query not found"
 
 

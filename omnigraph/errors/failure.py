@@ -6,14 +6,14 @@ from typing import Any, Literal
 from .root import ClientError, ConfigError, ServerError, Transient, UsageError
 
 StorageKind = Literal["transient", "configuration", "not_found", "precondition", "permanent", "unknown"]
-"""The cause of a storage failure; `unknown` means that it could not be determined."""
+"""The cause of a storage failure, or `unknown` if it could not be determined."""
 
 
 class StorageError(ServerError):
     """The store failed.
 
-    A failure of kind `transient` is a `TransientStorageError`. Even after a transient failure, retry an operation only
-    if you know its effect.
+    If `kind` is `transient`, the error is a `TransientStorageError`. Even then, do not retry an operation unless you
+    know whether it took effect.
 
     >>> isinstance(StorageError(kind="transient"), Transient)
     True
@@ -25,7 +25,7 @@ class StorageError(ServerError):
     reason: str | None = None
 
     def __new__(cls, *args: Any, **facts: Any) -> "StorageError":
-        """Create a `TransientStorageError` if the kind is `transient`."""
+        """Create a `TransientStorageError` instead if `kind` is `transient`."""
         is_transient = cls is StorageError and facts.get("kind") == "transient"
         return super().__new__(TransientStorageError if is_transient else cls, *args)
 
@@ -139,7 +139,7 @@ class Cancelled(ClientError):
 class ClusterError(ConfigError):
     """The cluster configuration is invalid.
 
-    `diagnostics` holds mappings with `code`, `severity`, `path` and `message`.
+    `diagnostics` is a list of mappings with `code`, `severity`, `path` and `message`.
     """
 
     sentence = "{reason}"
@@ -152,7 +152,7 @@ class ClusterError(ConfigError):
         self.diagnostics = diagnostic_dicts
 
     def typed_members(self) -> dict[str, Any]:
-        """Return all diagnostics of the configuration."""
+        """Return all diagnostics for the configuration."""
         return {"diagnostics": list(self.diagnostics)} if self.diagnostics else {}
 
 

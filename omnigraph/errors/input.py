@@ -7,7 +7,7 @@ from typing import Any
 from .language import LanguageError
 from .root import ClientError, fill_template
 
-_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # prefixes of reasons that tell the user what to do instead
+_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # a reason with such a prefix tells the user what to do
 _MIN_PHRASE_SPACES = 3  # a reason with at least this many spaces is a sentence, not a label for programs
 
 
@@ -21,7 +21,7 @@ class InputError(ClientError, ValueError):
 
     @property
     def explained(self) -> str:
-        """Return the message, followed by the reason unless the reason is only a label.
+        """The message, followed by the reason unless the reason is only a label.
 
         >>> InputError("'x' names no commit", reason="expected HEAD~ and a number").explained
         "'x' names no commit (expected HEAD~ and a number)"
@@ -69,7 +69,7 @@ class PropertyValueError(InputError):
 class UniqueViolation(ClientError):
     """Two entities share a value that must be unique.
 
-    `property` is the column name, or the column names of a composite constraint.
+    `property` is the name of the column. For a composite constraint, it lists all column names.
 
     >>> print(UniqueViolation(type_name="Follows", property=("src", "dst"), value="a, b").message)
     @unique violation on Follows.(src, dst): value 'a, b' is not unique
@@ -80,7 +80,7 @@ class UniqueViolation(ClientError):
         "[ is used by both '{first_id}' and '{second_id}'| is not unique]"
         "[ (input positions {first_input_position} and {second_input_position})]"
     )
-    # Two records in the same input describe the same entity.
+    # Used if two records in the same input describe the same entity.
     repeated_input_sentence = (
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
         " appears on line {first_input_position} and again on line {second_input_position}"
@@ -107,8 +107,7 @@ class UniqueViolation(ClientError):
 class ConstraintViolation(ClientError):
     """The entity violates a schema rule.
 
-    `rule` is the name of the violated rule, which is `@range`, `@check`, `@card`, `enum`,
-    `required` or `endpoint`.
+    `rule` is the violated rule: `@range`, `@check`, `@card`, `enum`, `required` or `endpoint`.
 
     >>> print(ConstraintViolation(rule="@range", type_name="User", property="age", reason="151"))
     @range violation on User.age: 151
@@ -117,7 +116,7 @@ class ConstraintViolation(ClientError):
     """
 
     sentence = "[line {line}: ]{rule} violation on {type_name}[.{property}][ for '{entity_id}'][: {reason}]"
-    # Identify edges by their endpoints, because most edge ids were only just generated.
+    # Edges are identified by their endpoints, because most edge ids have only just been generated.
     edge_sentence = "[line {line}: ]{rule} violation on {type_name} {edge}[: {reason}]"
     hint = "correct the entity, or change the rule in the schema"
     type_name: str | None = None
@@ -138,8 +137,8 @@ class ConstraintViolation(ClientError):
 class SchemaViolation(ClientError):
     """Existing entities violate a rule of the new schema, so the schema was not applied.
 
-    `violations` holds the first violations as plain data; `more` is true if there are others. If
-    there are several violations, the string form lists each on its own line.
+    `violations` contains the first violations as plain data; `more` is true if there are others. If there are several
+    violations, `str()` lists each on its own line.
 
     >>> ann = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
     >>> print(SchemaViolation(violations=[ann, {**ann, "id": "bob"}]))
@@ -323,7 +322,7 @@ class EmbeddingError(ClientError):
     reason: str | None = None
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the facts about the provider; the provider's HTTP status is called `status` on the wire."""
+        """Return the facts about the provider. On the wire, the provider's HTTP status is called `status`."""
         facts = super().typed_members()["embedding_source"]
         wire_names = {"provider_status": "status"}
         return {

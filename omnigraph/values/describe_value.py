@@ -1,6 +1,6 @@
 """Describe a value for an error message by its JSON kind and a short excerpt.
 
-The excerpt is only a few characters long and never contains secrets from URIs.
+The excerpt is short, and secrets in URIs are removed from it.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ def _describe_number(number: int | float) -> str:
         return str(number).lower()
     if isinstance(number, float):
         return f"number {float(number)!r}"
-    # Python refuses to format integers with thousands of digits.
+    # Python raises an error when formatting an integer with thousands of digits.
     bits = number.bit_length()
     return f"integer {int(number)}" if bits <= 128 else f"{bits}-bit integer"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class Row(Mapping[str, Any]):
-    """A row whose values are read as `row["p.name"]`, `row[0]`, or, if unambiguous, `row.name`.
+    """A row. Its values can be read as `row["p.name"]`, `row[0]` or, if unambiguous, `row.name`.
 
     >>> row = Row(("p.name", "n"), ("Ada", 3))
     >>> row["p.name"], row.name, row[1], dict(row)

@@ -1,6 +1,6 @@
-r"""Backslash commands of the shell: `\q`, `\h`, `\branch`, `\at`, `\d`, `\timing`, `\o`, `\format` and `\i`.
+r"""The shell's backslash commands: `\q`, `\h`, `\branch`, `\at`, `\d`, `\timing`, `\o`, `\format` and `\i`.
 
-They change the state of the session or describe the graph, and never change data.
+They change the session's state or describe the graph, but never change data.
 """
 
 import shlex
@@ -33,7 +33,7 @@ A statement ends when its braces are balanced. A ; ends it immediately; a \ at t
 
 @record
 class BackslashCommand:
-    """A backslash command: its arguments as shown in the help, its help text, and the function that runs it."""
+    """A backslash command: its arguments as shown in the help, its help text, and the function to run."""
 
     usage: str
     help: str
@@ -58,7 +58,7 @@ def run_backslash(session: Session, statement: str) -> int:
 
 
 def open_current(session: Session) -> "Graph":
-    """Open what the session shows: the head of its branch, or its revision."""
+    """Open the session's current position: its branch head or its revision."""
     current = session.current
     return open_snapshot(current.uri, None if current.commit_id else current.branch, current.commit_id)
 

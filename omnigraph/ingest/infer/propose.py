@@ -1,7 +1,7 @@
 """Propose a schema for samples: properties, keys, and the node types that edges connect.
 
-Each guess has a comment in the text. A table with two endpoint columns is an edge type if the values are keys of other
-types; every other table is a node type.
+Each guess has a comment in the text. A table with two endpoint columns becomes an edge type if their values are keys of
+other types; every other table becomes a node type.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _KEY_TYPES = (ScalarType.STRING, ScalarType.I32, ScalarType.I64, ScalarType.U32,
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of a sample: its name in the data, its property name and the type that its values suggest."""
+    """A sample's column: its name in the data, its property name, and the type that its values suggest."""
 
     name: str
     property_name: str
@@ -36,14 +36,14 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _NodeTable:
-    """A node type with the column that identifies its nodes; None if no column does."""
+    """A node type and the column that identifies its nodes, or None if no column does."""
 
     sample: Sample
     columns: tuple[_Column, ...]
     key: _Column | None
 
     def key_values(self) -> set[str]:
-        """Return the ids of the nodes as text."""
+        """Return the node ids as text."""
         values = [] if self.key is None else self.key.values.drop_null().to_pylist()
         return set(map(str, values))
 
@@ -90,7 +90,7 @@ def _decode_dictionary(column: Any) -> Any:
 
 
 def _valid_name(column_name: str, sample: Sample) -> str:
-    """Return the property name of a column; reserved names get the name of the type as a prefix."""
+    """Return the property name for a column; reserved names are prefixed with the type name."""
     name = property_name(column_name)
     is_reserved = name == "id" or name in RESERVED_ROW_COLUMNS
     if is_reserved or (sample.kind == "edge" and name in RESERVED_EDGE_NAMES):
@@ -99,7 +99,7 @@ def _valid_name(column_name: str, sample: Sample) -> str:
 
 
 def _find_key(sample: Sample, columns: Sequence[_Column]) -> _Column | None:
-    """Return the unique column that most probably identifies a node: an id or a code first, then any text."""
+    """Return the unique column that most likely identifies a node: preferably an id or a code, then any text."""
     candidates = [
         (rank, column)
         for column in columns
@@ -125,7 +125,7 @@ def _key_rank(column: _Column, sample: Sample, columns: Sequence[_Column]) -> in
     if name.endswith(_KEY_SUFFIXES):
         return 20
     if len(column.values) < 2:
-        return None  # a single value says nothing
+        return None  # a single value proves nothing
     is_text = column.column_type.type is not None and column.column_type.type.scalar is ScalarType.STRING
     if is_text:
         return 30
@@ -150,7 +150,7 @@ def _propose_node(node: _NodeTable) -> ProposedType:
 
 
 def _is_node_id(column: _Column) -> bool:
-    """Return whether a column can be loaded as the ids of nodes: it is named `id` and contains text."""
+    """Return whether a column can be loaded as node ids, that is, it is named `id` and contains text."""
     return column.name == "id" and pa.types.is_string(column.values.type)
 
 
@@ -213,7 +213,7 @@ def _propose_edge(sample: Sample, nodes: Sequence[_NodeTable]) -> ProposedType |
 
 
 def _match_endpoint(sample: Sample, column_name: str, nodes: Sequence[_NodeTable]) -> tuple[str, str] | None:
-    """Return the node type whose keys contain most of the values, and a remark; None if no type has any of them."""
+    """Return the node type whose keys contain most of the values, and a comment, or None if no type has any of them."""
     values = set(map(str, sample.table[column_name].drop_null().unique().to_pylist()))
     counts = [(len(values & node.key_values()), node.sample.type_name) for node in nodes]
     best_count, best_type = max(counts, key=lambda match: match[0], default=(0, ""))

@@ -1,6 +1,6 @@
-"""Hints for SQL and Cypher keywords in a query: each hint names the keyword and shows the equivalent syntax.
+"""Hints for SQL and Cypher keywords in a query. Each hint names the keyword and shows the equivalent syntax.
 
-Like `hints`, this module defines only the wording of hints.
+Like `hints`, this module only provides the wording of hints and never affects whether a query is valid.
 """
 
 import re
@@ -39,7 +39,7 @@ _WORD_HINTS: tuple[tuple[str, str], ...] = (
 
 
 def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozenset[str]) -> str | None:
-    """Return a hint for the text at `span` if it is a keyword or statement of another language, otherwise None."""
+    """Return a hint if the text at `span` is a keyword or statement from another language, or None otherwise."""
     own_form = suggest_own_form(source, span, at_file_level="_QUERY" in expected_terminals)
     if own_form is not None:
         return own_form
@@ -55,7 +55,7 @@ def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozen
 
 
 def _suggest_variable(found_text: str, expected_terminals: frozenset[str]) -> str | None:
-    """Return a hint about the target of an update or delete or about `*` as a column, or None if neither applies."""
+    """Return a hint about an update or delete target or a `*` column, or None if neither applies."""
     if found_text.startswith("$") and expected_terminals == {"TYPE_NAME"}:
         return f"write the match first: `match {{ {found_text}: Person }} update {found_text} set {{ .. }}`"  # noqa: S608
     if found_text[:1].isupper() and expected_terminals == {"VAR"}:

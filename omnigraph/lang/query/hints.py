@@ -1,7 +1,6 @@
-"""The wording of syntax errors in `.gq` files: names of terminals and hints about likely mistakes.
+"""The wording of syntax errors in `.gq` files: readable names for terminals, and hints about likely mistakes.
 
-This module defines only the wording of messages. Hints never determine whether a query is valid, so a wrong hint never
-causes a rejection.
+Hints never determine whether a query is valid, so a wrong hint can never cause a query to be rejected.
 """
 
 import re
@@ -149,8 +148,8 @@ _SEPARATE_TRAVERSAL_HINT = "a traversal is a separate clause, not part of a cond
 _TYPE_OR_EDGE_HINT = "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
 _BARE_WORD_HINT = 'write a property as `$x.name`, a parameter as `$name`, and a string as `"name"`'
 
-# Patterns that match the text at an error, with hints that apply regardless of the allowed terminals. The patterns are
-# compiled when a query has an error, not at start-up.
+# Patterns for the text at an error, with hints that apply no matter which terminals are allowed there. The patterns are
+# compiled only when a query has an error, not at start-up.
 _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
     (r"'", _QUOTES_HINT),
     (r"(?<==)=|==", "use `=` to compare; there is no `==`"),
@@ -170,7 +169,7 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
 
 
 def suggest_hint(source: SourceText, span: Span, expected_terminals: ExpectedTerminals) -> str | None:
-    """Return a hint for the text at `span`, where only `expected_terminals` are allowed, or None if no hint applies."""
+    """Return a hint for the text at `span`, or None if there is none. Only `expected_terminals` are allowed there."""
     # Imported here, because its patterns are needed only when a query has an error.
     from .first_try_hints import suggest_first_try
 
@@ -211,7 +210,7 @@ def _is_missing_brace(found_text: str, expected_terminals: ExpectedTerminals) ->
 
 
 # The first test that matches determines the hint. `f` is the text that was found, and `e` is the set of terminals that
-# were allowed.
+# would have been allowed.
 _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ...] = (
     (lambda f, e: f == "," and _expects_clause(e), "clauses are not separated by commas"),
     (lambda f, e: f == "where" and (_expects_clause(e) or "_RETURN" in e), _CONDITIONS_HINT),

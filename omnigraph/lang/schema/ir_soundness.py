@@ -1,7 +1,6 @@
 """Check that an accepted schema is sound: ids are unique, references resolve, and interfaces are satisfied.
 
-This module defines the rules that hold for every `SchemaIR`, regardless of its source. An unsound schema is rejected,
-never repaired.
+Every `SchemaIR` must satisfy these rules, wherever it comes from. An unsound schema is rejected, never repaired.
 """
 
 import re

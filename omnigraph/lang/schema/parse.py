@@ -1,8 +1,8 @@
-"""Parse the text of a schema file into its syntax tree.
+"""Parse a schema file into a syntax tree.
 
-This module converts the parser's generic tree to `model`, and reports all errors that can be detected within one
+This module converts the parser's generic tree to `model` nodes, and reports every error that can be detected within one
 declaration: misspelled names, unknown types, stray commas and invalid escapes. An invalid declaration is still read to
-its end, so all its errors are reported together.
+its end, so that all of its errors are reported together.
 """
 
 from collections.abc import Iterable
@@ -43,8 +43,7 @@ _MAX_CARDINALITY = 2**32 - 1
 class ParsedSchema:
     """The parsed declarations, the diagnostics, and the names of declarations that could not be parsed.
 
-    `unreadable_names` contains (kind, name) pairs, so that later checks do not report such a type as
-    missing.
+    `unreadable_names` contains (kind, name) pairs. Later checks use it to avoid reporting these types as missing.
     """
 
     source: SourceText
@@ -54,7 +53,7 @@ class ParsedSchema:
 
 
 def parse(source: SourceText) -> ParsedSchema:
-    """Return the syntax tree of a schema and every syntax error; invalid text never raises an exception."""
+    """Return a schema's syntax tree and every syntax error. Invalid text never raises an exception."""
     builder = _TreeBuilder(source)
     build_declaration = builder.build_declaration
     language = Language(
@@ -99,14 +98,14 @@ class _TreeBuilder:
         self._offset = 0
 
     def build_declaration(self, tree: Any, offset: int) -> Declaration:
-        """Convert the tree of a declaration that starts at `offset` in the source."""
+        """Convert a parser tree for a declaration that starts at `offset` in the source."""
         self._offset = offset
         build_method: Any = getattr(self, f"_{tree.data}")
         declaration: Declaration = build_method(tree)
         return declaration
 
     def report_problem(self, span: Span, message: str, hint: str | None = None) -> None:
-        """Record a problem and continue."""
+        """Record a problem without raising."""
         self.problems.append(Diagnostic.at_span(self.source, span, message, hint=hint))
 
     def source_span(self, token_or_tree: Any) -> Span:

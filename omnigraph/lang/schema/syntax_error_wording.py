@@ -1,4 +1,4 @@
-"""The wording of syntax errors: names of terminals, and hints for syntax from other languages."""
+"""The wording of syntax errors: readable names for terminals, and hints for syntax from other languages."""
 
 import re
 
@@ -55,7 +55,7 @@ _HINT_BY_TOKEN = {
 
 
 def suggest_fix(source: SourceText, span: Span, expected: frozenset[str]) -> str | None:
-    """Return a hint for the text at the position of a syntax error, or None if no hint applies.
+    """Return a hint for the text at a syntax error, or None if no hint applies.
 
     >>> suggest_fix(SourceText("a.pg", "nodePerson {}"), Span(0, 10), frozenset({"_NODE"}))
     'write `node Person`'

@@ -1,4 +1,4 @@
-"""Convert a property's type, as written in a schema, to a `PropertyType`.
+"""Convert a type in a schema's syntax tree to a `PropertyType`.
 
 This module rejects invalid types: unknown names, unsupported lists, invalid dimensions and repeated enum values. A
 rejected type is replaced with a placeholder so that parsing can continue.
@@ -43,7 +43,7 @@ _FOREIGN_TYPE_NAMES = {
 
 
 class TypeReader:
-    """Reads one type; `rejected` is true if the result is only a placeholder."""
+    """Reads one type. `rejected` is true if the result is only a placeholder."""
 
     def __init__(
         self, report_problem: Callable[[Span, str, str | None], None], source_span: Callable[[Any], Span]

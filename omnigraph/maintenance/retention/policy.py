@@ -1,4 +1,4 @@
-"""The retention policy of a cleanup: the newest commits by count, recent commits by age, and a grace period.
+"""The retention policy for a cleanup: the newest commits by count, recent commits by age, and a grace period.
 
 This module does no I/O. Ages are differences between store times, measured from the time at which a
 commit was superseded.
@@ -19,9 +19,9 @@ _POLICY_HINT = "keep=10 keeps the newest ten commits on every branch; older_than
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """At least one of `keep` and `older_than` must be set; a commit is removed if neither setting keeps it.
+    """The rules for keeping commits; a commit is removed if neither `keep` nor `older_than` keeps it.
 
-    Directories of unreferenced tables are kept unless `purge_dropped` is set.
+    At least one of the two must be set. The directories of unreferenced tables are kept unless `purge_dropped` is set.
 
     >>> [RetentionPolicy(keep=2).keeps(position, timedelta(days=9)) for position in (1, 2)]
     [True, False]
@@ -79,7 +79,7 @@ def parse_duration(value: Duration) -> timedelta:
         if duration_match is not None:
             return timedelta(**{_UNIT_NAMES[duration_match[2]]: int(duration_match[1])})
         if duration_text.isdecimal() and int(duration_text) == 0:
-            return timedelta()  # zero does not need a unit
+            return timedelta()  # zero needs no unit
     except (OverflowError, ValueError) as error:
         raise InputError(f"{value!r} is not a duration", reason="out of range") from error
     raise _duration_error(duration_text)

@@ -15,7 +15,7 @@ _LOWERCASE_BYTES = np.array(
 
 
 def tokenize_ascii(texts: pa.Array) -> tuple[RowIdArray, pa.Array]:
-    """Return the lower-case tokens of all strings in order, as a pair: the string index of each token, and the tokens.
+    """Return the lower-case tokens in all strings, in order, preceded by the index of each token's string.
 
     >>> owners, words = tokenize_ascii(pa.array(["To be, or", None, "x-RAY2"]))
     >>> owners.tolist(), words.to_pylist()

@@ -1,4 +1,4 @@
-"""Scalar functions: their names, arguments and result types (T25).
+"""Check calls to scalar functions: names, arguments and result types (T25).
 
 This module contains the table of functions. Arguments that apply to the whole column, such as a pattern, must be
 literals or parameters. This module checks the literals; parameters are checked when the query runs.
@@ -27,7 +27,7 @@ PATH_FUNCTIONS = ("nodes", "edges", "cost")
 
 @record
 class ArgumentRule:
-    """A requirement for an argument; `expected` describes the requirement, and `accepts` tests the argument's type."""
+    """A requirement for an argument. `expected` describes the requirement, and `accepts` tests the argument's type."""
 
     expected: str
     accepts: Callable[[PropertyType], bool]
@@ -37,7 +37,7 @@ class ArgumentRule:
 
 @record
 class FunctionRule:
-    """A function's arguments and result type; the result is null if an argument is null."""
+    """A function's arguments and result type. The result is null if any argument is null."""
 
     arguments: tuple[ArgumentRule, ...]
     result_type: Callable[[list[TypedValue]], PropertyType]

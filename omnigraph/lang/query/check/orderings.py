@@ -1,7 +1,7 @@
-"""Order, limit and offset of a read.
+"""Check the order, limit and offset of a read.
 
-This module checks sort keys, the choice of a ranking, and the requirements of a ranking (T17, T18, T21). A ranking must
-be the first key and determines the order; later keys only break ties.
+This module checks sort keys and rankings (T17, T18, T21). A ranking must be the first sort key and determines the
+order; later keys only break ties.
 """
 
 from omnigraph.lang.query import model as m
@@ -28,7 +28,7 @@ class CheckedOrder:
 
 
 def check_order(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...]) -> CheckedOrder:
-    """Return the order of a read; report invalid sort keys."""
+    """Return a read's order, and report invalid sort keys."""
     ranking_calls = [_find_ranking_call(read_body, ordering) for ordering in read_body.orderings]
     _check_rankings(scope, read_body, ranking_calls)
     sort_keys: list[plan.SortKey] = []
@@ -42,7 +42,7 @@ def check_order(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanCol
 
 
 def check_row_count(scope: Scope, count_expression: m.Literal | m.Variable | None, keyword: str) -> plan.Value | None:
-    """Return the row count of `limit` or `offset`: a literal or an integer parameter."""
+    """Return the row count for `limit` or `offset`, which must be a literal or an integer parameter."""
     if count_expression is None:
         return None
     if isinstance(count_expression, m.Literal):
@@ -70,7 +70,7 @@ def _check_row_count_parameter(scope: Scope, variable: m.Variable, keyword: str)
 
 
 def _find_ranking_call(read_body: m.ReadBody, ordering: m.Ordering) -> m.Call | None:
-    """Return the ranking that an ordering names, either directly or by a column alias."""
+    """Return the ranking that an ordering refers to, either directly or through a column alias."""
     expression: m.Expression = ordering.expression
     if isinstance(expression, m.Alias):
         matching_projections = (
@@ -185,7 +185,7 @@ def _check_sortable(scope: Scope, typed_value: TypedValue) -> bool:
 def _check_survives_grouping(
     scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...], typed_value: TypedValue
 ) -> bool:
-    """Return whether a sort key still exists after rows are grouped or made distinct; report an error if not."""
+    """Return whether a sort key still exists after grouping or removing duplicates. Report an error if not."""
     is_returned = any(column.value == typed_value.value for column in columns)
     grouped = is_grouped(read_body)
     has_aggregate = contains_aggregate(typed_value.value)

@@ -1,7 +1,7 @@
-"""Statements that write one row: insert, upsert and patch.
+"""Check statements that write one row: insert, upsert and patch.
 
-This module defines how such a statement identifies its row (by the key or by `id`) and which properties it must assign
-(T10, T12, T16). The existence of the row is checked only when the statement runs.
+This module checks how a statement identifies its row (by key or by `id`) and which properties it must assign (T10, T12,
+T16). Whether the row exists is checked only when the statement runs.
 """
 
 from typing import Literal as OneOf
@@ -20,7 +20,7 @@ _VERB_NAMES = {m.Insert: "an insert", m.Upsert: "an upsert", m.Patch: "a patch"}
 def check_row_write(
     scope: Scope, statement: m.Insert | m.Upsert | m.Patch, target_type: NodeType | EdgeType | None
 ) -> RowWrite | None:
-    """Check an insert, an upsert or a patch; without a target, only the values are checked."""
+    """Check an insert, upsert or patch. If there is no target type, check only the values."""
     names_row_by_id = isinstance(statement, m.Patch) or (isinstance(statement, m.Upsert) and not _has_key(target_type))
     assignments = check_assignments(scope, target_type, statement.assignments, allows_id=names_row_by_id)
     if target_type is None:
@@ -78,7 +78,7 @@ def _required_names(target_type: NodeType | EdgeType, assigned_names: set[str]) 
 
 
 def _check_patch(scope: Scope, patch: m.Patch, target_type: NodeType | EdgeType, assigned_names: set[str]) -> None:
-    """Report a patch that does not identify its row or assigns no other property."""
+    """Report a patch that does not identify its row, or that assigns no property besides the key."""
     names_of_key = key_names(target_type)
     missing_names = [name for name in names_of_key if name not in assigned_names]
     is_named_by_key = bool(names_of_key) and not missing_names

@@ -1,7 +1,7 @@
-"""Text conditions and rankings: `search`, `fuzzy`, `match_text`, `bm25`, `nearest` and `rrf`.
+"""Check text conditions and rankings: `search`, `fuzzy`, `match_text`, `bm25`, `nearest` and `rrf`.
 
-This module defines the rules for the arguments of these functions (T15, T19, T20, T21). The caller decides where
-the functions are allowed.
+This module checks the arguments to these functions (T15, T19, T20, T21). The caller decides where the functions are
+allowed.
 """
 
 from typing import Literal as OneOf
@@ -35,7 +35,7 @@ def misuse_code(call: m.Call) -> str:
 
 
 def check_text_search(scope: Scope, call: m.Call) -> plan.TextSearch | None:
-    """Return a condition on the text of a property."""
+    """Return a condition on a property's text."""
     match call.function:
         case "search" | "fuzzy" | "match_text" as function:
             return _build_text_search(scope, call, function)
@@ -107,7 +107,7 @@ def _check_nearest(scope: Scope, call: m.Call) -> plan.Nearest | None:
 def _resolve_query_vector(
     scope: Scope, typed_query: TypedValue, vector_property: plan.PropertyValue
 ) -> plan.Value | None:
-    """Return the query vector of `nearest`: a vector with the property's dimension, or text to embed."""
+    """Return the query vector for `nearest`: a vector with the property's dimension, or text to embed."""
     vector_type = vector_property.type.as_nullable(False)
     if is_text(typed_query.type) and not typed_query.is_null:
         return typed_query.value

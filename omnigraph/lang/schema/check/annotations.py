@@ -1,7 +1,7 @@
-"""Read the annotations of declarations and properties.
+"""Read the annotations on declarations and properties.
 
 This module defines where and how often each annotation is allowed, and which arguments it takes. Unknown annotations
-are stored verbatim. `constraints` checks columns, and `embeds` checks the sources of `@embed`.
+are stored verbatim. `constraints` checks columns, and `embeds` checks what `@embed` refers to.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -23,7 +23,7 @@ _CONSTRAINT_NAMES = frozenset({*INLINE_CONSTRAINTS, "range", "check"})
 
 @record
 class HeaderAnnotations:
-    """The values read from the annotations of a node, edge or interface."""
+    """The values read from the annotations on a node, edge or interface."""
 
     annotations: tuple[catalog.StoredAnnotation, ...] = ()
     rename_from: str | None = None
@@ -82,7 +82,7 @@ def read_property(
 def _drop_repeated_annotations(
     annotations: tuple[model.Annotation, ...], findings: SchemaFindings
 ) -> list[model.Annotation]:
-    """Return the annotations that have valid arguments and are not illegally repeated."""
+    """Return the annotations with valid arguments, and report annotations that must not be repeated."""
     seen_names: set[str] = set()
     valid_annotations = []
     for annotation in annotations:

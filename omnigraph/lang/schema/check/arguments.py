@@ -8,7 +8,7 @@ _FREE_FORM_ANNOTATIONS = frozenset({"default", "allow"})
 
 
 def check_arguments(annotation: model.Annotation, findings: SchemaFindings) -> bool:
-    """Return whether the arguments of an annotation are well formed; report an error if not."""
+    """Return whether an annotation's arguments are well-formed. Report an error if they are not."""
     annotation_name = annotation.name.text
     if annotation.options and not annotation.arguments:
         message = f"`@{annotation_name}`: a positional argument must come before any named argument"
@@ -26,7 +26,7 @@ def check_arguments(annotation: model.Annotation, findings: SchemaFindings) -> b
 
 
 def read_required_text(annotation: model.Annotation, findings: SchemaFindings, hint: str | None = None) -> str | None:
-    """Return the argument of an annotation; if it is missing or blank, report an error and return None."""
+    """Return an annotation's argument. If it is missing or blank, report an error and return None."""
     annotation_name = annotation.name.text
     hint = hint or f'write `@{annotation_name}("…")`'
     if not annotation.arguments:

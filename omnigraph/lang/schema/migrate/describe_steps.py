@@ -33,7 +33,7 @@ from .steps import (
 
 
 def describe_step(step: MigrationStep) -> str:
-    """Return a one-line description of a step: the change, its risk and its code.
+    """Describe a step in one line, including its risk and its code.
 
     >>> describe_step(RenameType(type_kind="node", old="Lamp", new="Light"))
     'rename node type Lamp to Light'
@@ -108,7 +108,7 @@ def _describe_property_change(step: PropertyStep, property_label: str) -> str:
 
 
 def _format_fill_value(property_type: PropertyType, default: str) -> str:
-    """Return the default as written in a schema; only strings are quoted."""
+    """Return a default as it is written in a schema. Only strings are quoted."""
     is_unquoted = property_type.is_numeric or property_type.scalar is ScalarType.BOOL or property_type.is_enum
     return default if is_unquoted else compact_json(default)
 
@@ -147,7 +147,7 @@ def _describe_constraint_step(step: MigrationStep) -> str:
 
 
 def _format_constraint(constraint: Constraint) -> str:
-    """Return the constraint as written in a schema file, such as `@range(year, 1600..)`."""
+    """Return a constraint as it is written in a schema file, such as `@range(year, 1600..)`."""
     keyword = type(constraint).__name__.lower()
     match constraint:
         case Range(column, low, high):

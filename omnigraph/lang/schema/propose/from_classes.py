@@ -1,7 +1,8 @@
-"""Schema text from Python classes: dataclasses and pydantic models.
+"""Generate schema text from dataclasses and pydantic models.
 
-A class is a node type, and its fields are properties. A class with two fields that refer to other classes is an edge
-type from the first to the second. pydantic is never imported; its models are recognised by their members.
+A class becomes a node type, and its fields become properties. A class with two fields that refer to other classes
+becomes an edge type from the first class to the second. pydantic is never imported; its models are recognized by their
+members.
 """
 
 import dataclasses
@@ -26,7 +27,7 @@ _TYPES_HINT = (
 
 @record
 class ClassField:
-    """A field of a class; `default` is None if there is none."""
+    """A field in a class. `default` is None if the field has no default."""
 
     name: str
     type: PythonType
@@ -99,7 +100,7 @@ def _propose_property(cls: type, field: ClassField) -> ProposedProperty:
 
 
 def _default_text(property_type: PropertyType, default: Any) -> str | None:
-    """Return a default as it is written in a schema, or None if there is none that a schema can express."""
+    """Return a default as it is written in a schema, or None if there is none or a schema cannot express it."""
     value = default.value if isinstance(default, enum.Enum) else default
     if value is None or property_type.is_list or property_type.scalar in (ScalarType.BLOB, ScalarType.VECTOR):
         return None
@@ -113,7 +114,7 @@ def _default_text(property_type: PropertyType, default: Any) -> str | None:
 
 
 def _field_members(field: ClassField, *, is_node: bool) -> Iterator[str]:
-    """Return the constraints of a field: `@range` and `@check` as written, and the bounds `ge` and `le` of pydantic."""
+    """Yield a field's constraints: `@range` and `@check` as written, and pydantic's `ge` and `le` bounds."""
     for note in field.type.metadata:
         if isinstance(note, str) and note.startswith(("@range(", "@check(")):
             constraint, _, arguments = note.partition("(")
@@ -128,7 +129,7 @@ def _find_bound(field: ClassField, side: str) -> Any:
 
 
 def _class_annotations(cls: type) -> Iterator[str]:
-    """Return the first line of the docstring as a description; a dataclass without a docstring repeats its fields."""
+    """Yield the docstring's first line as a description, unless it is the field list that dataclasses generate."""
     first_line = (cls.__dict__.get("__doc__") or "").strip().partition("\n")[0]
     if first_line and not first_line.startswith(f"{cls.__name__}("):
         yield f"@description({quote(first_line)})"
