@@ -124,7 +124,7 @@ class Schema:
             age: I64?
         }
         <BLANKLINE>
-        // from: all values are keys of Person; to: all values are keys of Person
+        // from: all values are Person keys; to: all values are Person keys
         // each pair of nodes occurs once, so the pair is the key
         edge Knows: Person -> Person {
             @key(src, dst)

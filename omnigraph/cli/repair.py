@@ -36,7 +36,7 @@ def repair(address: GraphAddress, branch: str, confirm: bool, force: bool, yes: 
     Rows that external writers appended are adopted with --force --confirm if they satisfy all rules
     of the schema. Compactions and indexes made by external writers have no effect on the graph. All
     other external changes are rejected; with --confirm, the exit code is then 1. Missing
-    files are listed together with the newest readable commit of each branch.
+    files are listed together with the newest readable commit on each branch.
     """
     root = resolve_root(address)
     if force and not confirm:

@@ -41,7 +41,7 @@ def apply_plan(
     """Publish a plan and return the commit, or None if there is nothing to change.
 
     Raises `SchemaUnsupported` if the plan cannot be applied, `SchemaViolation` if existing data violates the new
-    schema, and `ReadSetConflict` if the branch's schema has changed since the plan was made.
+    schema, and `ReadSetConflict` if the branch's schema has changed since the plan was created.
     """
     refusal = schema_plan.migration.refusal()
     if refusal is not None:
@@ -140,7 +140,7 @@ def _stage_apply(
 
 
 def _require_planned_schema(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
-    """Raise `ReadSetConflict` if the branch's schema has changed since the plan was made."""
+    """Raise `ReadSetConflict` if the branch's schema has changed since the plan was created."""
     current_schema = txn.base.state.schema
     if current_schema != schema_plan.base:
         raise ReadSetConflict(

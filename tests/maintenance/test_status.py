@@ -239,4 +239,4 @@ def test_maintenance_requires_direct_storage_access(shell: Program, verb: str) -
     assert "this command requires direct storage" in gone.err
     named = shell(verb, "--server", "http://example.org", *keep)
     assert (named.code, named.out) == (2, "")
-    assert f"{verb} needs direct storage" in named.err
+    assert f"{verb} requires direct storage" in named.err

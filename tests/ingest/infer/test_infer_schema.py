@@ -169,7 +169,7 @@ def test_endpoints_are_the_types_whose_keys_they_contain() -> None:
     schema = Schema.infer(data)
     ends = {edge.name: (edge.source_type, edge.target_type, edge.key) for edge in schema.edges.values()}
     assert ends == {"LivesIn": ("Person", "City", ("dst", "src")), "Knows": ("Person", "Person", ())}
-    assert "to: 1 of 2 values are keys of City" in schema.source
+    assert "to: 1 of 2 values are City keys" in schema.source
     assert list(schema["Note"].properties) == ["from", "to"]
 
 

@@ -155,7 +155,7 @@ def test_transient_failure_is_retried_and_blocks_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(settle_operation, "resume_creation", no_space)
         assert exercise(graph.uri).maintenance.operations.set_aside() == []
-    assert "will be settled later" in caplog.text
+    assert "will be resolved later" in caplog.text
     assert "No space left" in caplog.text
     assert recover_now(graph._handle.store) == ["finished"]
     assert "fresh" in graph.branches

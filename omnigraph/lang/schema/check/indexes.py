@@ -53,7 +53,7 @@ def _find_option_problem(
 
 def _find_kind_problem(index_kind: str, columns: list[ConstraintColumn]) -> _OptionProblem | None:
     if index_kind in (*_TEXT_KINDS, "vector") and len(columns) > 1:
-        return f"`@index`: a `{index_kind}` index must have exactly one column", None
+        return f"`@index`: kind `{index_kind}` requires exactly one column", None
     for column in columns:
         if column.type is not None and not _supports_type(index_kind, column.type):
             usable_kinds = [
