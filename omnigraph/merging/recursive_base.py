@@ -54,7 +54,7 @@ def sides_from_recursive_base(
     granularity: Granularity,
     result_type: ResultType | None = None,
 ) -> TableSides:
-    """Return both sides' changes to a table relative to the merge of all bases, instead of relative to the first base.
+    """Return both sides' changes to a table relative to the merge of all bases instead of the first base.
 
     `result_type` must be set if the sides have different schemas; a side's rows then keep the base's values for
     properties that the side has dropped.

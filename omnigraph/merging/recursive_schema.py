@@ -1,4 +1,4 @@
-"""The schema of the recursive merge base of a criss-cross history: several schemas, merged in memory.
+"""The recursive merge base's schema in a criss-cross history: several schemas, merged in memory.
 
 The schemas of the bases are merged in the same way as their rows: pairwise, in order of commit id, each pair using its
 own merge base. If the bases contradict each other, the contradiction is passed on to the sides: the merged base gets a
