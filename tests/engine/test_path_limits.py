@@ -71,7 +71,7 @@ def test_explain_shows_the_search(complete: Small) -> None:
     assert step.stats.rows == SIZE * (SIZE - 1)
 
 
-@pytest.mark.parametrize("by, value", [("", "length($p)"), (" by $e.w", "cost($p)")])
+@pytest.mark.parametrize(("by", "value"), [("", "length($p)"), (" by $e.w", "cost($p)")])
 def test_the_length_or_cost_of_a_path_needs_no_choice_between_paths(
     complete: Small, monkeypatch: pytest.MonkeyPatch, by: str, value: str
 ) -> None:
