@@ -59,6 +59,7 @@ _COMMANDS = {
     "describe": LazyCommand("omnigraph.cli.describe", "describe", "Show the parameters, results and types of queries"),
     "profile": LazyCommand("omnigraph.cli.profile", "profile", "List and show profiles"),
     "config": LazyCommand("omnigraph.cli.config", "config", "Show the configuration"),
+    "serve": LazyCommand("omnigraph.cli.serve", "serve", "Serve graphs over HTTP"),
     "shell": LazyCommand("omnigraph.cli.shell.command", "shell", "Run queries and commands interactively"),
     "completion": LazyCommand("omnigraph.cli.completion", "completion", "Print a shell completion script"),
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),
