@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-from omnigraph.api import opening
 from omnigraph.api.async_blobs import AsyncBlob
 from omnigraph.api.async_facets import (
     AsyncBranches,
@@ -24,7 +23,6 @@ from omnigraph.api.async_facets import (
 from omnigraph.api.async_results import AsyncEdgeSet, AsyncNodeSet, AsyncPrepared, AsyncResultStream, AsyncTransaction
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
-from omnigraph.api.opening import ExternalBlobs, Location, StorageOptions
 from omnigraph.api.queries import Params, combine_arguments
 from omnigraph.api.results.diff import Diff, DiffFilterNames
 from omnigraph.api.results.node import Node
@@ -36,8 +34,6 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.maintenance.health_thresholds import LimitWarning
-from omnigraph.storage.layout import MAIN
-from omnigraph.storage.store import Durability
 
 if TYPE_CHECKING:
     from omnigraph.api.comparisons import State
@@ -346,6 +342,10 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     # Branches and revisions ---------------------------------------------------------------------
 
+    async def acting(self, actor: str | None) -> "AsyncGraph":
+        """Return a graph on the same branch or commit whose writes are attributed to `actor`; see `Graph.acting`."""
+        return AsyncGraph(await run(self.sync.acting, actor))
+
     async def checkout(self, branch: str) -> "AsyncGraph":
         """Return a graph on a different branch."""
         return AsyncGraph(await run(self.sync.checkout, branch))
@@ -372,29 +372,3 @@ class AsyncGraph(AsyncFacet[Graph]):
 async def _lines(open_lines: Callable[[], Iterator[bytes]]) -> AsyncIterator[bytes]:
     async for line in iterate(await run(open_lines)):
         yield line
-
-
-async def open(  # noqa: PLR0913 - all but the first are keywords
-    uri: Location,
-    *,
-    branch: str = MAIN,
-    actor: str | None = None,
-    read_only: bool = False,
-    durability: Durability = "fsync",
-    storage_options: StorageOptions | None = None,
-    verify: bool | None = None,
-    external_blobs: ExternalBlobs = None,
-) -> AsyncGraph:
-    """Open a graph for an asynchronous program; see `omnigraph.open`."""
-    graph = await run(
-        opening.open,
-        uri,
-        branch=branch,
-        actor=actor,
-        read_only=read_only,
-        durability=durability,
-        storage_options=storage_options,
-        verify=verify,
-        external_blobs=external_blobs,
-    )
-    return AsyncGraph(graph)

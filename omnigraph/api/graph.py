@@ -340,6 +340,13 @@ class Graph(Guarded):
     diff = delegate(lambda: comparisons.diff)
     log = delegate(lambda: comparisons.log)
 
+    def acting(self, actor: str | None) -> "Graph":
+        """Return a graph on the same branch or commit that writes as `actor` and has a read set of its own.
+
+        With None, writes have no actor, even if `OMNIGRAPH_ACTOR` is set.
+        """
+        return type(self)(self._handle.acting(actor))
+
     def checkout(self, branch: str) -> "Graph":
         """Return a graph on the newest commit of a branch; raises `BranchNotFound` if the branch does not exist."""
         return type(self)(self._handle.checkout(branch))

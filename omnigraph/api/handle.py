@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.api.actors import resolve_actor
+from omnigraph.api.actors import reject_reserved_actor, resolve_actor
 from omnigraph.errors import GraphClosed, ReadOnlyError, ReadSetConflict, UsageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
@@ -115,6 +115,14 @@ class Handle:
             self.store, branch_state, read_only=self.read_only, actor=self.actor, external_blobs=self.external_blobs
         )
         other.warnings = self.warnings
+        return other
+
+    def acting(self, actor: str | None) -> "Handle":
+        """Return a handle on the same branch or commit, with its own actor, read set and warnings."""
+        self.require_open()
+        other = self.pin(self.snapshot) if self.pinned else self.on_branch(self.branch_state)
+        other.actor = reject_reserved_actor(actor)
+        other.warnings = []
         return other
 
     def checkout(self, branch: str) -> "Handle":

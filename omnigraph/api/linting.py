@@ -254,27 +254,21 @@ def _read_queries(query_input: QueryInput) -> Iterator[SourceText | LanguageErro
     if isinstance(query_input, SourceText):
         yield query_input
         return
-    if _is_text(query_input):
-        yield SourceText(_QUERY_NAME, str(query_input))
+    if isinstance(query_input, str):
+        from omnigraph.api.builders.prepared_queries import reject_path_text
+
+        yield SourceText(_QUERY_NAME, reject_path_text(query_input))
         return
     path = Path(query_input)
     for file_path in sorted(path.rglob("*.gq")) if path.is_dir() else [path]:
         yield _read_query_file(file_path)
 
 
-def _is_text(query_input: str | PathLike[str]) -> bool:
-    """Return whether an input is query text; a single word that ends in `.gq` or names a folder is a path."""
-    if not isinstance(query_input, str):
-        return False
-    is_word = not any(character in query_input for character in "\n{")
-    return not (is_word and (query_input.endswith(".gq") or Path(query_input).is_dir()))
-
-
 def _input_name(query_input: QueryInput) -> str | None:
     """Return the name of a query file, or None for a folder."""
     if isinstance(query_input, SourceText):
         return query_input.name
-    if _is_text(query_input):
+    if isinstance(query_input, str):
         return _QUERY_NAME
     return None if Path(query_input).is_dir() else str(query_input)
 

@@ -292,7 +292,7 @@ SchemaText = str | PathLike[str] | SourceText | Schema | HasSchema
 
 
 def read_schema_text(schema: SchemaText) -> tuple[str, str]:
-    """Return the text of a schema and its name; a single word that ends in `.pg` is treated as a path.
+    """Return the text of a schema and its name; a string is always text, and a file is passed as a `Path`.
 
     >>> read_schema_text("node Lamp {}")
     ('node Lamp {}', '<schema>')
@@ -302,8 +302,10 @@ def read_schema_text(schema: SchemaText) -> tuple[str, str]:
         return schema.source, schema.name
     if isinstance(schema, SourceText):
         return schema.text, schema.name
-    is_path = not isinstance(schema, str) or (schema.endswith(".pg") and "\n" not in schema)
-    if isinstance(schema, str) and not is_path:
+    if isinstance(schema, str):
+        if schema.endswith(".pg") and not any(character in schema for character in "\n{"):
+            hint = "to use a schema from a file, pass the file as a pathlib.Path"
+            raise InputError(f"'{schema}' is not a schema", reason="no schema", hint=hint)
         return schema, "<schema>"
     try:
         path = Path(schema)  # type: ignore[arg-type]

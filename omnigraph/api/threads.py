@@ -1,7 +1,7 @@
 """Run blocking calls in asynchronous programs: a bounded thread pool, and cancellation.
 
-A write that is cancelled before it is published has no effect; once publishing has begun, its
-outcome is awaited. This module never runs its own event loop.
+A cancelled read stops at the next chunk. A write that is cancelled before it is published has no effect; once
+publishing has begun, its outcome is awaited. This module never runs its own event loop.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from functools import wraps
 from itertools import islice
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from omnigraph.api.write_options import STOP_EVENT
+from omnigraph.values.cancellation import STOP_EVENT
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")

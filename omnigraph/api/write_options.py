@@ -6,7 +6,6 @@ every attempt. It never writes anything itself.
 
 import threading
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -18,12 +17,10 @@ from omnigraph.publish.requirements import ExpectedHead, Requirement
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.pending_blobs import content_digest
+from omnigraph.values.cancellation import STOP_EVENT
 
 _PLAIN_TYPES = (str, bytes, int, float, date)
 _MAX_TEXT_LENGTH = 4096  # maximum number of characters in a message, an actor or a key
-
-# Setting this event stops the writes in the current context, for example when a coroutine is cancelled.
-STOP_EVENT: ContextVar[threading.Event | None] = ContextVar("omnigraph_stop", default=None)
 
 
 @dataclass(frozen=True, slots=True)

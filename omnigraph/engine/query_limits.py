@@ -10,8 +10,9 @@ import threading
 from dataclasses import dataclass, field
 from time import monotonic
 
-from omnigraph.errors import ConfigError, QueryTimeout, ResourceLimitExceeded
+from omnigraph.errors import Cancelled, ConfigError, QueryTimeout, ResourceLimitExceeded
 from omnigraph.records.frozen import record
+from omnigraph.values.cancellation import STOP_EVENT
 
 from .environment import Variables
 
@@ -60,9 +61,12 @@ class QueryMeter:
     used_bytes: int = 0
     peak_bytes: int = 0
     in_gate: bool = False
+    stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def check_timeout(self) -> None:
-        """Raise QueryTimeout if the time limit is exceeded."""
+        """Raise QueryTimeout if the time limit is exceeded, and Cancelled if the caller no longer waits."""
+        if self.stop_event is not None and self.stop_event.is_set():
+            raise Cancelled("the query was cancelled")
         timeout = self.limits.timeout
         if timeout is None:
             return

@@ -1,7 +1,7 @@
 """Prepare query input for the engine: read it, wrap a bare body, and compile it once.
 
 This module caches compiled queries by text and schema, and defines the accepted forms of query
-input: text, a path, or a bare body. Values are never inserted into the text: they are always
+input: text, a `Path`, or a bare body. Values are never inserted into the text: they are always
 parameters.
 """
 
@@ -59,14 +59,8 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
     """
     if isinstance(source, SourceText):
         query_text = QueryText(source.text, source.name)
-    elif isinstance(source, str) and not _is_query_path(source):
-        if _PATH_LIKE_TEXT.fullmatch(source):
-            raise InputError(
-                f"'{source}' is not a query",
-                reason="no query",
-                hint="give a query file the suffix .gq, or pass it as a pathlib.Path",
-            )
-        query_text = QueryText(source)
+    elif isinstance(source, str):
+        query_text = QueryText(reject_path_text(source))
     else:
         query_text = _read_query_file(_require_path(source))
     if _BARE_BODY.match(query_text.text) is None:
@@ -85,8 +79,16 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
     return QueryText(f"{query_header}{query_text.text}{query_end}", query_text.source_name, len(query_header))
 
 
-def _is_query_path(text: str) -> bool:
-    return text.endswith(".gq") and "\n" not in text and "{" not in text
+def reject_path_text(text: str) -> str:
+    """Return query text; raise `InputError` if the text is the name of a file.
+
+    A string is never opened as a file. Otherwise, a program that accepts query text from others, such as a server,
+    would let them read its files.
+    """
+    if _PATH_LIKE_TEXT.fullmatch(text):
+        hint = "to use queries from a file, pass the file as a pathlib.Path"
+        raise InputError(f"'{text}' is not a query", reason="no query", hint=hint)
+    return text
 
 
 def _require_path(source: object) -> Path:
