@@ -24,6 +24,7 @@ from .access.scopes import branch_scope
 from .call import Call
 from .cross_origin import CrossOrigin
 from .disconnects import wait_for_read
+from .lanes import LaneContext
 from .request_log import LOGGER, log_failure, log_request
 from .responses import BrokenStreamError, ResponseStream, Send, send_answer, send_events, send_stream
 from .route_model import Route
@@ -45,7 +46,7 @@ from .worker_state import WorkerState
 REQUEST_ID_HEADER = "Omnigraph-Request-Id"
 _REQUEST_ID_PATTERN = re.compile(r"[\w-]{1,64}", re.ASCII)
 _CLIENT_GONE_STATUS = 499
-Handler = Callable[[Call], Any]
+Handler = Callable[[Call], AnyAnswer]
 
 
 class ServerApp:
@@ -125,10 +126,10 @@ class ServerApp:
         lane = self._state.lanes.heavy if route.lane == "heavy" else self._state.lanes.read
         if route.is_write:
             with call.timing.measure("engine"):
-                return await lane.run(partial(handler, call))
+                return await lane.run(partial(handler, call), call.lane_context)
         with call.timing.measure("engine"):
-            read_answer: AnyAnswer = await wait_for_read(lane.start(partial(handler, call)), receive)
-        return read_answer
+            future = lane.start(partial(handler, call), call.lane_context)
+            return await wait_for_read(future, call.lane_context, receive)
 
 
 class _Exchange:
@@ -185,7 +186,8 @@ class _Exchange:
             return
         stream = ResponseStream(self._receive, self._send, self._state.settings.limits.write_seconds)
         if isinstance(answer, StreamAnswer):
-            await send_stream(answer, self._state.lanes.heavy, stream, headers)
+            lane_context = self._call.lane_context if self._call is not None else LaneContext()
+            await send_stream(answer, self._state.lanes.heavy, lane_context, stream, headers)
         else:
             await send_events(answer, stream, headers)
 

@@ -13,6 +13,7 @@ from omnigraph.values import clock_and_ids
 
 from .access.permissions import ANONYMOUS, BranchScope, Principal, authorize
 from .engine_access import graph_for_request, graph_for_write
+from .lanes import LaneContext
 from .route_model import CONDITION_HEADER, IDEMPOTENCY_HEADER, Action, Route
 from .wire.conditions import read_condition, read_idempotency_key
 from .wire.media_types import choose_media_type
@@ -72,6 +73,7 @@ class Call:
     body: Any = None
     body_bytes: int = 0
     timing: Timing = field(default_factory=Timing)
+    lane_context: LaneContext = field(default_factory=LaneContext)
 
     @property
     def actor(self) -> str | None:
@@ -115,8 +117,8 @@ class Call:
 
     def graph_for_read(self, branch: str | None = None, snapshot: str | None = None) -> "Graph":
         """Return the graph at the newest commit of a branch, or at a revision."""
-        return graph_for_request(self.graph.handle, self.actor, branch, snapshot)
+        return graph_for_request(self.graph.opened, self.actor, branch, snapshot)
 
     def graph_for_write(self, branch: str | None = None) -> "Graph":
         """Return the graph for a write to a branch."""
-        return graph_for_write(self.graph.handle, self.actor, branch)
+        return graph_for_write(self.graph.opened, self.actor, branch)

@@ -1,7 +1,7 @@
-"""The seam between the server and the engine: opening graphs, and a handle for each request.
+"""The seam between the server and the engine: opening graphs, and a graph object for each request.
 
-Every request gets a handle of its own, with its own actor and its own memory of what it has read, on a store that all
-requests share. A text from a request is always passed as text, never as a path.
+Every request has its own actor and its own memory of what it has read, on a store that all requests share. A text from
+a request is always passed as text, never as a path.
 """
 
 from typing import Any
@@ -9,47 +9,37 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.api.graph import Graph
-from omnigraph.api.handle import Handle
-from omnigraph.api.opening import open_handle
+from omnigraph.api.opening import open as open_graph
 from omnigraph.errors import InputError
 from omnigraph.errors.diagnostics import SourceText
-from omnigraph.storage.layout import MAIN
 
 from .settings import GraphLocation
 
 
-def open_served_graph(location: GraphLocation) -> Handle:
+def open_served_graph(location: GraphLocation) -> Graph:
     """Open a graph for serving; interrupted operations are recovered first."""
-    return open_handle(
-        location.uri,
-        branch=MAIN,
-        actor=None,
-        read_only=False,
-        durability="fsync",
-        storage_options=None,
-        verify=None,
-    )
+    return open_graph(location.uri)
 
 
-def graph_for_request(served: Handle, actor: str | None, branch: str | None, snapshot: str | None = None) -> Graph:
+def graph_for_request(opened: Graph, actor: str | None, branch: str | None, snapshot: str | None = None) -> Graph:
     """Return a graph for one request, on a branch (by default `main`) or pinned to a revision.
 
     Raises `InputError` if both a branch and a snapshot are given, and `NotFound` if they do not exist.
     """
     if branch is not None and snapshot is not None:
         raise InputError("branch and snapshot are mutually exclusive", reason="pass only one of them")
-    acting = Handle(served.store, served.branch_state, actor=actor, external_blobs=served.external_blobs)
-    handle = acting if branch is None or branch == acting.branch_name else acting.checkout(branch)
-    return Graph(handle if snapshot is None else handle.at(snapshot))
+    graph = opened.acting(actor)
+    if snapshot is not None:
+        return graph.refresh().at(snapshot)
+    return graph if branch is None or branch == graph.branch_name else graph.checkout(branch)
 
 
-def graph_for_write(served: Handle, actor: str | None, branch: str | None) -> Graph:
+def graph_for_write(opened: Graph, actor: str | None, branch: str | None) -> Graph:
     """Return a graph for a write, at the newest commit of a branch.
 
     A request has no memory of earlier reads, so the write depends only on what it reads itself.
     """
-    graph = graph_for_request(served, actor, branch)
-    return graph.refresh()
+    return graph_for_request(opened, actor, branch).refresh()
 
 
 def query_text(text: str) -> SourceText:

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Iterator
 
-from omnigraph.api.handle import Handle
+from omnigraph.api.graph import Graph
 from omnigraph.errors import ConfigError, GraphNotFound, OmnigraphError
 from omnigraph.values import clock_and_ids
 
@@ -20,18 +20,18 @@ _RETRY_SECONDS = 30.0
 
 
 class ServedGraph:
-    """A graph that this worker serves: its location as clients see it, and the handle that requests derive from."""
+    """A graph that this worker serves: its location as clients see it, and the graph that requests derive from."""
 
-    def __init__(self, location: GraphLocation, handle: Handle, uri: str) -> None:
+    def __init__(self, location: GraphLocation, opened: Graph, uri: str) -> None:
         self.graph_id = location.graph_id
         self.uri = uri
-        self.handle = handle
+        self.opened = opened
 
     @property
     def secret_names(self) -> tuple[str, ...]:
         """Texts that no error message may contain."""
-        root = self.handle.store.root
-        return tuple({root.uri, root.path} - {"", "/"})
+        location = self.opened.uri
+        return tuple({location, location.removeprefix("file://")} - {"", "/"})
 
 
 class GraphRegistry:
@@ -80,11 +80,11 @@ class GraphRegistry:
     def _try_open(self, location: GraphLocation) -> str | None:
         """Open a graph and return None, or quarantine it and return the reason."""
         try:
-            handle = open_served_graph(location)
+            opened = open_served_graph(location)
         except OmnigraphError as error:
             self._quarantined[location.graph_id] = clock_and_ids.monotonic() + _RETRY_SECONDS
             _log.warning("graph '%s' is quarantined: %s", location.graph_id, error.message)
             return error.message
         self._quarantined.pop(location.graph_id, None)
-        self._served[location.graph_id] = ServedGraph(location, handle, public_uri(self._settings, location))
+        self._served[location.graph_id] = ServedGraph(location, opened, public_uri(self._settings, location))
         return None

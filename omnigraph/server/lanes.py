@@ -11,30 +11,31 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
-from omnigraph.api.write_options import STOP_EVENT
 from omnigraph.errors import ServerBusy
+from omnigraph.values.cancellation import STOP_EVENT
 
 from .settings import LaneSizes
 
 CallResult = TypeVar("CallResult")
 
 
-class LaneCall:
-    """A call in a lane: its future result, and the event that asks it to stop."""
+class LaneContext:
+    """The context of all calls of one request, and the event that asks them to stop."""
 
-    __slots__ = ("future", "stop_event")
+    __slots__ = ("context", "stop_event")
 
-    def __init__(self, future: "asyncio.Future[Any]", stop_event: threading.Event) -> None:
-        self.future = future
-        self.stop_event = stop_event
+    def __init__(self) -> None:
+        self.stop_event = threading.Event()
+        self.context: Context = copy_context()
+        self.context.run(STOP_EVENT.set, self.stop_event)
 
-    async def wait_until_stopped(self) -> None:
-        """Ask the call to stop, and wait until it has ended; its result is dropped."""
+    async def stop(self, future: "asyncio.Future[Any]") -> None:
+        """Ask a call to stop, and wait until it has ended; its result is dropped."""
         self.stop_event.set()
-        if not self.future.cancel():
-            await asyncio.wait([self.future])
-        if not self.future.cancelled():
-            self.future.exception()
+        if not future.cancel():
+            await asyncio.wait([future])
+        if not future.cancelled():
+            future.exception()
 
 
 class Lane:
@@ -46,27 +47,24 @@ class Lane:
         self.call_count = 0
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"omnigraph-{name}")
 
-    def start(self, call: Callable[[], CallResult], context: Context | None = None) -> LaneCall:
+    def start(self, call: Callable[[], CallResult], lane_context: LaneContext) -> "asyncio.Future[CallResult]":
         """Start a call in this lane; raise `ServerBusy` if its queue is full."""
         if self.call_count >= self.max_calls:
             raise ServerBusy()
-        stop_event = threading.Event()
-        call_context = context if context is not None else copy_context()
-        call_context.run(STOP_EVENT.set, stop_event)
         self.call_count += 1
-        future = asyncio.get_running_loop().run_in_executor(self._pool, call_context.run, call)
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._pool, lane_context.context.run, call)
         future.add_done_callback(self._finish)
-        return LaneCall(future, stop_event)
+        return future
 
-    async def run(self, call: Callable[[], CallResult], context: Context | None = None) -> CallResult:
+    async def run(self, call: Callable[[], CallResult], lane_context: LaneContext) -> CallResult:
         """Run a call in this lane; if the caller is cancelled, the call is asked to stop."""
-        lane_call = self.start(call, context)
+        future = self.start(call, lane_context)
         try:
-            result: CallResult = await asyncio.shield(lane_call.future)
+            return await asyncio.shield(future)
         except asyncio.CancelledError:
-            await lane_call.wait_until_stopped()
+            await lane_context.stop(future)
             raise
-        return result
 
     def _finish(self, _: "asyncio.Future[Any]") -> None:
         self.call_count -= 1

@@ -6,12 +6,11 @@ takes a part for the whole. A client that stops reading is waited for only as lo
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextvars import Context, copy_context
 from functools import partial
 from typing import Any
 
-from .disconnects import wait_for_disconnect
-from .lanes import Lane
+from .disconnects import finish_unless_gone, wait_for_disconnect
+from .lanes import Lane, LaneContext
 from .wire.answer import Answer, EventAnswer, StreamAnswer
 from .wire.body import ClientGoneError, Receive
 
@@ -48,9 +47,9 @@ class ResponseStream:
         """Whether the client has closed the connection."""
         return self._watcher.done()
 
-    async def wait_for_client_gone(self) -> None:
-        """Wait until the client has closed the connection."""
-        await asyncio.shield(self._watcher)
+    async def wait_for_chunk(self, future: "asyncio.Future[bytes | None]", lane_context: LaneContext) -> bytes | None:
+        """Return a chunk from a thread; raise `ClientGoneError` if the client leaves first."""
+        return await finish_unless_gone(future, lane_context, self._watcher)
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
         """Send the status and the headers."""
@@ -71,41 +70,40 @@ class ResponseStream:
         self._watcher.cancel()
 
 
-async def send_stream(answer: StreamAnswer, lane: Lane, stream: ResponseStream, headers: Mapping[str, str]) -> None:
+async def send_stream(
+    answer: StreamAnswer, lane: Lane, lane_context: LaneContext, stream: ResponseStream, headers: Mapping[str, str]
+) -> None:
     """Send the chunks of an iterator, each produced by a thread of a lane.
 
     The first chunk is produced before the headers are sent, so that an error that occurs at once has its own status.
     """
-    context = copy_context()
+    next_chunk: Callable[[], bytes | None] = partial(next, answer.chunks, None)
+    has_started = False
     try:
-        chunk = await _next_chunk(answer.chunks, lane, context)
-        await stream.start(answer.status, {"content-type": answer.media_type, **headers, **answer.headers})
-        while chunk is not None:
+        while (chunk := await stream.wait_for_chunk(lane.start(next_chunk, lane_context), lane_context)) is not None:
+            if not has_started:
+                await stream.start(answer.status, {"content-type": answer.media_type, **headers, **answer.headers})
+                has_started = True
             await stream.write(chunk)
-            chunk = await _continue_stream(answer.chunks, lane, context)
+        if not has_started:
+            await stream.start(answer.status, {"content-type": answer.media_type, **headers, **answer.headers})
         await stream.write(b"", is_last=True)
+    except (ClientGoneError, asyncio.CancelledError):
+        raise
+    except Exception as error:
+        if has_started:
+            raise BrokenStreamError from error
+        raise
     finally:
         stream.close()
-        await asyncio.shield(_close_chunks(answer.chunks, lane, context))
+        await asyncio.shield(_close_chunks(answer.chunks, lane_context))
 
 
-async def _next_chunk(chunks: Iterator[bytes], lane: Lane, context: Context) -> bytes | None:
-    return await lane.run(partial(next, chunks, None), context)
-
-
-async def _continue_stream(chunks: Iterator[bytes], lane: Lane, context: Context) -> bytes | None:
-    try:
-        return await _next_chunk(chunks, lane, context)
-    except Exception as error:
-        raise BrokenStreamError from error
-
-
-async def _close_chunks(chunks: Iterator[bytes], lane: Lane, context: Context) -> None:
+async def _close_chunks(chunks: Iterator[bytes], lane_context: LaneContext) -> None:
     """Close an iterator in a thread, because closing it may release leases in the store."""
     close = getattr(chunks, "close", None)
     if close is not None:
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, context.run, close)
+        await asyncio.get_running_loop().run_in_executor(None, lane_context.context.run, close)
 
 
 async def send_events(answer: EventAnswer, stream: ResponseStream, headers: Mapping[str, str]) -> None:

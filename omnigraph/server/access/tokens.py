@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from omnigraph.api.actors import resolve_actor
+from omnigraph.api.actors import reject_reserved_actor
 from omnigraph.errors import ConfigError, Unauthenticated
 from omnigraph.records.frozen import record
 
@@ -143,7 +143,7 @@ def _parse_entry(actor: str, value: Any, default_permission: Permission) -> Toke
         value, permission = members.get("token"), parse_permission(str(members.get("permission", permission)))
     if not actor.strip() or not isinstance(value, str) or not value.strip():
         raise ConfigError(reason="a token entry has a blank actor or a blank token")
-    resolve_actor(actor.strip())  # rejects names that are reserved for the system
+    reject_reserved_actor(actor.strip())  # rejects names that are reserved for the system
     token = value.strip()
     is_hash = _HASH_PATTERN.fullmatch(token) is not None
     digest = bytes.fromhex(token.removeprefix(HASH_PREFIX)) if is_hash else hash_token(token)

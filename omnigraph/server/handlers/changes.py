@@ -65,7 +65,7 @@ def _without_position(call: Call) -> dict[str, Any]:
 
 
 async def _run(call: Call, read: Callable[[], ChangePage]) -> ChangePage:
-    return await call.state.lanes.read.run(read)
+    return await call.state.lanes.read.run(read, call.lane_context)
 
 
 def _poll(call: Call, values: Any) -> ChangePage:

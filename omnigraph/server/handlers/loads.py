@@ -50,7 +50,7 @@ def load_text(call: Call) -> Answer:
     body = call.body_as(IngestRequest)
     options = {
         "branch": body.branch,
-        "from": body.from_,
+        "from": body.from_ or (MAIN if call.is_flat and call.route.deprecated else None),
         "mode": body.mode,
         "message": body.message,
         "dry_run": body.dry_run,

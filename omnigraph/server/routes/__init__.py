@@ -6,8 +6,9 @@ data: this package imports neither handlers nor the web framework.
 
 from omnigraph.server.route_model import Route
 
+from .compatibility import COMPATIBILITY_ROUTES
 from .data import DATA_ROUTES
 from .history import HISTORY_ROUTES
 from .system import SYSTEM_ROUTES
 
-ROUTES: tuple[Route, ...] = (*SYSTEM_ROUTES, *DATA_ROUTES, *HISTORY_ROUTES)
+ROUTES: tuple[Route, ...] = (*SYSTEM_ROUTES, *DATA_ROUTES, *HISTORY_ROUTES, *COMPATIBILITY_ROUTES)

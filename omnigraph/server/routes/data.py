@@ -55,7 +55,7 @@ def conditional(route: Route) -> Route:
     )
 
 
-_MUTATE = Route(
+MUTATE_ROUTE = Route(
     "POST",
     f"{GRAPH_PREFIX}/mutate",
     "mutate",
@@ -104,7 +104,7 @@ _LOAD_PARQUET = replace(
     handler="loads:load_parquet",
     body=PARQUET,
 )
-_LOAD = replace(
+LOAD_ROUTE = replace(
     _LOAD_NDJSON,
     path=f"{GRAPH_PREFIX}/load",
     operation="load",
@@ -164,8 +164,8 @@ DATA_ROUTES = (
         answer=answers.ExplainOutput,
         statuses=statuses.READ_BODY,
     ),
-    _MUTATE,
-    conditional(_MUTATE),
+    MUTATE_ROUTE,
+    conditional(MUTATE_ROUTE),
     Route(
         "GET",
         f"{GRAPH_PREFIX}/schema",
@@ -190,8 +190,8 @@ DATA_ROUTES = (
     ),
     _SCHEMA_APPLY,
     conditional(_SCHEMA_APPLY),
-    _LOAD,
-    conditional(_LOAD),
+    LOAD_ROUTE,
+    conditional(LOAD_ROUTE),
     _LOAD_NDJSON,
     conditional(_LOAD_NDJSON),
     _LOAD_ARROW,
