@@ -137,7 +137,7 @@ DATA_ROUTES = (
         "commits:snapshot",
         action="read",
         answer=answers.SnapshotOutput,
-        statuses=statuses.READ,
+        statuses=statuses.CACHED_READ,
         parameters=(_BRANCH, _SNAPSHOT),
     ),
     Route(
@@ -174,7 +174,7 @@ DATA_ROUTES = (
         "schemas:get_schema",
         action="read",
         answer=answers.SchemaOutput,
-        statuses=statuses.READ,
+        statuses=statuses.CACHED_READ,
         parameters=(_BRANCH, _SNAPSHOT),
     ),
     Route(

@@ -121,7 +121,7 @@ HISTORY_ROUTES = (
         "commits:get_commit",
         action="read",
         answer=history.CommitOutput,
-        statuses=statuses.READ,
+        statuses=statuses.CACHED_READ,
     ),
     Route(
         "GET",

@@ -1,5 +1,6 @@
 """The statuses that groups of operations share, beside 200; 500 is possible everywhere."""
 
+CACHED_READ = (304, 400, 401, 403, 404, 406, 410, 503)
 READ = (400, 401, 403, 404, 406, 410, 503)
 READ_BODY = (400, 401, 403, 404, 406, 408, 410, 413, 415, 503)
 WRITE = (400, 401, 403, 404, 406, 408, 409, 413, 415, 424, 429, 503)
