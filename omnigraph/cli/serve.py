@@ -79,8 +79,10 @@ def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
         ServerSettings,
         parse_graph_locations,
         read_boolean_variable,
+        read_number_variable,
     )
 
+    defaults = RequestLimits()
     return ServerSettings(
         graphs=parse_graph_locations(graphs),
         bind=options["bind"],
@@ -102,6 +104,8 @@ def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
             query_seconds=options["query_timeout"],
             export_slots=options["export_slots"],
             load_bytes=options["max_load_bytes"],
+            actor_requests=read_number_variable("OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", defaults.actor_requests),
+            actor_bytes=read_number_variable("OMNIGRAPH_PER_ACTOR_BYTES_MAX", defaults.actor_bytes),
         ),
     )
 

@@ -3,6 +3,7 @@
 This module owns the defaults of all limits. It holds no secret: tokens are read from their own sources by each process.
 """
 
+import logging
 import os
 import re
 from typing import Literal
@@ -149,6 +150,17 @@ def parse_bind(bind: str) -> tuple[str, int]:
     if not separator or not port.isdecimal() or int(port) > 65535:
         raise ConfigError(reason=f"'{bind}' is not an address; expected HOST:PORT, such as {DEFAULT_BIND}")
     return host.strip("[]"), int(port)
+
+
+def read_number_variable(name: str, default: int) -> int:
+    """Return the number in an environment variable; an unparsable value is reported in the log and ignored."""
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default
+    if not text.isascii() or not text.isdecimal():
+        logging.getLogger("omnigraph.server").warning("%s is not a number; using %d", name, default)
+        return default
+    return int(text)
 
 
 def read_boolean_variable(name: str) -> bool:

@@ -9,7 +9,8 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -150,6 +151,12 @@ class HttpServer:
         return self.process.wait(PATIENCE)
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition; the limit of a whole test ends a wait in vain."""
+    while not condition():
+        time.sleep(0.05)
+
+
 def environment(**variables: str) -> dict[str, str]:
     """The environment of the tests without tokens, with further variables."""
     kept = {name: value for name, value in os.environ.items() if name not in TOKEN_VARIABLES}
@@ -178,6 +185,7 @@ def start_server(folder: Path, *arguments: str, variables: Mapping[str, str] | N
     if match is None:
         process.kill()
         process.wait()
+        process.stdout.close()
         raise RuntimeError(f"the server did not start: {line!r}\n{log.read_text()}")
     return HttpServer(process, match[1], log)
 
