@@ -192,9 +192,14 @@ def start_server(folder: Path, *arguments: str, variables: Mapping[str, str] | N
 
 def stop_server(server: HttpServer) -> None:
     """Stop a server as an operator would, and insist that it ends well."""
-    assert server.process.stdout is not None
     if server.process.poll() is None:
         server.process.terminate()
+    wait_for_end(server)
+
+
+def wait_for_end(server: HttpServer) -> None:
+    """Wait for a server that was told to stop, and insist that it ends well."""
+    assert server.process.stdout is not None
     assert server.process.wait(PATIENCE) == 0, server.log.read_text()[-4000:]
     assert server.process.stdout.read() == b"", "only the listen line goes to standard output"
     server.process.stdout.close()
