@@ -341,10 +341,7 @@ class Graph(Guarded):
     log = delegate(lambda: comparisons.log)
 
     def acting(self, actor: str | None) -> "Graph":
-        """Return a graph on the same branch or commit that writes as `actor` and has a read set of its own.
-
-        With None, writes have no actor, even if `OMNIGRAPH_ACTOR` is set.
-        """
+        """Return a graph on the same branch or commit that writes as `actor`, or as nobody, with its own read set."""
         return type(self)(self._handle.acting(actor))
 
     def checkout(self, branch: str) -> "Graph":

@@ -21,6 +21,7 @@ from .commit_log import HistoryLog
 from .machine_queue import MachineQueue
 from .manifest import LoadedManifest, change_token, is_newest, read_manifest
 from .missing_manifest import lost_versions_error
+from .shared_probe import SharedProbe
 
 # States are keyed by root, branch and store guarantees, because read-only and writable handles never share state.
 _branch_states: "WeakValueDictionary[tuple[str, int, str, str, bool, bool], BranchState]" = WeakValueDictionary()
@@ -64,6 +65,7 @@ class BranchState:
         self._manifest_with_token: tuple[LoadedManifest, object] | None = None
         self._waiting_writers: deque[threading.Event] = deque()
         self._lock = threading.Lock()
+        self._refresh_for_reads = SharedProbe[LoadedManifest]()
 
     def last_known(self) -> LoadedManifest:
         """Return the newest state known to this process, reading it if none is cached."""
@@ -119,7 +121,7 @@ class BranchState:
             and manifest_with_token[1] == token
         ):
             return known_manifest
-        newest_manifest = self.refresh()
+        newest_manifest = self._refresh_for_reads.run(self.refresh)
         self._manifest_with_token = (
             (newest_manifest, token) if token is not None and newest_manifest is known_manifest else None
         )
