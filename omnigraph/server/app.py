@@ -55,7 +55,8 @@ class ServerApp:
     def __init__(self, state: WorkerState, routes: Sequence[Route]) -> None:
         self._state = state
         self._router = Router(routes, state.settings.flat_graph_id)
-        self._handlers = {route: _load_handler(route) for route in routes}
+        self._handlers = {route: _load_handler(route.handler) for route in routes}
+        self._prechecks = {route: _load_handler(route.precheck) for route in routes if route.precheck is not None}
         self._decoders = {
             route: msgspec.json.Decoder(route.body | None if route.body_optional else route.body)
             for route in routes
@@ -81,6 +82,8 @@ class ServerApp:
         if route.is_graph_route:
             call.served = state.graphs.find(call.path_values["graph_id"])
         call.query_values = read_query_values(route, asgi_scope["query_string"], ignores_unknown=call.is_flat)
+        if route in self._prechecks:
+            self._prechecks[route](call)
         if route.body is not None and not route.is_raw_body:
             await self._read_body(call, receive)
         if route.action is not None:
@@ -225,8 +228,8 @@ class _Exchange:
         log_request(self._call, method, self._status, seconds, self._request_id)
 
 
-def _load_handler(route: Route) -> Handler:
-    module_name, _, function_name = route.handler.partition(":")
+def _load_handler(name: str) -> Handler:
+    module_name, _, function_name = name.partition(":")
     handler: Handler = getattr(import_module(f"omnigraph.server.handlers.{module_name}"), function_name)
     return handler
 

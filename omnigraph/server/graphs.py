@@ -14,6 +14,7 @@ from omnigraph.values import clock_and_ids
 
 from .engine_access import open_served_graph
 from .settings import GraphLocation, ServerSettings, public_uri, require_graph_id
+from .stored_queries import StoredQueries, load_stored_queries
 
 _log = logging.getLogger("omnigraph.server")
 _RETRY_SECONDS = 30.0
@@ -22,10 +23,11 @@ _RETRY_SECONDS = 30.0
 class ServedGraph:
     """A graph that this worker serves: its location as clients see it, and the graph that requests derive from."""
 
-    def __init__(self, location: GraphLocation, opened: Graph, uri: str) -> None:
+    def __init__(self, location: GraphLocation, opened: Graph, uri: str, queries: StoredQueries) -> None:
         self.graph_id = location.graph_id
         self.uri = uri
         self.opened = opened
+        self.queries = queries
 
     @property
     def secret_names(self) -> tuple[str, ...]:
@@ -81,10 +83,12 @@ class GraphRegistry:
         """Open a graph and return None, or quarantine it and return the reason."""
         try:
             opened = open_served_graph(location)
+            queries = load_stored_queries(self._settings.queries_directory, location.graph_id, opened)
         except OmnigraphError as error:
             self._quarantined[location.graph_id] = clock_and_ids.monotonic() + _RETRY_SECONDS
             _log.warning("graph '%s' is quarantined: %s", location.graph_id, error.message)
             return error.message
         self._quarantined.pop(location.graph_id, None)
-        self._served[location.graph_id] = ServedGraph(location, opened, public_uri(self._settings, location))
+        uri = public_uri(self._settings, location)
+        self._served[location.graph_id] = ServedGraph(location, opened, uri, queries)
         return None

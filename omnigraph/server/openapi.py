@@ -56,7 +56,21 @@ def build_openapi(routes: Iterable[Route], *, with_security: bool = True) -> dic
 
 def _models_of(route: Route) -> list[Any]:
     is_json_body = route.body is not None and not route.is_raw_body
-    return [model for model in (route.body if is_json_body else None, route.answer) if model is not None]
+    return [*([route.body] if is_json_body else []), *_answer_models(route)]
+
+
+def _answer_models(route: Route) -> tuple[Any, ...]:
+    """Return the models that the response may have; most operations have one."""
+    if route.answer is None:
+        return ()
+    return route.answer if isinstance(route.answer, tuple) else (route.answer,)
+
+
+def _answer_schema(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    options = [schemas[model] for model in _answer_models(route)]
+    if not options:
+        return {}
+    return {"schema": options[0] if len(options) == 1 else {"anyOf": options}}
 
 
 def _operation(route: Route, schemas: dict[Any, Any], with_security: bool) -> dict[str, Any]:
@@ -119,10 +133,7 @@ def _request_body(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     has_body = route.method != "HEAD"
-    content = {
-        media_type: {"schema": schemas[route.answer]} if media_type == JSON and route.answer in schemas else {}
-        for media_type in route.answers
-    }
+    content = {media_type: _answer_schema(route, schemas) if media_type == JSON else {} for media_type in route.answers}
     success = {"description": "OK", **({"content": content} if content and has_body else {})}
     error_content = {"content": {JSON: {"schema": schemas[ErrorOutput]}}} if has_body else {}
     failures = {

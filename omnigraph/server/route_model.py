@@ -67,7 +67,7 @@ class Route:
     `handler` names a function as `module:function` below `omnigraph.server.handlers`. `body` is a model for JSON, or a
     media type for a raw body; `answers` are the media types of the 200 response, the first being the default. `action`
     is None for operations that need no permission; `is_public` operations need no token either. The statuses are those
-    beside 200; 500 is possible everywhere.
+    beside 200; 500 is possible everywhere. `precheck` names a handler that runs before the body is read.
     """
 
     method: Method
@@ -76,6 +76,7 @@ class Route:
     summary: str
     handler: str
     action: Action | None = None
+    precheck: str | None = None
     is_public: bool = False
     body: Any = None
     body_optional: bool = False
@@ -87,6 +88,7 @@ class Route:
     headers: tuple[HeaderParameter, ...] = ()
     lane: LaneName = "read"
     is_write: bool = False
+    takes_any_parameter: bool = False
     takes_condition: bool = False
     takes_idempotency_key: bool = False
     deprecated: bool = False

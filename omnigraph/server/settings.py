@@ -84,6 +84,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     oidc_audience: str | None = None
     tls: TlsFiles | None = None
     queries_directory: str | None = None
+    runtime_directory: str | None = None
     default_graph: str | None = None
     flat_routes: bool = True
     hide_uris: bool = False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .access.admission import Admission
 from .access.authentication import Authenticator
 from .graphs import GraphRegistry
+from .jobs import JobStore
 from .lanes import Lanes
 from .settings import ServerSettings
 
@@ -24,5 +25,6 @@ class WorkerState:
     authenticator: Authenticator
     admission: Admission
     metrics: "ServerMetrics"
+    jobs: JobStore
     is_draining: bool = False
     stopping: threading.Event = field(default_factory=threading.Event)

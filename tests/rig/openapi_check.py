@@ -25,7 +25,7 @@ class OpenApiCheck:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._schemas = document["components"]["schemas"]
-        self._operations = [
+        self._operations: list[tuple[re.Pattern[str], str, dict[str, Any]]] = [
             (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), method.upper(), operation)
             for path, operations in document["paths"].items()
             for method, operation in operations.items()

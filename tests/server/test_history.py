@@ -91,8 +91,8 @@ def test_conflicts_are_resolved_by_side_and_by_value(server: HttpServer) -> None
     assert server.rows(AGES, branch=ours)[0]["p.age"] == 2
     ours, theirs = two_branches(server, "values")
     resolution = {"type_name": "Person", "entity_id": "ada", "values": {"age": 99}}
-    body = {"source": theirs, "target": ours, "resolutions": [resolution]}
-    assert server.post(f"{GRAPH}/branches/merge", body).status == 200
+    resolved = {"source": theirs, "target": ours, "resolutions": [resolution]}
+    assert server.post(f"{GRAPH}/branches/merge", resolved).status == 200
     assert server.rows(AGES, branch=ours)[0]["p.age"] == 99
 
 

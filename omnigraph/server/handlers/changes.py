@@ -11,12 +11,12 @@ import orjson
 from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.change_feed.pages import DEFAULT_PAGE_CHANGES, ChangePage
 from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
-from omnigraph.errors.conflict import to_json_value
 from omnigraph.history.entities import EntityChange
 from omnigraph.server.call import Call
 from omnigraph.server.models.requests import ChangeBaselineRequest
 from omnigraph.server.route_model import EVENTS, JSON
 from omnigraph.server.wire.answer import Answer, AnyAnswer, EventAnswer, StreamAnswer, json_answer
+from omnigraph.server.wire.values import to_wire_value
 from omnigraph.values import clock_and_ids
 from omnigraph.values.clock_and_ids import is_ulid
 
@@ -165,7 +165,7 @@ def _diff_document(change: EntityChange) -> dict[str, Any]:
     document: dict[str, Any] = {"kind": change.kind, "type": change.type, "id": change.id, "op": change.op}
     document["changed"] = list(change.changed)
     images = {"before": change.before, "after": change.after}
-    document |= {name: to_json_value(image) for name, image in images.items() if image is not None}
+    document |= {name: to_wire_value(image) for name, image in images.items() if image is not None}
     if change.endpoints:
         document["endpoints"] = {"from": change.endpoints["src"], "to": change.endpoints["dst"]}
     return document

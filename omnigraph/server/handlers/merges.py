@@ -9,12 +9,12 @@ from msgspec import UNSET
 from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.merge_sessions import MergeResult
 from omnigraph.errors import EntityConflict, InputError, OmnigraphError
-from omnigraph.errors.conflict import to_json_value
 from omnigraph.merging.strategy import ConflictAnswer, Strategy, answer_conflict
 from omnigraph.server.call import Call
 from omnigraph.server.models.history import BranchMergeOutput, MergeConflictOutput
 from omnigraph.server.models.requests import BranchMergeRequest, ConflictResolution
 from omnigraph.server.wire.answer import Answer, json_answer
+from omnigraph.server.wire.values import to_wire_value
 from omnigraph.storage.layout import MAIN
 
 from .documents import commit_output
@@ -132,7 +132,7 @@ def _discarded_output(change: Any) -> dict[str, Any]:
     }
     if change.part == "property":
         document["property"] = change.property_name
-    return document if change.part == "deletion" else document | {"value": to_json_value(change.value)}
+    return document if change.part == "deletion" else document | {"value": to_wire_value(change.value)}
 
 
 def _lost_edge_output(edge: Any) -> dict[str, Any]:

@@ -83,6 +83,22 @@ class SubgraphOutput(Struct, kw_only=True):
     truncated: bool = False
 
 
+class SearchMatchOutput(Struct, kw_only=True):
+    """A node that a search found, and how well it matches."""
+
+    type: str
+    id: str
+    properties: dict[str, Any]
+    score: float | str | None
+
+
+class SearchOutput(Struct, kw_only=True):
+    """The matches of a search, best first."""
+
+    matches: list[SearchMatchOutput]
+    graph_commit_id: str
+
+
 class JobOutput(Struct, kw_only=True):
     """A maintenance job; times are microseconds since 1970."""
 

@@ -32,6 +32,7 @@ _SILENCE_SECONDS = 60.0  # a call that holds the interpreter lock can keep a wor
 _READY_SECONDS = 120.0
 _MAX_BACKOFF_SECONDS = 30.0
 _EXTRA_GRACE_SECONDS = 5.0
+_METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # where the metrics of all workers are collected
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -78,15 +79,16 @@ class Supervisor:
 
     def run(self) -> int:
         """Run until the server is stopped; return the exit code. Raises `ConfigError` if no worker can start."""
-        with tempfile.TemporaryDirectory(prefix="omnigraph-metrics-") as metrics_directory, self._handle_signals():
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
+        with tempfile.TemporaryDirectory(prefix="omnigraph-server-") as runtime_directory, self._handle_signals():
+            self._settings = msgspec.structs.replace(self._settings, runtime_directory=runtime_directory)
+            os.environ[_METRICS_VARIABLE] = runtime_directory
             try:
                 for _ in range(self._settings.workers):
                     self._start_worker()
                 self._supervise()
             finally:
                 self._kill_all()
-                os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+                os.environ.pop(_METRICS_VARIABLE, None)
         return 0
 
     # The loop -----------------------------------------------------------------------------------

@@ -10,8 +10,10 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 from types import FrameType
 
 import msgspec
@@ -23,6 +25,7 @@ from omnigraph.server.access.authentication import load_authenticator
 from omnigraph.server.access.shared_usage import SharedUsage
 from omnigraph.server.app import ServerApp
 from omnigraph.server.graphs import GraphRegistry
+from omnigraph.server.jobs import JobStore
 from omnigraph.server.lanes import Lanes
 from omnigraph.server.metrics import ServerMetrics
 from omnigraph.server.request_log import configure_logging
@@ -46,7 +49,8 @@ def build_state(settings: ServerSettings, usage: SharedUsage) -> WorkerState:
     graphs = GraphRegistry(settings)
     graphs.open_all()
     admission = Admission(usage, settings.limits)
-    return WorkerState(settings, graphs, Lanes(settings.lanes), authenticator, admission, ServerMetrics())
+    jobs = JobStore(Path(settings.runtime_directory or tempfile.gettempdir(), "jobs"))
+    return WorkerState(settings, graphs, Lanes(settings.lanes), authenticator, admission, ServerMetrics(), jobs)
 
 
 class WorkerServer(uvicorn.Server):

@@ -8,7 +8,14 @@ from omnigraph.server.route_model import Route
 
 from .compatibility import COMPATIBILITY_ROUTES
 from .data import DATA_ROUTES
+from .entities import ENTITY_ROUTES
 from .history import HISTORY_ROUTES
 from .system import SYSTEM_ROUTES
 
-ROUTES: tuple[Route, ...] = (*SYSTEM_ROUTES, *DATA_ROUTES, *HISTORY_ROUTES, *COMPATIBILITY_ROUTES)
+ROUTES: tuple[Route, ...] = (
+    *SYSTEM_ROUTES,
+    *DATA_ROUTES,
+    *HISTORY_ROUTES,
+    *ENTITY_ROUTES,
+    *COMPATIBILITY_ROUTES,
+)

@@ -90,6 +90,8 @@ def _headers_of(error: OmnigraphError) -> dict[str, str]:
         headers["Retry-After"] = "1"
     if "etag" in error.details:
         headers["ETag"] = str(error.details["etag"])
+    if "content_range" in error.details:
+        headers["Content-Range"] = str(error.details["content_range"])
     return headers
 
 

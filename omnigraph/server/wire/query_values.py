@@ -24,6 +24,8 @@ def read_query_values(route: Route, query_string: bytes, *, ignores_unknown: boo
     """
     values = _read_texts(query_string)
     parameters = {parameter.name: parameter for parameter in route.parameters}
+    if route.takes_any_parameter:
+        parameters |= {name: Parameter(name) for name in values if name not in parameters}
     unknown = next((name for name in values if name not in parameters), None)
     if unknown is not None and not ignores_unknown:
         expected = ", ".join(parameters) or "none"
