@@ -40,6 +40,7 @@ from .options import shared_options
 @click.option("--max-load-bytes", type=click.IntRange(min=1), default=32 << 20, help="Maximum size of a load")
 @click.option("--default-graph", metavar="NAME", help="Graph that is also served without its prefix")
 @click.option("--no-flat-routes", is_flag=True, help="Serve graphs only below /graphs/NAME")
+@click.option("--require-all-graphs", is_flag=True, help="Fail to start if any graph cannot be opened")
 @click.option("--hide-uris", is_flag=True, help="Do not show storage locations in responses")
 @click.option(
     "--cors-origin", "cors_origins", multiple=True, metavar="ORIGIN", help="Origin of browsers; may be repeated"
@@ -93,6 +94,7 @@ def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
         tls=_tls_files(options),
         queries_directory=options["queries"],
         default_graph=options["default_graph"],
+        requires_all_graphs=options["require_all_graphs"] or read_boolean_variable("OMNIGRAPH_REQUIRE_ALL_GRAPHS"),
         flat_routes=not options["no_flat_routes"],
         hide_uris=options["hide_uris"],
         cors_origins=options["cors_origins"],

@@ -127,12 +127,10 @@ class ServerApp:
             answer: AnyAnswer = await handler(call)
             return answer
         lane = self._state.lanes.heavy if route.lane == "heavy" else self._state.lanes.read
+        work = partial(_run_handler, handler, call, clock_and_ids.monotonic())
         if route.is_write:
-            with call.timing.measure("engine"):
-                return await lane.run(partial(handler, call), call.lane_context)
-        with call.timing.measure("engine"):
-            future = lane.start(partial(handler, call), call.lane_context)
-            return await wait_for_read(future, call.lane_context, receive)
+            return await lane.run(work, call.lane_context)
+        return await wait_for_read(lane.start(work, call.lane_context), call.lane_context, receive)
 
 
 class _Exchange:
@@ -226,6 +224,13 @@ class _Exchange:
         method = self._scope["method"] if self._call is not None else "unknown"
         self._state.metrics.observe(route, method, self._status, seconds)
         log_request(self._call, method, self._status, seconds, self._request_id)
+
+
+def _run_handler(handler: Handler, call: Call, submitted: float) -> AnyAnswer:
+    """Run a handler in a thread, and measure how long it waited for the thread."""
+    call.timing.phases["queue"] = clock_and_ids.monotonic() - submitted
+    with call.timing.measure("engine"):
+        return handler(call)
 
 
 def _load_handler(name: str) -> Handler:

@@ -4,16 +4,21 @@ Every request has its own actor and its own memory of what it has read, on a sto
 a request is always passed as text, never as a path.
 """
 
+from contextlib import suppress
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from omnigraph.api.graph import Graph
 from omnigraph.api.opening import open as open_graph
-from omnigraph.errors import InputError
+from omnigraph.api.results.json_encoding import iter_json_rows
+from omnigraph.errors import InputError, OmnigraphError
 from omnigraph.errors.diagnostics import SourceText
 
 from .settings import GraphLocation
+
+_MAX_SAFE_INTEGER = 2**53 - 1
 
 
 def open_served_graph(location: GraphLocation) -> Graph:
@@ -52,20 +57,40 @@ def schema_text(text: str) -> SourceText:
     return SourceText("<schema>", text)
 
 
-def encode_rows(table: pa.Table) -> bytes:
+def encode_rows(table: pa.Table, *, integers_as_text: bool = False) -> bytes:
     """Return the rows of a table as a JSON array of objects."""
-    import orjson
-
-    from omnigraph.api.results.json_encoding import iter_json_rows
-
-    return orjson.dumps(list(iter_json_rows(table)))
+    rows = list(iter_json_rows(table))
+    return orjson.dumps([_with_text_integers(row) for row in rows] if integers_as_text else rows)
 
 
-def encode_row_lines(batch: Any) -> bytes:
+def encode_row_lines(batch: pa.RecordBatch, *, integers_as_text: bool = False) -> bytes:
     """Return the rows of a batch as NDJSON."""
-    import orjson
+    rows = iter_json_rows(pa.Table.from_batches([batch]))
+    return b"".join(
+        orjson.dumps(_with_text_integers(row) if integers_as_text else row, option=orjson.OPT_APPEND_NEWLINE)
+        for row in rows
+    )
 
-    from omnigraph.api.results.json_encoding import iter_json_rows
 
-    table = pa.Table.from_batches([batch])
-    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in iter_json_rows(table))
+def _with_text_integers(value: Any) -> Any:
+    """Return a value in which integers that a JavaScript number cannot hold are decimal strings.
+
+    >>> _with_text_integers({"a": [2**53, 1, True]})
+    {'a': ['9007199254740992', 1, True]}
+    """
+    if isinstance(value, dict):
+        return {name: _with_text_integers(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_with_text_integers(item) for item in value]
+    is_large = isinstance(value, int) and abs(value) > _MAX_SAFE_INTEGER
+    return str(value) if is_large else value
+
+
+def warm_up(graph: Graph) -> None:
+    """Load the parts of the engine that every query needs, so that the first request does not wait for them."""
+    node_types = graph.schema.node_types
+    if not node_types:
+        return
+    with suppress(OmnigraphError):  # a damaged table must not keep the graph from being served
+        text = f"match {{ $n: {node_types[0]} }} return {{ $n.id }} limit 1"
+        encode_rows(graph.query(query_text(text)).table)

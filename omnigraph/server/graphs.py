@@ -12,7 +12,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import ConfigError, GraphNotFound, OmnigraphError
 from omnigraph.values import clock_and_ids
 
-from .engine_access import open_served_graph
+from .engine_access import open_served_graph, warm_up
 from .settings import GraphLocation, ServerSettings, public_uri, require_graph_id
 from .stored_queries import StoredQueries, load_stored_queries
 
@@ -49,7 +49,7 @@ class GraphRegistry:
     def open_all(self) -> None:
         """Open every graph; raise `ConfigError` if none can be opened."""
         failures = [self._try_open(location) for location in self._locations.values()]
-        if not self._served:
+        if not self._served or (self._settings.requires_all_graphs and self._quarantined):
             reasons = "; ".join(sorted({failure for failure in failures if failure}))
             raise ConfigError(reason=f"no graph can be served: {reasons}")
 
@@ -84,6 +84,7 @@ class GraphRegistry:
         try:
             opened = open_served_graph(location)
             queries = load_stored_queries(self._settings.queries_directory, location.graph_id, opened)
+            warm_up(opened)
         except OmnigraphError as error:
             self._quarantined[location.graph_id] = clock_and_ids.monotonic() + _RETRY_SECONDS
             _log.warning("graph '%s' is quarantined: %s", location.graph_id, error.message)

@@ -86,11 +86,11 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     queries_directory: str | None = None
     runtime_directory: str | None = None
     default_graph: str | None = None
+    requires_all_graphs: bool = False
     flat_routes: bool = True
     hide_uris: bool = False
     cors_origins: tuple[str, ...] = ()
     forwarded_allow_ips: str | None = None
-    metrics_bind: str | None = None
     shutdown_grace: float = 30.0
     log_format: LogFormat = "text"
     log_level: str = "info"

@@ -155,3 +155,53 @@ def test_a_past_state_is_read_by_commit_tag_and_revision(server: HttpServer, bra
 
 def test_explain_shows_a_plan(server: HttpServer) -> None:
     assert "Person" in server.post(f"{GRAPH}/explain", {"query": PEOPLE}).json()["plan"]
+
+
+def test_a_query_that_takes_too_long_is_503(server: HttpServer) -> None:
+    late = server.query("match { $a: Person  $b: Person  $c: Person } return { count($a) as n }", timeout=1e-9)
+    assert late.status == 503
+    assert late.json()["resource_limit"]["resource"] == "query_wall_ms"
+    assert "code" not in late.json()
+    assert late.headers["retry-after"] == "1"
+
+
+def test_a_result_beyond_the_requested_rows_is_413(server: HttpServer) -> None:
+    refused = server.query(PEOPLE, limit_rows=1)
+    assert refused.status == 413
+    assert refused.json()["resource_limit"] == {"resource": "result_rows", "limit": 1, "actual": 2}
+    headers = {"Accept": "application/x-ndjson"}
+    assert server.post(f"{GRAPH}/query", {"query": PEOPLE, "limit_rows": 1}, headers=headers).status == 413
+
+
+def test_large_integers_are_strings_when_asked(server: HttpServer) -> None:
+    text = "match { $p: Person } return { 9007199254740993 as n, $p.age } order { $p.age } limit 1"
+    assert server.rows(text)[0] == {"n": 9007199254740993, "p.age": 36}
+    assert server.rows(text, integers="string")[0] == {"n": "9007199254740993", "p.age": 36}
+    headers = {"Omnigraph-Integers": "string", "Accept": "application/x-ndjson"}
+    lines = server.post(f"{GRAPH}/query", {"query": text}, headers=headers).body
+    assert lines == b'{"n":"9007199254740993","p.age":36}\n'
+    assert server.post(f"{GRAPH}/query", {"query": text}, headers={"Omnigraph-Integers": "roman"}).status == 400
+
+
+def test_case_31_the_document_lists_every_route_without_security(server: HttpServer) -> None:
+    document = server.get("/openapi.json").json()
+    assert "securitySchemes" not in document["components"]
+    assert not any("security" in operation for path in document["paths"].values() for operation in path.values())
+    reference = {
+        *("cluster_getSnapshot", "cluster_query", "cluster_mutate", "cluster_mutate_if_graph_commit", "listGraphs"),
+        *("cluster_list_queries", "cluster_invoke_query", "cluster_invoke_query_if_graph_commit", "cluster_getSchema"),
+        *("cluster_applySchema", "cluster_loadNdjson", "cluster_load", "cluster_export", "cluster_listBranches"),
+        *("cluster_createBranch", "cluster_deleteBranch", "cluster_mergeBranches", "cluster_listCommits", "health"),
+        *("cluster_getCommit", "cluster_getCommitChanges", "cluster_pollChanges", "cluster_captureChangeBaseline"),
+        *("cluster_getBlob", "cluster_headBlob", "cluster_read", "cluster_change", "cluster_ingest"),
+    }
+    operations = {operation["operationId"] for path in document["paths"].values() for operation in path.values()}
+    assert reference <= operations
+
+
+def test_the_page_of_operations_loads_nothing_from_elsewhere(server: HttpServer) -> None:
+    page = server.get("/docs")
+    assert page.media_type == "text/html"
+    assert b"http://" not in page.body
+    assert b"https://" not in page.body
+    assert "default-src 'self'" in page.headers["content-security-policy"]

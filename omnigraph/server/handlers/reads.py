@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from omnigraph.api.graph import Graph
 from omnigraph.api.results.result import Result
-from omnigraph.errors import ResourceLimitExceeded
+from omnigraph.errors import InputError, ResourceLimitExceeded
 from omnigraph.server import engine_access
 from omnigraph.server.call import Call
 from omnigraph.server.models.answers import ExplainOutput, ReadOutput, ReadTargetOutput
@@ -40,7 +40,8 @@ def rows_answer(call: Call, graph: Graph, body: QueryRequest, *, with_commit: bo
     )
     _check_row_count(call, body, result.num_rows)
     with call.timing.measure("encode"):
-        document = _read_output(result, engine_access.encode_rows(result.table))
+        rows = engine_access.encode_rows(result.table, integers_as_text=_wants_text_integers(call, body))
+        document = _read_output(result, rows)
         if with_commit:
             document.graph_commit_id = result.commit_id
     etag = make_etag(str(result.commit_id), body.query, body.name, body.params)
@@ -73,7 +74,16 @@ def stream_answer(call: Call, graph: Graph, body: QueryRequest) -> StreamAnswer:
         return StreamAnswer(arrow_chunks(stream.schema, batches, arrow_codec(call.headers)), ARROW, headers=headers)
     if media_type == CSV:
         return StreamAnswer(csv_chunks(stream.schema, batches), f"{CSV}; charset=utf-8", headers=headers)
-    return StreamAnswer(ndjson_chunks(batches), f"{NDJSON}; charset=utf-8", headers=headers)
+    lines = ndjson_chunks(batches, integers_as_text=_wants_text_integers(call, body))
+    return StreamAnswer(lines, f"{NDJSON}; charset=utf-8", headers=headers)
+
+
+def _wants_text_integers(call: Call, body: QueryRequest) -> bool:
+    """Return whether integers that JavaScript would round are sent as strings."""
+    wish = body.integers or call.headers.get("omnigraph-integers", "number")
+    if wish not in ("number", "string"):
+        raise InputError("Omnigraph-Integers must be `number` or `string`", reason="malformed header")
+    return wish == "string"
 
 
 def _limit_batches(call: Call, body: QueryRequest, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

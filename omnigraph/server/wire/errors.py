@@ -54,7 +54,9 @@ def encode_error(
     status = status_of(public_error)
     if members.get("code") is None and isinstance(public_error, UsageError):
         members["code"] = "bad_request"
-    if not with_old_names:
+    if with_old_names:
+        _add_old_names(members)
+    else:
         members.pop("manifest_conflict", None)
     _remove_storage_names(members, public_error, roots)
     return WireError(status, orjson.dumps(members, default=str), _headers_of(public_error))
@@ -93,6 +95,13 @@ def _headers_of(error: OmnigraphError) -> dict[str, str]:
     if "content_range" in error.details:
         headers["Content-Range"] = str(error.details["content_range"])
     return headers
+
+
+def _add_old_names(members: dict[str, Any]) -> None:
+    """Add the names of version 0.3 to the conflicts of a merge."""
+    for conflict in members.get("merge_conflicts", ()):
+        conflict["table_key"] = f"{conflict['entity_kind']}:{conflict['type_name']}"
+        conflict["row_id"] = conflict.get("entity_id")
 
 
 def _remove_storage_names(members: dict[str, Any], error: OmnigraphError, roots: Collection[str]) -> None:

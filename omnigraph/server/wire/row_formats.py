@@ -68,11 +68,11 @@ def arrow_chunks(schema: pa.Schema, batches: Iterator[pa.RecordBatch], codec: st
     yield sink.take()
 
 
-def ndjson_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+def ndjson_chunks(batches: Iterator[pa.RecordBatch], *, integers_as_text: bool = False) -> Iterator[bytes]:
     """Yield the rows as JSON objects, one per line."""
     for batch in batches:
         if batch.num_rows:
-            yield engine_access.encode_row_lines(batch)
+            yield engine_access.encode_row_lines(batch, integers_as_text=integers_as_text)
 
 
 def csv_chunks(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
