@@ -27,6 +27,9 @@ from .options import shared_options
     show_default=True,
     help="Permission of tokens that state none",
 )
+@click.option("--oidc-issuer", metavar="URL", help="Also accept tokens of this identity provider (OpenID Connect)")
+@click.option("--oidc-audience", metavar="NAME", help="Audience that tokens of the provider must be made for")
+@click.option("--oidc-jwks-url", metavar="URL", help="Keys of the provider  [default: as the provider says]")
 @click.option("--tls-cert", metavar="FILE", type=click.Path(), help="TLS certificate chain (PEM)")
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="TLS private key (PEM)")
 @click.option("--tls-client-ca", metavar="FILE", type=click.Path(), help="CA that client certificates must come from")
@@ -91,6 +94,9 @@ def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
         workers=options["workers"],
         unauthenticated=options["unauthenticated"] or read_boolean_variable("OMNIGRAPH_UNAUTHENTICATED"),
         token_permission=options["token_permission"],
+        oidc_issuer=options["oidc_issuer"],
+        oidc_audience=options["oidc_audience"],
+        oidc_jwks_url=options["oidc_jwks_url"],
         tls=_tls_files(options),
         queries_directory=options["queries"],
         default_graph=options["default_graph"],

@@ -82,6 +82,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     token_permission: str = "read"  # noqa: S105 - the name of a permission
     oidc_issuer: str | None = None
     oidc_audience: str | None = None
+    oidc_jwks_url: str | None = None
     tls: TlsFiles | None = None
     queries_directory: str | None = None
     runtime_directory: str | None = None
