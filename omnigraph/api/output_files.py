@@ -27,7 +27,9 @@ _NAMED_DESCRIPTORS = {"stdout": 1, "stderr": 2}
 def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
     """Write lines to a file, compressed if its suffix is .gz or .zst. Return the number of lines.
 
-    If `durable` is true, the file survives a crash, and replacing it concurrently is an error.
+    A line may consist of several items; only its last item ends in a newline.
+
+    With `durable`, the file survives a crash, and it is an error if the file is replaced concurrently.
     """
     with (
         _report_unwritable(path),
@@ -113,7 +115,7 @@ def _write_all(output_file: Any, lines: Iterable[bytes]) -> int:
     line_count = 0
     for line in lines:
         output_file.write(line)
-        line_count += 1
+        line_count += line.endswith(b"\n")
     return line_count
 
 

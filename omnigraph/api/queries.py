@@ -236,20 +236,27 @@ def require_node(handle: Handle, type_name: str, key: Any) -> "Node":
 def export_graph(
     handle: Handle, path: str | PathLike[str] | None, types: Sequence[str] | None, *, iso_dates: bool
 ) -> Iterator[bytes] | int:
-    """Return an export's lines or, if a path is given, the number of entities written to the file."""
-    from omnigraph.ingest.export import export_lines
-    from omnigraph.publish.read_lease import protect_while_reading
+    """Return the lines of an export, or the number of entities that were written to a file."""
+    from omnigraph.ingest.export import join_lines
 
-    snapshot = handle.latest_snapshot()
-    batches = explain_missing_batches(snapshot, export_lines(snapshot, types, iso_dates=iso_dates))
-    lines = protect_while_reading(handle.branch_state, snapshot, batches)
+    parts = export_parts(handle, types, iso_dates=iso_dates)
     if path is None:
-        return lines
+        return join_lines(parts)
     from omnigraph.api.output_files import write_lines
 
     with log_operation("export", handle.branch_name) as event:
-        event.rows = count = write_lines(Path(path), lines)
+        event.rows = count = write_lines(Path(path), parts)
     return count
+
+
+def export_parts(handle: Handle, types: Sequence[str] | None, *, iso_dates: bool) -> Iterator[bytes]:
+    """Yield the lines of an export, in several parts if they contain large blobs."""
+    from omnigraph.ingest import export
+    from omnigraph.publish.read_lease import protect_while_reading
+
+    snapshot = handle.latest_snapshot()
+    parts = explain_missing_batches(snapshot, export.export_parts(snapshot, types, iso_dates=iso_dates))
+    return protect_while_reading(handle.branch_state, snapshot, parts)
 
 
 @guarded

@@ -16,7 +16,7 @@ from omnigraph.publish.read_set import UnchangedReads
 from omnigraph.publish.requirements import ExpectedHead, Requirement
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.storage.pending_blobs import content_digest
+from omnigraph.storage.blob_placeholders import content_digest
 from omnigraph.values.cancellation import STOP_EVENT
 
 _PLAIN_TYPES = (str, bytes, int, float, date)

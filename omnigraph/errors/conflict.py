@@ -268,6 +268,8 @@ def to_json_value(value: Any) -> Any:
         return [to_json_value(item) for item in value]
     if isinstance(value, bytes):
         return f"base64:{b64encode(value).decode()}"
+    if hasattr(value, "to_json"):  # a large blob
+        return value.to_json()
     if isinstance(value, date):
         return value.isoformat()
     return str(value) if isinstance(value, float) and not isfinite(value) else value

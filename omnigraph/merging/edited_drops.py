@@ -24,6 +24,7 @@ from omnigraph.lang.schema.migrate.stored_types import can_convert_values
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.records.frozen import record
 from omnigraph.storage.arrow import table_key as key_of_type
+from omnigraph.storage.blob_placeholders import shown_value
 from omnigraph.storage.find_rows import read_rows
 from omnigraph.storage.value_equality import same_values
 from omnigraph.values import PropertyType
@@ -193,7 +194,8 @@ def _dropped_properties(
 
 def _type_edits(changes: TableChanges, type_id: int, side: Choice) -> Iterator[EditedDrop]:
     written = [*changes.inserted.to_pylist(), *changes.updated_after.to_pylist()]
-    values = tuple((row.pop("id"), row) for row in sorted(written, key=lambda row: str(row["id"])))
+    shown_rows = ({column: shown_value(value) for column, value in row.items()} for row in written)
+    values = tuple((row.pop("id"), row) for row in sorted(shown_rows, key=lambda row: str(row["id"])))
     if values:
         yield EditedDrop(side, changes.key, type_id, None, None, values)
 
@@ -206,7 +208,7 @@ def _property_edits(
         is_changed = ~same_values(changes.updated_before[name], changes.updated_after[name])
         selections = ((changes.inserted, is_set), (changes.updated_after, is_changed))
         values = sorted(
-            (rows["id"][position].as_py(), rows[name][position].as_py())
+            (rows["id"][position].as_py(), shown_value(rows[name][position].as_py()))
             for rows, selected in selections
             for position in np.flatnonzero(selected).tolist()
         )

@@ -93,6 +93,18 @@ def _replay_change(
     replay_details: Mapping[str, Any],
 ) -> MergeReport:
     """Apply the difference between two snapshots to a branch, or only plan it in a dry run."""
+    with request.blobs.activate():
+        report = _replay_with_blobs(kind, target_branch, base_and_changed, request, replay_details)
+    return replace(report, blobs=request.blobs)
+
+
+def _replay_with_blobs(
+    kind: ReplayKind,
+    target_branch: BranchState,
+    base_and_changed: tuple[Snapshot, Snapshot],
+    request: MergeRequest,
+    replay_details: Mapping[str, Any],
+) -> MergeReport:
     if request.dry_run:
         return _plan_replay(kind, target_branch, target_branch.refresh(), base_and_changed, request)
     latest_report: list[MergeReport] = []
