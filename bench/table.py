@@ -25,7 +25,8 @@ from bench.merge import Target
 from bench.reference import reference_milliseconds, reference_setting
 from omnigraph.spark.session import spark_session
 
-OURS, REFERENCE, LADYBUG, DUCKDB, LANCE, SPARK = "Omnigraph", "reference", "Ladybug", "DuckDB", "plain Lance", "plain Spark"  # fmt: skip
+OURS, REFERENCE, LADYBUG, DUCKDB = "Omnigraph", "reference", "Ladybug", "DuckDB"
+LANCE, SPARK = "plain Lance", "plain Spark"
 COLUMNS = (OURS, REFERENCE, LADYBUG, DUCKDB, LANCE, SPARK)
 DEFAULT_SCALE = 0.02  # 20,000 nodes, the size of the reference's recorded figures
 NODES_AT_SCALE_1 = 1_000_000
