@@ -137,7 +137,7 @@ def put(type_name: str, entity_id: str, property_name: str, file: str, **options
 
         show.document({**change_document(receipt, graph.actor), "size": size})
     else:
-        show.result(
+        show.confirmation(
             f"put {show.count(size, 'byte')} into {property_name} of {type_name} '{entity_id}' on {receipt.branch}"
         )
     show.warnings(graph.warnings)
