@@ -234,10 +234,12 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
     branch_note = "new branch " if receipt.branch_created else ""
     verb, details = _describe_counts(receipt, mode, is_dry_run)
     preposition = "from" if mode == "delete" else "into"
-    show.result(f"{verb} {preposition} {branch_note}{receipt.branch} (mode: {mode}){details}")
+    summary = f"{verb} {preposition} {branch_note}{receipt.branch} (mode: {mode}){details}"
+    show.confirmation(summary, preview=is_dry_run)
     if receipt.nulled:
         effect = "would remove" if is_dry_run else "removed"
-        show.result(f"merge {effect} the values of properties missing from the input: {_describe_nulled(receipt)}")
+        removal = f"merge {effect} the values of properties missing from the input: {_describe_nulled(receipt)}"
+        show.confirmation(removal, preview=is_dry_run)
         show.note("hint: use --mode patch to change only the properties in the input")
     if receipt.steps:
         show.note(_describe_timing(receipt))
