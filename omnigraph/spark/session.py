@@ -212,6 +212,22 @@ def parallelism(spark: "SparkSession") -> int:
         return 8
 
 
+def shared_files_folder(spark: "SparkSession") -> Path | None:
+    """Return the folder of temporary files that the driver shares with all tasks, or None if they do not share one.
+
+    Only tasks of a local session run on the driver's machine and in its JVM.
+    """
+    try:
+        master = str(spark.sparkContext.master)
+    except Exception:  # Spark Connect has no context
+        return None
+    if not master.startswith("local") or master.startswith("local-cluster"):
+        return None
+    from pyspark import SparkFiles
+
+    return Path(SparkFiles.getRootDirectory())
+
+
 def running_tasks(spark: "SparkSession") -> tuple[int, int]:
     """Return the finished and total task counts of running stages, or zeros if the counts are not available."""
     try:
