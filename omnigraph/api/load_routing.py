@@ -18,6 +18,7 @@ from omnigraph.ingest.input_parts import are_paths, find_input_files, has_files
 from omnigraph.ingest.input_pieces import InputFiles
 from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, RequireRows, load
 from omnigraph.ingest.rejects import write_rejects
+from omnigraph.ingest.streaming.streamed_load import PIECE_BYTES, STREAMED_MODES, StreamedInput, load_streamed
 from omnigraph.publish.requirements import Requirement
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage.sizes import FRAGMENT_ROWS
@@ -27,6 +28,7 @@ _log = logging.getLogger("omnigraph")
 # and 1 GiB of memory in this process, and 185 seconds on Spark; for larger inputs, this process could run out of
 # memory.
 SPARK_MIN_BYTES = 512 << 20
+STREAM_MIN_BYTES = 32 << 20  # smaller inputs are loaded with all rows in memory, as one fragment per type
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,12 @@ class SparkInput:
     frames: Mapping[str, Any] | None = None
 
 
-def resolve_load_source(data: Any, file_options: FileOptions, options: EngineOptions) -> SparkInput | InputFiles | None:
+def resolve_load_source(
+    data: Any, mode: LoadMode, file_options: FileOptions, options: EngineOptions
+) -> SparkInput | StreamedInput | InputFiles | None:
     """Determine the input and the engine of a load; return None for an input that needs no preparation.
 
-    Such an input is a single NDJSON file or contains no files at all, and is always read by this process.
+    Such an input is a small NDJSON file or contains no files at all, and is always read by this process.
     """
     if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
         if options.engine == "local":
@@ -81,6 +85,9 @@ def resolve_load_source(data: Any, file_options: FileOptions, options: EngineOpt
         return SparkInput(input_files)
     is_one_path = isinstance(data, str | os.PathLike)
     is_one_ndjson_file = is_one_path and len(input_files) == 1 and input_files[0].file_format == "ndjson"
+    if are_paths(data) and mode in STREAMED_MODES and total_bytes(input_files) >= STREAM_MIN_BYTES:
+        piece_bytes = options.piece_bytes or PIECE_BYTES
+        return StreamedInput(input_files, is_one_ndjson_file, piece_bytes, options.fragment_rows)
     return None if is_one_ndjson_file else InputFiles(input_files)
 
 
@@ -102,7 +109,9 @@ def run_load(
     requirements: Sequence[Requirement],
 ) -> LoadOutcome:
     """Run a load; write problems to the rejects folder, then raise or return them."""
-    if isinstance(load_source, SparkInput):
+    if isinstance(load_source, StreamedInput):
+        loaded = _load_streamed(branch_state, load_source, mode, options, commit_metadata, requirements)
+    elif isinstance(load_source, SparkInput):
         loaded = _load_on_spark(branch_state, load_source, mode, options, commit_metadata, requirements)
     else:
         loaded = _load_in_process(branch_state, load_source, mode, options, commit_metadata, requirements)
@@ -110,12 +119,14 @@ def run_load(
         write_rejects(options.rejects, loaded.problems)
     if loaded.problems and options.on_error == "raise":
         first_problem = loaded.problems[0]
-        raise (
-            first_problem.standalone_error()
-            if isinstance(load_source, InputFiles | SparkInput)
-            else first_problem.error
-        )
+        raise first_problem.standalone_error() if _names_files(load_source) else first_problem.error
     return loaded
+
+
+def _names_files(load_source: Any) -> bool:
+    """Return whether errors must name the file, because the caller may have passed several."""
+    is_single_path = isinstance(load_source, StreamedInput) and load_source.is_single_path
+    return isinstance(load_source, InputFiles | SparkInput | StreamedInput) and not is_single_path
 
 
 def _load_on_spark(
@@ -144,6 +155,27 @@ def _load_on_spark(
         require_rows=options.require_rows,
     )
     return load_on_spark(session, branch_state, bulk_load, commit_metadata=commit_metadata, requirements=requirements)
+
+
+def _load_streamed(
+    branch_state: BranchState,
+    source: StreamedInput,
+    mode: LoadMode,
+    options: EngineOptions,
+    commit_metadata: CommitMetadata,
+    requirements: Sequence[Requirement],
+) -> LoadOutcome:
+    reports_all = not source.is_single_path or options.rejects is not None
+    load_options = LoadOptions(on_error="report" if reports_all else options.on_error, dry_run=options.dry_run)
+    return load_streamed(
+        branch_state,
+        source,
+        mode,
+        metadata=commit_metadata,
+        conditions=requirements,
+        options=load_options,
+        progress=options.progress,
+    )
 
 
 def _load_in_process(

@@ -152,8 +152,8 @@ def _load_input(
     target: Handle, load_input: LoadInput, load_options: EngineOptions, options: WriteOptions, *, created: bool
 ) -> Receipt | LoadReport:
     data, form, mapping = load_input.data, load_input.format, load_input.mapping
-    bulk = resolve_load_source(data, FileOptions(form, mapping, load_input.csv), load_options)
-    if hasattr(bulk, "frames"):
+    bulk = resolve_load_source(data, load_input.mode, FileOptions(form, mapping, load_input.csv), load_options)
+    if hasattr(bulk, "input_files"):
         load_options = replace(load_options, progress=progress_callback(load_input.progress))
     with open_load_input(data if bulk is None else bulk, form, mapping, load_input.progress) as source:
         outcome = load_source(target, source, load_input.mode, load_options, options)
