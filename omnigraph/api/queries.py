@@ -7,7 +7,7 @@ snapshot and the query to the engine. No function opens a table itself.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -245,10 +245,12 @@ def export_graph(
     lines = protect_while_reading(handle.branch_state, snapshot, batches)
     if path is None:
         return lines
-    from omnigraph.api.output_files import write_lines
+    from omnigraph.api.output_files import write_lines, write_lines_to_s3
+    from omnigraph.storage.plain_objects import is_s3_uri
 
     with log_operation("export", handle.branch_name) as event:
-        event.rows = count = write_lines(Path(path), lines)
+        count = write_lines_to_s3(fspath(path), lines) if is_s3_uri(path) else write_lines(Path(path), lines)
+        event.rows = count
     return count
 
 

@@ -204,6 +204,12 @@ def _java_major_version(java_path: Path) -> int:
     return int(version_match[1]) if version_match else 0
 
 
+def active_session() -> "SparkSession | None":
+    """Return the session of this process, or None if it has none."""
+    session: SparkSession | None = _import_pyspark().SparkSession.getActiveSession()
+    return session
+
+
 def parallelism(spark: "SparkSession") -> int:
     """Return the number of tasks that can run concurrently, or an estimate if the session does not report it."""
     try:

@@ -51,7 +51,7 @@ class Engines:
         graph = self.graphs[engine].refresh()
         way = EngineOptions("spark" if engine == "spark" else "local", self.spark, on_error="report", **how)
         try:
-            source = resolve_load_source(data, mode, files, way)
+            source, _ = resolve_load_source(data, mode, files, way)
             if source is None:
                 source = Files(data)
             if engine == "streamed" and are_paths(data) and mode in STREAMED_MODES:
