@@ -1,7 +1,7 @@
 """Errors for requests that conflict with the state or the history of a graph."""
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
-from base64 import b64encode
+from binascii import b2a_base64
 from collections.abc import Mapping
 from datetime import date
 from math import isfinite
@@ -255,17 +255,17 @@ class BlobPreconditionFailed(ClientError):
 
 
 def to_json_value(value: Any) -> Any:
-    """Convert a value to its JSON form.
+    """Convert a value to its JSON form; a blob has the form that loads accept.
 
-    >>> to_json_value({"at": date(2024, 1, 31), "x": [1.5, float("inf")]})
-    {'at': '2024-01-31', 'x': [1.5, 'inf']}
+    >>> to_json_value({"at": date(2024, 1, 31), "x": [1.5, float("inf")], "raw": b"hi"})
+    {'at': '2024-01-31', 'x': [1.5, 'inf'], 'raw': 'base64:aGk='}
     """
     if isinstance(value, Mapping):
         return {member_name: to_json_value(item) for member_name, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_json_value(item) for item in value]
     if isinstance(value, bytes):
-        return b64encode(value).decode()
+        return f"base64:{b2a_base64(value, newline=False).decode()}"
     if isinstance(value, date):
         return value.isoformat()
     return str(value) if isinstance(value, float) and not isfinite(value) else value
