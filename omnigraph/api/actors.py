@@ -1,4 +1,4 @@
-"""The actor of a handle or a write: given explicitly, or by the environment variable `OMNIGRAPH_ACTOR`."""
+"""Choose the actor for a handle or a write: an explicit actor, or the `OMNIGRAPH_ACTOR` environment variable."""
 
 import os
 

@@ -53,9 +53,11 @@ def log(  # noqa: PLR0913 - all but the first are keywords
     type: str | None = None,
     all: bool = False,
 ) -> CommitLog:
-    """Return the commits in the history of this graph, of a branch or, with `all`, of all branches, newest first.
+    """Return the commits in this graph's history, newest first.
 
-    A notebook renders the log as a picture; `print(graph.log().draw())` prints it as text.
+    `branch` selects another branch, and `all` selects all branches.
+
+    A notebook renders the log as a picture. `print(graph.log().draw())` prints it as text.
     """
     handle.require_open()
     type_name = None if type is None else require_text(type, "type")
@@ -72,16 +74,16 @@ def diff(
     kinds: "DiffFilterNames" = None,
     ops: "DiffFilterNames" = None,
 ) -> "Diff":
-    """Return the changes from `a` to `b`, entity by entity; `b` defaults to the state that this graph shows.
+    """Return the changes from `a` to `b`, entity by entity. `b` defaults to this graph's current state.
 
-    `a` and `b` are each a branch, a commit id, a version, a point in time, a revision such as
-    `HEAD~3`, or a graph. `main..dev` specifies both in one argument; `main...dev` means the changes
-    on `dev` since it diverged from `main`.
+    `a` and `b` are each a branch, a commit id, a version, a point in time, a revision such as `HEAD~3`, or a graph.
+    `main..dev` specifies both in one argument, and `main...dev` means the changes on `dev` since it diverged from
+    `main`.
 
-    Values of `a` are converted to the schema of `b`; the result's `schema_change` describes how the schemas differ.
+    Values from `a` are converted to the schema at `b`. The result's `schema_change` describes how the schemas differ.
 
-    Raises `ChangeSchemaBoundary` if a value does not fit the schema of `b`, and `HistoryReclaimed` if a
-    cleanup has removed one of the states.
+    Raises `ChangeSchemaBoundary` if a value does not fit the schema at `b`, and `HistoryReclaimed` if a cleanup has
+    removed one of the states.
     """
     from omnigraph.api.results.diff import compare_snapshots
 
@@ -93,7 +95,7 @@ def diff(
 def read_log(
     handle: Handle, branch: str | None, log_filter: LogFilter, *, limit: int | None, all_branches: bool
 ) -> CommitLog:
-    """Return the commits in the history of a branch, or of all branches, newest first."""
+    """Return the commits in the history of one branch or all branches, newest first."""
     commits = _commits_of_all(handle) if all_branches else _commits_below(handle, branch)
     accepted = islice(filter(log_filter.accepts, commits), limit)
     return CommitLog(accepted, lambda: _names_by_commit(handle))
@@ -143,7 +145,7 @@ def _commits_of_all(handle: Handle) -> Iterator[Commit]:
 def _heads_by_branch(handle: Handle) -> dict[str, Snapshot]:
     heads = {}
     for name in list_branches(handle.store):
-        with suppress(BranchNotFound):  # deleted since it was listed
+        with suppress(BranchNotFound):  # the branch was deleted after it was listed
             branch_state = open_branch(handle.store, name)
             heads[name] = manifest_snapshot(handle.store, branch_state, branch_state.last_known())
     return heads

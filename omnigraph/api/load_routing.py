@@ -1,7 +1,7 @@
-"""Route a load to this process for small data, and to Spark for large data or Spark DataFrames.
+"""Run small loads in this process, and large loads or Spark DataFrames on Spark.
 
-This module chooses the engine and implements what both engines have in common: rejects, dry runs, and the error that is
-raised. Spark must not be imported before it is chosen.
+This module chooses the engine and implements what both engines have in common: rejects, dry runs and errors. Spark must
+not be imported before it is chosen.
 """
 
 import logging
@@ -31,9 +31,9 @@ SPARK_MIN_BYTES = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Settings for running a load: the engine, the Spark session or how to start one, and the rejects folder.
+    """Settings for a load: the engine, the Spark session or how to start one, and the rejects folder.
 
-    For a patch or deletion, `require_rows` returns the requirement that the affected rows have not changed since the
+    For a patch or delete, `require_rows` returns the requirement that the affected rows have not changed since the
     caller read them. `progress` is called with the number of finished tasks and the number of tasks known so far. If
     `progress` has a `step` method, that method is called with a `StepProgress` instead.
     """
@@ -56,16 +56,17 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class SparkInput:
-    """An input that Spark will load: files, or DataFrames by type."""
+    """Input for Spark to load: files, or DataFrames keyed by type."""
 
     input_files: Sequence[InputFile] = ()
     frames: Mapping[str, Any] | None = None
 
 
 def resolve_load_source(data: Any, file_options: FileOptions, options: EngineOptions) -> SparkInput | InputFiles | None:
-    """Determine the input and the engine of a load; return None for an input that needs no preparation.
+    """Determine a load's input and engine. Return None if the input needs no preparation.
 
-    Such an input is a single NDJSON file or contains no files at all, and is always read by this process.
+    Input that needs no preparation is a single NDJSON file, or contains no files at all. It is always read by this
+    process.
     """
     if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
         if options.engine == "local":
@@ -101,7 +102,7 @@ def run_load(
     commit_metadata: CommitMetadata,
     requirements: Sequence[Requirement],
 ) -> LoadOutcome:
-    """Run a load; write problems to the rejects folder, then raise or return them."""
+    """Run a load. Write any problems to the rejects folder, then raise or return them."""
     if isinstance(load_source, SparkInput):
         loaded = _load_on_spark(branch_state, load_source, mode, options, commit_metadata, requirements)
     else:

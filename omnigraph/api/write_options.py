@@ -1,6 +1,6 @@
 """Options that every write accepts: actor, message, precondition and idempotency key.
 
-This module converts a caller's options to the commit metadata and to the requirements that the write protocol checks on
+This module converts a caller's options to commit metadata, and to the requirements that the write protocol checks on
 every attempt. It never writes anything itself.
 """
 
@@ -33,7 +33,7 @@ class WriteOptions:
     idempotency_key: str | None = None
 
     def commit_metadata(self, request: object = None) -> CommitMetadata:
-        """Return the metadata of the commit; with an idempotency key, include the digest of the request.
+        """Return the commit's metadata. If there is an idempotency key, include the digest of the request.
 
         The digest distinguishes a repeated request from a different request with the same key.
         """
@@ -55,32 +55,31 @@ class WriteOptions:
 
 @dataclass(slots=True)
 class AttemptCounter:
-    """Counts the attempts of a write, and stops the write if its caller is no longer waiting."""
+    """Counts the attempts at a write, and stops the write if the caller is no longer waiting."""
 
     count: int = 0
     stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def to_json(self) -> list[Any]:
-        """Return an empty stored form, because only the process that runs the write can check this requirement."""
+        """Return an empty stored form. Only the process that runs the write can check this requirement."""
         return ["watch", []]
 
     def check(self, txn: WriteTxn) -> None:
-        """Count an attempt; raise `Cancelled` if the caller is no longer waiting."""
+        """Count an attempt, and raise `Cancelled` if the caller is no longer waiting."""
         self.count += 1
         if self.stop_event is not None and self.stop_event.is_set():
             raise Cancelled(f"the write to {txn.branch} was cancelled; nothing was changed")
 
     @property
     def retries(self) -> int:
-        """The number of times that the write was repeated after a conflict."""
+        """The number of times that the write was retried after a conflict."""
         return max(0, self.count - 1)
 
 
 def describe_load_request(mode: str, source: object) -> object:
-    """Return the properties that identify a load: its mode and its records.
+    """Return the data that identifies a load: its mode and its records.
 
-    Files and frames would have to be read first, so such a load is identified only by its
-    idempotency key.
+    Files and frames would have to be read first, so a load from these is identified only by its idempotency key.
 
     >>> describe_load_request("append", {"Person": [{"name": "ann"}]})
     ('append', [('Person', [[('name', "'ann'")]])])
@@ -92,7 +91,7 @@ def describe_load_request(mode: str, source: object) -> object:
 
 
 def describe_plain_value(value: object) -> object:
-    """Return a process-independent description of plain data, or "" for anything else.
+    """Return a description of plain data that is the same in every process, or "" for anything else.
 
     >>> describe_plain_value({"b": [1.5, None], "a": "x"})
     [('a', "'x'"), ('b', ['1.5', 'None'])]

@@ -22,7 +22,7 @@ _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List branches"),
     "merge": LazyCommand(_MERGE_MODULE, "merge", "Merge a branch into another, or preview its conflicts"),
     "rename": LazyCommand(_MERGE_MODULE, "rename", "Rename a branch"),
-    "reset": LazyCommand("omnigraph.cli.branch_reset", "reset", "Reset a branch to the state of a past commit"),
+    "reset": LazyCommand("omnigraph.cli.branch_reset", "reset", "Reset a branch to a past commit"),
     "delete": LazyCommand(__name__, "delete", "Delete a merged branch"),
 }
 
@@ -41,7 +41,7 @@ def branch() -> None:
     metavar="REVISION",
     default="main",
     show_default=True,
-    help="Branch, commit, tag, timestamp, or main~3 to start from",
+    help="Revision to start from: a branch, commit, tag, timestamp, or ancestor such as main~3",
 )
 @click.option(
     "--commit", "commit_id", metavar="REVISION", help="Commit on the --from branch to use instead of its head"
@@ -91,9 +91,9 @@ def list_(address: GraphAddress) -> None:
 @yes_option
 @shared_options
 def delete(name: str, address: GraphAddress, actor: str | None, force: bool, yes: bool) -> None:
-    """Delete a branch whose commits are also on another branch or tag.
+    """Delete a branch whose commits are all on another branch or tag.
 
-    A branch with unmerged commits is deleted only with --force. Its unmerged commits can then no longer be read.
+    A branch with unmerged commits is deleted only with --force. Its unmerged commits then become unreadable.
     """
     root = resolve_root(address)
     require_consent(f"delete branch {name}", root, yes=yes)

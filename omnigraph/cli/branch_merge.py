@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--into", default="main", show_default=True, help="Branch to merge into")
 @click.option("--delete-branch", is_flag=True, help="Delete SOURCE after the merge")
-@click.option("--collapse-edges", is_flag=True, help="Keep only one edge if both branches added equal edges")
+@click.option("--collapse-edges", is_flag=True, help="Keep only one edge if both branches added identical edges")
 @conflict_options
 @engine_options("when both branches changed millions of rows")
 @graph_arguments(source="SOURCE")
 @actor_option
 @shared_options
 def merge(source: str, into: str, address: GraphAddress, **options: Any) -> None:
-    """Merge branch SOURCE into another branch, as one commit with two parents.
+    """Merge branch SOURCE into another branch with a merge commit.
 
     SOURCE can also be a tag, a commit id or another revision, such as dev~1.
 
     Changes made on only one branch are merged without conflict. Different changes to the same value
-    are conflicts: nothing is written, and the conflicts are shown with the values of both branches.
-    Use --strategy to resolve conflicts: it decides only the values in conflict, and the changes that
-    it discards are listed.
+    are conflicts: nothing is written, and the conflicts are shown with the values from both branches.
+    Use --strategy to resolve conflicts. It affects only conflicting values, and discarded changes are
+    listed.
     """
     root = resolve_root(address)
     strategies = options.pop("strategies")

@@ -12,7 +12,7 @@ from .progress import show_progress
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
-@click.option("--no-verify", is_flag=True, help="Copy damaged files as they are")
+@click.option("--no-verify", is_flag=True, help="Copy damaged files as is")
 @actor_option
 @shared_options
 def copy(source: str, target: str, no_progress: bool, no_verify: bool, actor: str | None) -> None:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def _entity_options(command: Command) -> Command:
-    """Add to a command the arguments and options that select one entity."""
+    """Add the arguments and options that select one entity to a command."""
     options = (
-        click.option("--branch", help="Branch to read; main unless a snapshot is given"),
+        click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given"),
         snapshot_option,
         click.option(
             "--kind",
             type=click.Choice(["node", "edge"]),
-            help="Kind of TYPE, if both a node and an edge type have this name",
+            help="Kind of TYPE, if a node type and an edge type share this name",
         ),
         graph_arguments(type_name="TYPE", entity_id="ID"),
         shared_options,
@@ -40,7 +40,7 @@ def _entity_options(command: Command) -> Command:
 def history(type_name: str, entity_id: str, limit: int | None, **options: Any) -> None:
     """Show every version of one entity, newest first: author, time, and changes.
 
-    ID is the key of the entity, or its id if its type has no key or a key of several columns.
+    ID is the entity's key, or its id if the type has no key or a composite key.
     """
     graph = _open_graph(options)
     entity_key = parse_key(graph, type_name, options["kind"], entity_id)
@@ -61,7 +61,7 @@ def history(type_name: str, entity_id: str, limit: int | None, **options: Any) -
 def blame(type_name: str, entity_id: str, **options: Any) -> None:
     """Show who last changed each property of one entity, and when.
 
-    ID is the key of the entity, or its id if its type has no key or a key of several columns.
+    ID is the entity's key, or its id if the type has no key or a composite key.
     """
     graph = _open_graph(options)
     entity_key = parse_key(graph, type_name, options["kind"], entity_id)

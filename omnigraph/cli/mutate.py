@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @actor_option
 @shared_options
 def mutate(query_input: QueryInput, address: GraphAddress, actor: str | None, branch: str, **options: Any) -> None:
-    """Run a mutation: insert, update or delete, atomically.
+    """Run a mutation (insert, update or delete) atomically.
 
     Exits with code 4 if --if-commit names a commit that is no longer the head of the branch.
     """

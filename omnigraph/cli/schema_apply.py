@@ -1,4 +1,4 @@
-"""`omnigraph schema plan` and `omnigraph schema apply`: change the schema of a graph."""
+"""`omnigraph schema plan` and `omnigraph schema apply`: change a graph's schema."""
 
 from typing import Any
 
@@ -34,8 +34,8 @@ _data_loss_option = click.option("--allow-data-loss", is_flag=True, help="Also d
 @_schema_option
 @_branch_option
 @_data_loss_option
-@click.option("--safe-only", is_flag=True, help="Exit with code 1 if a step can lose data")
-@click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there is anything to change")
+@click.option("--safe-only", is_flag=True, help="Exit with code 1 if any step could lose data")
+@click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there is anything to migrate")
 @graph_arguments()
 @shared_options
 @click.pass_context
@@ -78,7 +78,7 @@ def plan(
 @yes_option
 @shared_options
 def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes: bool, **options: Any) -> None:
-    """Change the schema of one branch, as one commit.
+    """Change the schema on one branch in one commit.
 
     Data that violates a new rule is listed, and nothing is changed. Dropped data stays readable in
     earlier commits unless --allow-data-loss is given.
@@ -88,7 +88,7 @@ def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes:
         announce_target("schema apply", root)
         mark_as_write()
     if options["allow_data_loss"] and not options["dry_run"]:
-        require_consent("dropping data with its history", root, yes=yes)
+        require_consent("dropping data and its history", root, yes=yes)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, actor=actor, read_only=options["dry_run"])

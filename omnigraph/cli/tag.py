@@ -1,4 +1,4 @@
-"""`omnigraph tag`: names for single commits."""
+"""`omnigraph tag`: create, list and delete names for single commits."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ def tag() -> None:
 @actor_option
 @shared_options
 def create(name: str, point: str | None, address: GraphAddress, **options: Any) -> None:
-    """Tag the head of a branch, or COMMIT: an id, a timestamp or HEAD~2. Tagged data is kept by cleanup.
+    """Tag the head of a branch, or COMMIT: an id, a timestamp or HEAD~2. Cleanup keeps tagged data.
 
     NAME may contain letters, digits, '.', '-' and '_', with '/' between parts, and must not exceed
     200 bytes.

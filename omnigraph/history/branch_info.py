@@ -1,7 +1,7 @@
-"""Facts about a branch: its head, its origin, and how far it has diverged from its parent.
+"""Information about a branch: its head, its origin, and how far it has diverged from its parent.
 
-This module also decides whether a branch has commits that no other branch or tag contains. It only reads; branches are
-created and deleted in `publish`.
+This module also determines whether a branch has commits that no other branch or tag contains. It only reads; `publish`
+creates and deletes branches.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,10 +27,11 @@ _MAINTENANCE_OPERATIONS = frozenset({"optimize", "ensure_indices"})  # these com
 
 @dataclass(frozen=True, slots=True)
 class BranchInfo:
-    """A branch: its head, what it was created from, and its distance from its parent.
+    """A branch: its head, what it was created from, and how far it is from its parent.
 
-    `ahead` counts the commits that only this branch contains, and `behind` those that only its parent contains. Both
-    are None for `main`, and if the parent no longer exists. `created` and `created_by` are None for `main`.
+    `ahead` is the number of commits that only this branch contains, and `behind` the number that only its parent
+    contains. Both are None for `main` and if the parent no longer exists. `created` and `created_by` are None for
+    `main`.
     """
 
     name: str
@@ -45,7 +46,7 @@ class BranchInfo:
 
 
 def describe_branch(store: Store, ref: Ref) -> BranchInfo:
-    """Read the facts about one branch; raise `BranchNotFound` if it was deleted in the meantime."""
+    """Describe one branch; raise `BranchNotFound` if it was deleted in the meantime."""
     branch_state = open_ref(store, ref)
     manifest = branch_state.last_known()
     head = manifest_snapshot(store, branch_state, manifest)
@@ -58,7 +59,7 @@ def describe_branch(store: Store, ref: Ref) -> BranchInfo:
 
 
 def count_divergence(head: Snapshot, other_head: Snapshot) -> tuple[int, int]:
-    """Return how many commits only the first and only the second of two heads reach."""
+    """Return the number of commits that only the first head reaches, and the number that only the second reaches."""
     if head.commit_id == other_head.commit_id:
         return 0, 0
     reached_ids = head.log.ancestors(head.commit_id).keys()
@@ -67,10 +68,10 @@ def count_divergence(head: Snapshot, other_head: Snapshot) -> tuple[int, int]:
 
 
 def find_unmerged_commits(store: Store, head: Snapshot, preferred_targets: Iterable[str] = ()) -> list[Commit]:
-    """Return the commits that would become unreachable with a branch, or an empty list if another ref keeps them.
+    """Return the commits that deleting a branch would make unreachable, or an empty list if another ref keeps them.
 
-    Commits that only compact tables or build indexes are not counted. `preferred_targets` are compared first, because
-    a branch is usually merged into its parent or into the branch of the caller.
+    Commits that only compact tables or build indexes are not included. `preferred_targets` are compared first, because
+    a branch is usually merged into its parent or into the caller's branch.
     """
     unmerged_commits: list[Commit] | None = None
     for other_head in _other_heads(store, head.branch, preferred_targets):
@@ -96,7 +97,7 @@ def _commits_missing_from(other_head: Snapshot, head: Snapshot) -> list[Commit]:
 
 
 def _other_heads(store: Store, branch_name: str, preferred_targets: Iterable[str]) -> Iterator[Snapshot]:
-    """Yield the heads of all other branches, preferred ones first, and then the commits of all tags."""
+    """Yield the heads of all other branches, preferred ones first, followed by all tagged commits."""
     names = dict.fromkeys((*preferred_targets, layout.MAIN, *list_branches(store)))
     for name in names:
         branch_head = _branch_head(store, name) if name != branch_name else None
@@ -109,7 +110,7 @@ def _other_heads(store: Store, branch_name: str, preferred_targets: Iterable[str
 
 
 def _branch_head(store: Store, branch_name: str) -> Snapshot | None:
-    """Return the head of a branch, or None if the branch does not exist or cannot be read."""
+    """Return a branch's head, or None if the branch does not exist or cannot be read."""
     try:
         branch_state = open_branch(store, branch_name)
     except (BranchNotFound, DamagedError):

@@ -1,8 +1,7 @@
 """Export a snapshot as NDJSON: nodes before edges, types sorted by name, and each table in id order.
 
-The same snapshot always exports the same bytes, and loading them into an empty graph with the same
-schema yields a graph that exports the same bytes again. Only the ids of one table and the rows of
-one piece are held in memory.
+Exporting the same snapshot always produces the same bytes, and loading them into an empty graph with the same schema
+yields a graph whose export is identical. Only one table's ids and one piece's rows are held in memory.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -36,8 +35,8 @@ def export_lines(
 ) -> Iterator[bytes]:
     """Yield the lines of an export, including newlines; `type_names` restricts which types are exported.
 
-    Dates are numbers, or ISO 8601 strings with `iso_dates`; both can be loaded again. `kinds`
-    restricts the export to `node` or `edge`.
+    Dates are written as numbers or, with `iso_dates`, as ISO 8601 strings; both can be loaded again. `kinds` restricts
+    the export to `node` or `edge`.
     """
     for entity_type in select_types(snapshot, type_names):
         is_selected = kinds is None or entity_type.kind in kinds
@@ -69,7 +68,7 @@ def _export_type(entity_type: NodeType | EdgeType, table: Table, iso_dates: bool
 
 
 def lines_of_rows(entity_type: NodeType | EdgeType, rows: pa.Table, *, iso_dates: bool = False) -> Iterator[bytes]:
-    """Yield one line for each of the given rows of a type, in row order; each line ends in a newline."""
+    """Yield one line, ending in a newline, for each of a type's given rows, in row order."""
     values_by_column = {
         prop.name: _json_values(prop.type, rows[prop.name], iso_dates) for prop in entity_type.properties
     }
@@ -92,7 +91,7 @@ def lines_of_rows(entity_type: NodeType | EdgeType, rows: pa.Table, *, iso_dates
 
 
 def _json_values(property_type: PropertyType, column: pa.ChunkedArray, iso_dates: bool) -> list[Any]:
-    """Return the values of a column in their JSON form for exports."""
+    """Convert a column's values to their JSON form for exports."""
     if property_type.scalar in _INTEGER_TYPES:
         integer_type = _INTEGER_TYPES[property_type.scalar]
         column = column.cast(pa.list_(integer_type) if property_type.is_list else integer_type)

@@ -1,4 +1,4 @@
-"""Find the values that one side wrote to a type or property that the other side has dropped since the base.
+"""Find values that one side wrote to a type or property that the other side has dropped since the base.
 
 Such edits are found before the schemas are combined, because they turn the drop into a conflict. Tables are read only
 if something was dropped. If the drop wins, the edits are listed as discarded changes.
@@ -52,7 +52,7 @@ class EditedDrop:
     property_type: PropertyType | None = None
 
     def to_dropped_edit(self) -> DroppedEdit:
-        """Return the edit in the form that the schema merge accepts."""
+        """Convert the edit to the form that the schema merge accepts."""
         return DroppedEdit(self.side, self.type_id, self.property_id, len(self.values))
 
     def is_dropped_in(self, merged_ir: SchemaIR) -> bool:
@@ -73,7 +73,7 @@ class EditedDrop:
 
 
 def find_edited_drops(merge_inputs: MergeInputs) -> tuple[EditedDrop, ...]:
-    """Return the edits of both sides, with our edits first, each side ordered by type."""
+    """Return both sides' edits, ours first, with each side ordered by type."""
     target, source = merge_inputs.target_snapshot, merge_inputs.source_snapshot
     return tuple(
         edited_drop
@@ -102,7 +102,7 @@ def _edited_drops_of(base: Snapshot, keeper: Snapshot, dropper_ir: SchemaIR, sid
 
 
 def _property_types(ir: SchemaIR, type_id: int) -> dict[int, PropertyType] | None:
-    """Return the types of a type's properties by id, or None if the schema does not have the type."""
+    """Return the property types of a node or edge type, by property id, or None if the schema lacks the type."""
     for identity in ir.type_identities:
         if identity.type_id == type_id and identity.kind != "interface":
             declared_type = type_for_key(ir.catalog, TableKey.of(identity.kind, identity.name))
@@ -121,7 +121,7 @@ def _dropped_properties(
     base_names: Mapping[str, str],
     dropper_types: Mapping[int, PropertyType],
 ) -> list[_DroppedProperty]:
-    """Return the properties that the dropping side no longer has, or that it added with a type of another kind."""
+    """Return the properties that the dropping side no longer has, or that it added with an incompatible type."""
     numbers = {
         definition: keeper_ir.property_id(kept_type.kind, kept_type.name, definition.name)
         for definition in kept_type.properties

@@ -1,4 +1,4 @@
-"""The merged schema: how the schemas of both sides are combined, and how types correspond to each other.
+"""The merged schema: how both sides' schemas are combined, and how their types correspond.
 
 Types and properties are matched by identity, never by name. This module reads only schemas; `schema_alignment` converts
 rows.
@@ -54,17 +54,17 @@ class MergedSchema:
 
     @property
     def catalog(self) -> Catalog:
-        """The types of the merged schema."""
+        """The types in the merged schema."""
         return self.combined.ir.catalog
 
     @cached_property
     def our_transitions(self) -> dict[TableKey, TypeTransition]:
-        """The schema change to each of the target's remaining types, keyed by the type's key in the merged schema."""
+        """The schema change to each of the target's remaining types, by the type's key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.target.ir, self.ir)}
 
     @cached_property
     def their_transitions(self) -> dict[TableKey, TypeTransition]:
-        """The schema change to each of the source's remaining types, keyed by the type's key in the merged schema."""
+        """The schema change to each of the source's remaining types, by the type's key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.combined.their_ir, self.ir)}
 
     @cached_property
@@ -79,7 +79,7 @@ class MergedSchema:
 
     @cached_property
     def restored_columns(self) -> dict[TableKey, frozenset[str]]:
-        """For each type, the properties that the target has dropped and the merge restores, by their merged names."""
+        """The properties that the target has dropped and the merge restores, by type and merged name."""
         restored = {table_key: self.dropped_columns(table_key)[0] for table_key in self.our_transitions}
         return {table_key: names for table_key, names in restored.items() if names}
 
@@ -115,7 +115,7 @@ class MergedSchema:
 
 
 def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSchema | None:
-    """Merge the schemas of both sides; return None if the rows of both sides can be merged without conversion.
+    """Merge both sides' schemas; return None if their rows can be merged without conversion.
 
     For each conflict, `decide` returns `ours`, `theirs`, or None to leave the conflict open.
     """
@@ -146,7 +146,7 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
 
 
 def describe_conflict(conflict: SchemaConflict, merge_inputs: MergeInputs) -> EntityConflict:
-    """Return a conflict between schema changes in the same form as every other merge conflict."""
+    """Convert a conflict between schema changes to the form that every other merge conflict has."""
     kind, _, name = conflict.subject.rpartition(":")
     our_branch, their_branch = merge_inputs.target_snapshot.branch, merge_inputs.source_snapshot.branch
     states = (f"on '{our_branch}': {conflict.ours or 'absent'}", f"on '{their_branch}': {conflict.theirs or 'absent'}")
@@ -164,7 +164,7 @@ def _foreign_error(merge_inputs: MergeInputs) -> SchemaMismatch:
 
 
 def _renumbered_error(merge_inputs: MergeInputs) -> SchemaMismatch:
-    """Return the error for additions that have the same name or id but different meanings on the two branches."""
+    """Return an error for additions that have the same name or id but different meanings on the two branches."""
     source, target = merge_inputs.source_snapshot.branch, merge_inputs.target_snapshot.branch
     return SchemaMismatch(
         f"branches '{source}' and '{target}' added properties that cannot be stored as one property",

@@ -1,8 +1,8 @@
 """The recursive merge base of a criss-cross history: several common ancestors, merged in memory.
 
-The bases are merged pairwise, in order of commit id and with the granularity of the merge, each pair using its own
-merge base. An entity on which the bases disagree is uncertain. An uncertain entity has no base value, so any difference
-between the sides becomes a conflict.
+The bases are merged pairwise, in order of commit id and with the merge's granularity; each pair uses its own merge
+base. An entity on which the bases disagree is uncertain: it has no base value, so any difference between the sides
+becomes a conflict.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,9 +35,9 @@ _BaseRows = tuple[pa.Table, frozenset[str]]  # (rows, ids whose base value is un
 
 
 class ResultType(NamedTuple):
-    """The schema of the merged rows and, ours first, what each side's rows need to be compared with the base's rows.
+    """The schema for merged rows, and the differences between each side's rows and the base's rows, ours first.
 
-    These are the properties that a side has dropped from the type, and the values that it has filled in.
+    The differences are the properties that a side has dropped from the type, and the values that it has filled in.
     """
 
     ir: SchemaIR
@@ -51,7 +51,7 @@ def sides_from_recursive_base(
     granularity: Granularity,
     result_type: ResultType | None = None,
 ) -> TableSides:
-    """Return both sides' changes to a table relative to the merge of all bases, instead of relative to the first base.
+    """Return both sides' changes to a table relative to the merge of all bases instead of the first base.
 
     `result_type` must be set if the sides have different schemas; a side's rows then keep the base's values for
     properties that the side has dropped.
@@ -87,7 +87,7 @@ def sides_from_recursive_base(
 
 
 def merged_base_rows(merge_inputs: MergeInputs, ir: SchemaIR, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
-    """Return the given entities from the merge of all bases, with the columns that their type has in `ir`.
+    """Return the given entities as they are in the merge of all bases, with the columns that their type has in `ir`.
 
     Entities that differ between the bases are omitted.
     """
@@ -98,7 +98,7 @@ def merged_base_rows(merge_inputs: MergeInputs, ir: SchemaIR, table_key: TableKe
 
 @dataclass(frozen=True, slots=True)
 class _BaseTable:
-    """Selected entities of one type in the bases of a merge, read with the columns that the type has in `ir`."""
+    """Selected entities with one type in a merge's bases, read with the columns that the type has in `ir`."""
 
     merge_inputs: MergeInputs
     ir: SchemaIR
@@ -155,7 +155,7 @@ def _merge_rows(
 
 
 def find_rows(snapshot: Snapshot, ir: SchemaIR, table_key: TableKey, condition: Mapping[str, pa.Array]) -> pa.Table:
-    """Return a snapshot's entities of one type, converted to the columns that the type has in the given schema."""
+    """Return a snapshot's entities with one type, converted to the columns that the type has in the given schema."""
     transition = find_transition(snapshot.schema.ir, ir, table_key)
     if transition is None or transition.old_key not in snapshot.tables:
         return row_schema(table_schema(ir, type_for_key(ir.catalog, table_key))).empty_table()

@@ -1,7 +1,7 @@
-"""The schema of the recursive merge base of a criss-cross history: several schemas, merged in memory.
+"""The recursive merge base's schema in a criss-cross history: several schemas, merged in memory.
 
-The schemas of the bases are merged in the same way as their rows: pairwise, in order of commit id, each pair using its
-own merge base. If the schema changes of the bases contradict each other, there is no common schema and the merge fails.
+The bases' schemas are merged in the same way as their rows: pairwise, in order of commit id, with each pair using its
+own merge base. If the bases' schema changes contradict each other, there is no common schema and the merge fails.
 """
 
 from omnigraph.errors import SchemaMismatch
@@ -13,7 +13,7 @@ from omnigraph.lang.schema.merge import SchemaConflict, SchemaVersion, SourcedSc
 
 
 def recursive_base_schema(merge_inputs: MergeInputs) -> SourcedSchema:
-    """Merge the schemas of all bases; raise `SchemaMismatch` if they contradict each other."""
+    """Merge all bases' schemas; raise `SchemaMismatch` if they contradict each other."""
     return _merged_schema(merge_inputs, tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots))
 
 

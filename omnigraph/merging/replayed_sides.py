@@ -1,8 +1,8 @@
-"""One table of a replay across schema changes: the replayed entities, and lookups of all others.
+"""One table in a replay across schema changes: the replayed entities, and lookups for all others.
 
-A conflict may involve entities that the replayed commit did not change, such as a node that the branch deleted and
-that a replayed edge refers to. This module finds their rows in the schema of the branch. An entity with a value that
-does not fit this schema counts as unchanged, so a decision about it has no effect.
+A conflict may involve entities that the replayed commit did not change, such as a node that the branch deleted and that
+a replayed edge refers to. This module finds their rows and converts them to the branch's schema. An entity with a value
+that does not fit this schema counts as unchanged, so a decision about it has no effect.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class ReplayedSides(LookupSides):
     versions: tuple[OptionalState, OptionalState, OptionalState] = field(kw_only=True, compare=False)
 
     def find_versions(self, condition: Mapping[str, pa.Array]) -> VersionRows:
-        """Return the rows that meet a condition, without the entities that do not fit the schema of the target."""
+        """Return the rows that meet a condition, without the entities that do not fit the target's schema."""
         base, target, source = (self._find_fitting(state, condition) for state in self.versions)
         misfit_ids = pa.concat_arrays([base[1], target[1], source[1]])
         return (_without(base[0], misfit_ids), _without(target[0], misfit_ids), _without(source[0], misfit_ids))
@@ -56,7 +56,7 @@ class ReplayedSides(LookupSides):
         return _without(base_edges, excluded_ids)
 
     def _find_fitting(self, state: OptionalState, condition: Mapping[str, pa.Array]) -> tuple[pa.Table, pa.Array]:
-        """Return the converted rows of a state, sorted by id, and the ids of the rows that cannot be converted."""
+        """Return a state's converted rows, sorted by id, and the ids of the rows that cannot be converted."""
         snapshot, transition = state
         if transition is None:
             return self.theirs.inserted.slice(0, 0), pa.array([], pa.string())
@@ -77,7 +77,7 @@ def _find_edges(state: OptionalState, condition: Mapping[str, pa.Array]) -> pa.T
 
 
 def _misfit_ids(transition: TypeTransition, rows: pa.Table) -> list[str]:
-    """Return the ids of the rows that cannot be converted; the rows are halved until all rows of a part fit."""
+    """Return the ids of the rows that cannot be converted, found by splitting the rows until all rows in a part fit."""
     if transition.find_obstacle(rows) is None:
         return []
     if rows.num_rows == 1:

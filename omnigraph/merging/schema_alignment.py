@@ -1,4 +1,4 @@
-"""Convert the rows of both sides to the columns of the merged schema.
+"""Convert both sides' rows to the merged schema's columns.
 
 This module converts changes and lookups, so that the rules and the planner work with a single schema. It writes
 nothing; `publish_merge` changes the stored tables.
@@ -35,25 +35,25 @@ from .merged_schema import MergedSchema
 from .recursive_base import ResultType, copy_columns, merged_base_rows, sides_from_recursive_base
 from .table_merge import Granularity, TableSides
 
-TypeState = tuple[Snapshot, TypeTransition]  # (state, conversion of its rows of a type)
-# A function that receives the property that cannot hold a value.
+TypeState = tuple[Snapshot, TypeTransition]  # (state, transition that converts its rows)
+# A function that receives the property that cannot hold a value and returns the error.
 Refuse = Callable[[Snapshot, TypeTransition, str], OmnigraphError]
 
 
 @dataclass(frozen=True)
 class AlignedTables:
-    """The tables of a merge whose sides have different schemas, with the keys and columns of the merged schema."""
+    """The tables in a merge whose sides have different schemas, with the merged schema's keys and columns."""
 
     merge_inputs: MergeInputs
     merged: MergedSchema
 
     @property
     def catalog(self) -> Catalog:
-        """The types of the merged schema."""
+        """The types in the merged schema."""
         return self.merged.catalog
 
     def lookup(self, target_lookup: RecordingLookup) -> Lookup:
-        """Return a lookup in the target's tables that accepts and returns columns of the merged schema."""
+        """Return a lookup in the target's tables that accepts and returns the merged schema's columns."""
         return AlignedLookup(target_lookup, self.merged)
 
     def changed_tables(self) -> list[TableKey]:
@@ -68,7 +68,7 @@ class AlignedTables:
         )
 
     def newly_checked_tables(self) -> list[TableKey]:
-        """Return the merged types with rules that rows of the target may violate, because the source added them."""
+        """Return the merged types with rules that the source added and that the target's rows may violate."""
         migration = self.merged.migration
         return [] if migration is None else [transition.new_key for transition in checked_types(migration)]
 
@@ -78,7 +78,7 @@ class AlignedTables:
         base, target, source = merge_inputs.base_snapshot, merge_inputs.target_snapshot, merge_inputs.source_snapshot
         our_transition = merged.our_transitions.get(table_key)
         their_transition = merged.their_transitions.get(table_key)
-        if our_transition is None:  # the target does not have the type, so every row of the source is an insert
+        if our_transition is None:  # the target does not have the type, so every row in the source is an insert
             their_changes = _aligned_changes(None, (source, their_transition), merged.ir, table_key)
             return TableSides(table_key, _no_changes(merged.ir, table_key), their_changes, granularity)
         fill_changes = merged.fill_changes(table_key)
@@ -102,7 +102,7 @@ class AlignedTables:
     def restored_rows(self, table_key: TableKey) -> pa.Table:
         """Return the target's rows that the merge changes by itself.
 
-        These are the rows in which it restores values of dropped properties or replaces filled-in values.
+        These are the rows in which the merge restores dropped properties' values or replaces filled-in values.
         """
         merged = self.merged
         restored_columns = merged.restored_columns.get(table_key, frozenset())
@@ -128,7 +128,7 @@ def _all_rows(state: TypeState) -> pa.Table:
 def aligned_target_rows(
     merge_inputs: MergeInputs, merged: MergedSchema, table_key: TableKey, entity_ids: pa.Array
 ) -> pa.Table:
-    """Return the given entities of the target, with the columns of the merged schema."""
+    """Return the given entities from the target, with the merged schema's columns."""
     transition = merged.our_transitions.get(table_key)
     if transition is None:
         return merged_row_schema(merged.ir, table_key).empty_table()
@@ -153,10 +153,10 @@ def _aligned_changes(
     table_key: TableKey,
     fill_changes: FillChanges | None = None,
 ) -> TableChanges:
-    """Return a side's changes since the base, with the columns of the merged schema.
+    """Return a side's changes since the base, with the merged schema's columns.
 
     Dropping a property that the merged schema keeps does not count as a change: the side's rows keep the base's values.
-    The same holds for values that the side filled in when it added a property.
+    The same applies to values that the side filled in when it added a property.
     """
     side_snapshot, transition = side
     if transition is None:
@@ -174,13 +174,13 @@ def _aligned_changes(
 
 
 def _misfit_error(snapshot: Snapshot, transition: TypeTransition, property_name: str) -> SchemaMismatch:
-    """Return the error for a value that does not fit the type that a conflict decision chose for the merged schema."""
+    """Return an error for a value that does not fit the type that a decision chose for the merged schema."""
     subject = f"{transition.new_type.name}.{property_name}"
     return SchemaMismatch(
-        f"values of '{snapshot.branch}' do not fit {subject} of the merged schema",
+        f"values on '{snapshot.branch}' do not fit {subject} in the merged schema",
         source=snapshot.branch,
         target=snapshot.branch,
-        hint=f"resolve the conflict about {subject} in favour of the other side, or change the values first",
+        hint=f"resolve the conflict over {subject} in favor of the other side, or change the values first",
     )
 
 
@@ -229,7 +229,7 @@ def compare_in_schema(
 
 
 def convert_rows(state: TypeState, rows: pa.Table, refuse: Refuse) -> pa.Table:
-    """Convert rows of a state to the columns of the third schema."""
+    """Convert a state's rows to the third schema's columns."""
     snapshot, transition = state
     property_name = transition.find_obstacle(rows)
     if property_name is not None:
@@ -239,7 +239,7 @@ def convert_rows(state: TypeState, rows: pa.Table, refuse: Refuse) -> pa.Table:
 
 @dataclass(slots=True)
 class AlignedLookup:
-    """A lookup in the target's tables that accepts and returns columns of the merged schema."""
+    """A lookup in the target's tables that accepts and returns the merged schema's columns."""
 
     lookup: RecordingLookup
     merged: MergedSchema
@@ -278,7 +278,7 @@ class AlignedLookup:
         return aligned.select([*columns, *(ROW_ID_COLUMNS if with_row_ids else ())])
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
-        """Return the given columns of the merged schema for all rows of the target."""
+        """Return the given merged columns for all of the target's rows."""
         transition = self.merged.our_transitions.get(table_key)
         if transition is None:
             return empty_answer(merged_row_schema(self.merged.ir, table_key), columns)

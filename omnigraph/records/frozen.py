@@ -1,9 +1,8 @@
 """Frozen dataclasses that are fast to define.
 
-The language packages define about 150 small classes. `dataclasses` compiles six functions for each
-of them, which used to take a quarter of a command's start-up time. `record` compiles the functions
-of a class together, when one of them is first used. The result behaves like a frozen dataclass for
-`fields`, `replace`, `match` and type checkers.
+The language packages define about 150 small classes. `dataclasses` compiles six functions for each of them, which used
+to take a quarter of a command's start-up time. `record` compiles all of a class's functions together, the first time
+one of them is used. The result behaves like a frozen dataclass for `fields`, `replace`, `match` and type checkers.
 """
 
 from collections.abc import Callable
@@ -54,7 +53,7 @@ def _build_record_class(cls: Any, slots: bool, eq: bool) -> Any:
 
 
 class _UncompiledMethod:
-    """A method of a record class that is compiled on first access, together with the class's other methods."""
+    """A placeholder that compiles a record class's methods when one of them is first accessed."""
 
     __slots__ = ("_compiled_names", "_method_name", "_record_class")
 
@@ -63,7 +62,7 @@ class _UncompiledMethod:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         record_class = self._record_class
-        if record_class.__dict__.get(self._method_name) is self:  # otherwise, another thread has compiled it
+        if record_class.__dict__.get(self._method_name) is self:  # false if another thread has already compiled it
             methods = _compile_methods(fields(record_class), hasattr(record_class, "__post_init__"))
             for method_name in self._compiled_names:
                 setattr(record_class, method_name, methods[method_name])

@@ -1,9 +1,8 @@
-"""An index of all ids of a node type, in files that every process on a machine maps into memory.
+"""An index of a node type's ids, in files that every process on a machine maps into memory.
 
-This module defines the format: the sorted hashes, the start position of each hash prefix, and the ids in the order of
-their hashes. The first process builds the index while other processes wait for it. A hash match is confirmed by
-comparing the strings. The index is split into shards to limit the memory needed to build it. The tasks of
-`endpoint_lookup` build and read the index.
+An index file contains the sorted hashes, the start position of each hash prefix, and the ids in hash order. The first
+process builds the index while other processes wait for it. A hash match is confirmed by comparing the strings. The
+index is split into shards to limit the memory needed to build it. Tasks in `endpoint_lookup` build and read the index.
 """
 
 import fcntl
@@ -20,13 +19,13 @@ import pyarrow as pa
 from .text_hashes import Int64Array, TextArray, UInt64Array, hash_texts, texts_equal
 
 SHARD_IDS = 16_000_000  # number of ids per shard
-_LOOKUP_TEXTS = 1 << 16  # number of strings looked up together, small enough for the processor's cache
+_LOOKUP_TEXTS = 1 << 16  # number of strings to look up at a time, small enough for the CPU cache
 ReadIds = Callable[[], Iterable[pa.Array]]
 
 
 @dataclass(frozen=True, slots=True)
 class IdIndexShard:
-    """A memory-mapped shard of an index. `prefix_starts` contains the start position of each hash prefix."""
+    """A memory-mapped index shard; `prefix_starts` contains the start position of each hash prefix."""
 
     hashes: UInt64Array
     prefix_starts: npt.NDArray[np.uint32]
@@ -86,12 +85,12 @@ class IdIndex:
 
 
 def assign_shards(text_hashes: UInt64Array, shard_count: int) -> UInt64Array:
-    """Return the shard number of each hash. Within a shard, the high bits of a hash select its prefix."""
+    """Return the shard number for each hash; within a shard, the high bits of a hash select its prefix."""
     return text_hashes % np.uint64(shard_count)
 
 
 def open_id_index(folder: Path, id_count: int, read_ids: ReadIds) -> IdIndex:
-    """Open the index in a folder, building it if it does not exist. `read_ids` must yield about `id_count` ids."""
+    """Open the index in a folder, building it if it does not exist; `read_ids` must yield about `id_count` ids."""
     shard_count = max(1, -(-id_count // SHARD_IDS))
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock_file:
@@ -103,7 +102,7 @@ def open_id_index(folder: Path, id_count: int, read_ids: ReadIds) -> IdIndex:
 
 
 def _build_shard(folder: Path, shard_number: int, shard_count: int, read_ids: ReadIds) -> None:
-    """Write one shard. The JSON file is written last, because it marks the shard as complete."""
+    """Write one shard; the JSON file is written last, because it marks the shard as complete."""
     id_arrays: list[pa.Array] = []
     hash_arrays: list[UInt64Array] = []
     for id_column in read_ids():

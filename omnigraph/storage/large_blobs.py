@@ -1,7 +1,7 @@
 """Replace large blobs in rows with placeholders, so that a write can copy unchanged blobs without loading them.
 
-Changing one property of a row rewrites the whole row. Therefore, reads during a write return placeholders for large
-stored blobs, and the bytes are streamed from the stored file to the new file. Small blobs remain bytes.
+Changing one property rewrites the whole row. Reads during a write therefore return placeholders for large stored blobs,
+and the bytes are streamed from the old file to the new file. Small blobs remain bytes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from .pending_blobs import PendingBlobs, placeholder_of
 from .scan import ROW_ADDRESS, ROW_ID
 from .table import Table
 
-LARGE_BLOB_BYTES = 4 << 20  # threshold above which Lance stores each blob in a separate file
+LARGE_BLOB_BYTES = 4 << 20  # Lance stores each blob above this size in a separate file
 HEAVY_BLOB_BYTES = 64 << 20  # a fragment with a blob above this size is never rewritten just because it has few rows
 _COPY_BLOCK_BYTES = 4 << 20
 _OWN_FILE_KIND = 2
@@ -36,12 +36,12 @@ def blob_columns(table: Table, column_names: list[str]) -> list[str]:
 
 
 def has_large_blobs(described_rows: pa.Table, columns: list[str]) -> bool:
-    """Return whether any blob is large. The given columns must contain Lance's blob descriptions."""
+    """Return whether any blob is large; the given columns must contain Lance's blob descriptions."""
     return any(_is_large(descriptor) for name in columns for descriptor in described_rows[name].to_pylist())
 
 
 def find_heavy_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments that contain a blob too large to be held in memory or rewritten unnecessarily."""
+    """Return the fragments that contain a blob too large to hold in memory or to rewrite unnecessarily."""
     names = blob_columns(table, table.schema.names)
     if not names:
         return frozenset()
@@ -50,7 +50,7 @@ def find_heavy_fragments(table: Table) -> frozenset[int]:
         with as_storage_errors("none"):
             batches = list(scanner.to_batches())
     except (StorageError, pa.ArrowException):
-        return frozenset()  # planning must not fail; damage is reported when the files are verified or read
+        return frozenset()  # planning must not fail; damage is reported once the files are verified or read
     return frozenset(address >> 32 for batch in batches for name in names for address in _heavy_addresses(batch, name))
 
 
@@ -63,7 +63,7 @@ def _heavy_addresses(batch: pa.RecordBatch, column: str) -> list[int]:
 def with_placeholders(
     table: Table, described_rows: pa.Table, columns: list[str], running_write: PendingBlobs, read_blobs: ReadBlobs
 ) -> pa.Table:
-    """Return rows with small blobs as bytes and large blobs as placeholders.
+    """Return the rows with small blobs as bytes and large blobs as placeholders.
 
     The rows must have row ids and addresses.
     """
@@ -142,7 +142,7 @@ def _read_blocks(table: Table, column: str, row_id: int) -> Iterator[bytes]:
 
 
 def blob_file_name(blob_id: int) -> str:
-    """Return the name that Lance gives to a blob file: the bits of its id, lowest bit first.
+    """Return Lance's name for a blob file: the bits of its id, lowest bit first.
 
     >>> blob_file_name(1)
     '10000000000000000000000000000000.blob'

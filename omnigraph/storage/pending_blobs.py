@@ -1,8 +1,8 @@
 """Blobs that a write has accepted but not yet stored: files and external objects.
 
 Rows contain a short placeholder instead of the bytes, which are streamed when the rows are written, so a large blob is
-never held in memory. A placeholder consists of a random prefix and the SHA-256 of the bytes. A placeholder is valid
-only in this process, and equal placeholders represent equal bytes.
+never held in memory. A placeholder consists of a random prefix and the SHA-256 of the bytes. It is valid only in this
+process, and equal placeholders represent equal bytes.
 """
 
 import hashlib
@@ -23,22 +23,22 @@ from .checksums import CHECKSUM_BLOCK_BYTES
 from .external_blobs import BlobLocation, read_external, require_allowed
 from .failures import as_storage_errors
 
-MAX_EXTERNAL_BYTES = 32 << 20  # total size limit for the external blobs of one write
+MAX_EXTERNAL_BYTES = 32 << 20  # limit on the total size of the external blobs in one write
 _PLACEHOLDER_PREFIX = f"omnigraph pending blob {clock_and_ids.new_nonce()} ".encode()
 _PLACEHOLDER_LENGTH = len(_PLACEHOLDER_PREFIX) + hashlib.sha256().digest_size
 
-# The files with the content of each placeholder. Several writes may accept equal bytes at the same time.
+# The files that hold each placeholder's content. Several writes may accept equal bytes at the same time.
 _contents: dict[bytes, list[Path]] = {}
 _contents_lock = threading.Lock()
 _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs", default=None)
 
 
 class PendingBlobs:
-    """The blobs of one write. `close` removes their temporary copies.
+    """The blobs in one write; `close` removes their temporary copies.
 
-    `report` is called with the number of bytes read so far and the total size. If the total is unknown, the number of
-    bytes read so far is passed twice. Set `copies_files` if the caller's files may change or disappear before the blobs
-    are stored.
+    `report` is called with the number of bytes read so far and the total size; if the total is unknown, the number of
+    bytes read so far is passed for both. Set `copies_files` if the caller's files may change or disappear before the
+    blobs are stored.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class PendingBlobs:
             self._folder.cleanup()
 
     def accept(self, blob: BlobUri | BlobSource) -> bytes:
-        """Return the placeholder of a blob. Each source is read only once, even if a write is retried."""
+        """Return the placeholder for a blob; each source is read only once, even if a write is retried."""
         key = _source_key(blob)
         if key not in self._placeholders:
             self._sources.append(blob)
@@ -87,7 +87,7 @@ class PendingBlobs:
         return self._placeholders[key]
 
     def accept_stored(self, key: object, path: Path | None, read_blocks: Callable[[], Iterable[bytes]]) -> bytes:
-        """Return the placeholder of a blob that is stored in the graph.
+        """Return the placeholder for a blob that is already stored in the graph.
 
         `path` is the blob's own local file, if it has one.
         """
@@ -156,10 +156,10 @@ class PendingBlobs:
             self._external_bytes += len(block)
             if self._external_bytes > MAX_EXTERNAL_BYTES:
                 raise ResourceLimitExceeded(
-                    resource="external blob bytes of one write",
+                    resource="external blob bytes in one write",
                     limit=MAX_EXTERNAL_BYTES,
                     actual=self._external_bytes,
-                    hint="copy large objects yourself, and pass them as files or with `blob put`",
+                    hint="copy large objects separately, and pass them as files or with `blob put`",
                 )
             yield block
 
@@ -176,7 +176,7 @@ def pending_blobs(allowed_bases: Iterable[BlobLocation], s3_settings: Mapping[st
 
 
 def accept_blob(blob: BlobUri | BlobSource) -> bytes:
-    """Return the placeholder of a blob in the running write. Raise an error if no running write accepts blobs."""
+    """Return the placeholder for a blob in the running write; raise an error if no running write accepts blobs."""
     write = running_write()
     if write is not None:
         return write.accept(blob)
@@ -187,7 +187,7 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
 
 
 def running_write() -> PendingBlobs | None:
-    """Return the pending blobs of the write that is running in this context, or None if there is no such write."""
+    """Return the pending blobs for the write that is running in this context, or None if there is no such write."""
     return _active.get()
 
 
@@ -206,7 +206,7 @@ def content_digest(value: bytes) -> str | None:
 
 
 def content_path(value: bytes | None) -> Path | None:
-    """Return the file with the bytes that a placeholder represents, or None if the value is not a placeholder."""
+    """Return the file that holds a placeholder's bytes, or None if the value is not a placeholder."""
     if not _is_placeholder(value):
         return None
     with _contents_lock:
@@ -219,7 +219,7 @@ def content_path(value: bytes | None) -> Path | None:
 def _source_key(blob: BlobUri | BlobSource) -> object:
     """Return a key that identifies a source within one write.
 
-    Equal paths get different keys, because the content of a file may change.
+    Equal paths get different keys, because a file's content may change.
     """
     if isinstance(blob, BlobUri):
         return blob.uri

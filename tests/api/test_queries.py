@@ -67,7 +67,7 @@ def test_ambiguous_query_name_is_rejected(people: Graph, tmp_path: Path) -> None
     assert error.value.hint == "did you mean `adults`?"
     with pytest.raises(InputError, match="no query named 'x'") as error:
         people.query(ADULTS, name="x")
-    assert "the queries are adults" in (error.value.hint or "")
+    assert "available queries: adults" in (error.value.hint or "")
     with pytest.raises(UsageError, match="the text contains no query"):
         people.query("// nothing")
     with pytest.raises(InputError, match="cannot read"):
@@ -386,7 +386,7 @@ def test_repr_of_handles_is_short(people: Graph) -> None:
     assert len(repr(people.head)) < 150
     assert people.revisions.commit("HEAD").id == people.head.id
     assert people.log()[-1].message == "created"
-    assert "probed" in (people.log()[-1].note or "")
+    assert "verified" in (people.log()[-1].note or "")
     with pytest.raises(InputError, match="unknown revision") as unknown:
         people.at("nope")
     assert "HEAD~3" in (unknown.value.hint or "")

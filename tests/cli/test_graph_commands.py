@@ -167,7 +167,7 @@ def test_branch_on_a_remote_store_is_deleted_only_with_confirmation(omnigraph: P
     for flags in ((), ("--json",)):
         refused = omnigraph(*delete, *flags)
         assert (refused.code, refused.out) == (1, "")
-        assert "needs confirmation" in refused.err
+        assert "requires confirmation" in refused.err
     assert list(library.open(s3.url).branches) == ["b", "main"]
     done = omnigraph(*delete, "--yes")
     assert done.code == 0

@@ -94,7 +94,7 @@ def test_quiet_prints_nothing_but_results_and_errors(omnigraph: Program, monkeyp
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert omnigraph("--quiet", "snapshot", "b", "--at", "v1").err == ""
-        assert "warning: revision 'v1' is a tag and a branch" in omnigraph("snapshot", "b", "--at", "v1").err
+        assert "warning: revision 'v1' is both a tag and a branch" in omnigraph("snapshot", "b", "--at", "v1").err
 
 
 @pytest.mark.parametrize(

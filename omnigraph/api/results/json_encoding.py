@@ -1,7 +1,7 @@
-"""Conversion of Arrow columns to JSON values, based on the columns' Arrow types.
+"""Convert Arrow columns to JSON values, based on the columns' Arrow types.
 
-This module defines the encoding that results, the command line and notebooks share: dates, times
-and non-finite numbers are strings. The encoding follows the rules of `values.encode`.
+Results, the command line and notebooks share this encoding: dates, times and non-finite numbers become strings. It
+follows the same rules as `values.encode`.
 """
 
 import math
@@ -21,7 +21,7 @@ _TIMESTAMP_MILLIS_RANGE = (-62_135_596_800_000, 253_402_300_799_999)  # the year
 
 
 def make_json_encoder(arrow_type: pa.DataType) -> JsonEncoder | None:
-    """Return the function that converts a column's Python values to JSON, or None if no conversion is needed.
+    """Return a function that converts a column's Python values to JSON, or None if no conversion is needed.
 
     >>> make_json_encoder(pa.float64())(float("nan")), make_json_encoder(pa.string())
     ('NaN', None)

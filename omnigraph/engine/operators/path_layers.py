@@ -1,8 +1,8 @@
-"""Layers of edges between start nodes and the ends of shortest paths, and the choice of paths through the layers.
+"""Layers of edges between start nodes and path ends, and functions that select paths through them.
 
-Layer `h` holds the edges that can be the `h`-th edge of a shortest path. This module chooses one path by ids, or
-enumerates all paths. Other modules find the layers. Many starts are searched at once, so layers hold places instead of
-row ids; a place is a number that encodes a (start, node) pair.
+Layer `h` holds the edges that can be the `h`-th edge on a shortest path. This module chooses one path by comparing ids,
+or enumerates all paths; other modules find the layers. Because many starts are searched at once, layers hold places
+instead of row ids. A place is a number that encodes a (start, node) pair.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ from .path_order import type_name_ranks
 from .path_table import PathBlock, start_block
 from .rows import IntArray, Mask, VariableBinding
 
-BYTES_PER_EDGE = 48  # peak bytes per followed edge: positions, neighbours, edges and types
-_BYTES_PER_MEMBER = 24  # bytes per node of an enumerated path, including its edge and edge type
+BYTES_PER_EDGE = 48  # peak memory per followed edge in bytes: positions, neighbours, edges and types
+_BYTES_PER_MEMBER = 24  # bytes per node on an enumerated path, including its edge and edge type
 
 
 @record(eq=False)
@@ -48,7 +48,7 @@ class EdgeLayer:
 
 @record(eq=False)
 class PathLayers:
-    """The layers from the given starts; `ends[h]` holds the ends of the paths with `h` edges."""
+    """The layers found from the given starts; `ends[h]` holds the ends of the paths with `h` edges."""
 
     starts: IntArray
     layers: list[EdgeLayer]
@@ -57,9 +57,9 @@ class PathLayers:
 
 @record
 class PathTables:
-    """The tables of a path's nodes and edges, and whether the search runs backward from the last node of a path.
+    """The tables for a path's nodes and edges, and whether the search runs backward from the path's last node.
 
-    The number `p` encodes the node `p % stride`, reached from the start with number `p // stride`.
+    Place `p` encodes the node `p % stride`, reached from start number `p // stride`.
     """
 
     node_key: TableKey
@@ -172,7 +172,7 @@ def _trace_paths(level_places: list[IntArray], chosen_edges: list[EdgeLayer], en
 
 @record(eq=False)
 class _IdRanking:
-    """Ranks of nodes and edges by id; if no choice depends on ids, no ids are read and all ranks are equal."""
+    """Nodes and edges ranked by id; if no choice depends on ids, no ids are read and all ranks are equal."""
 
     nodes: IntArray
     node_ranks: Codes
@@ -196,7 +196,7 @@ class _IdRanking:
         return cls(nodes, node_ranks, edges, edge_ranks, len(tables.edge_keys), tables.stride)
 
     def of_nodes(self, places: IntArray) -> Codes:
-        """Return the rank of the node in each (start, node) pair."""
+        """Return the rank of each (start, node) pair's node."""
         if len(self.nodes) == 0:
             return np.zeros(len(places), np.int64)
         return self.node_ranks[np.searchsorted(self.nodes, places % self.stride)]
@@ -210,7 +210,7 @@ class _IdRanking:
 
 
 def _parallel_edges(layer: EdgeLayer) -> EdgeLayer:
-    """Return the edges that join the same two nodes as another edge of the layer."""
+    """Return the edges that join the same two nodes as another edge in the layer."""
     order = np.lexsort((layer.targets, layer.sources))
     is_first = run_starts(layer.sources[order]) | run_starts(layer.targets[order])
     is_single = is_first & np.append(is_first[1:], True)

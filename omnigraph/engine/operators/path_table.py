@@ -1,7 +1,7 @@
-"""The paths that a path variable refers to, as flat arrays of row ids.
+"""Storage for the paths that a path variable refers to: flat arrays of row ids.
 
-This module defines the layout of the arrays. A path variable holds positions in a path table, so rows can be filtered
-and repeated without copying paths. Other modules read ids and properties.
+A path variable holds positions in a path table, so rows can be filtered and repeated without copying paths. This module
+defines only the array layout; other modules read ids and properties.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _TypeIndexes = npt.NDArray[np.int16]
 
 @record(eq=False)
 class PathTable:
-    """Flat path arrays: path `i` has edges `starts[i]:starts[i + 1]` and one more node, starting at `starts[i] + i`.
+    """Flat path arrays. Path `i` has the edges `starts[i]:starts[i + 1]`; its nodes begin at `starts[i] + i`.
 
     `edge_types` holds each edge's index in `edge_keys`, and `costs` holds the cost of each path, if paths have costs.
     """
@@ -33,23 +33,23 @@ class PathTable:
 
     @property
     def lengths(self) -> _Ids:
-        """The number of edges of each path."""
+        """The number of edges on each path."""
         return np.diff(self.starts)
 
     @property
     def node_starts(self) -> _Ids:
-        """The position of each path's first node, and the end of the last path."""
+        """The position of each path's first node, followed by the end position of the last path."""
         return self.starts + np.arange(len(self.starts))
 
     @property
     def nbytes(self) -> int:
-        """Total bytes of all arrays."""
+        """The total size of all arrays in bytes."""
         return self.starts.nbytes + self.nodes.nbytes + self.edges.nbytes + self.edge_types.nbytes
 
 
 @record(eq=False)
 class PathBlock:
-    """Paths of one length: a row per path, with one column per node or edge."""
+    """Paths of equal length, with one row per path and one column per node or edge."""
 
     nodes: _Ids
     edges: _Ids
@@ -57,7 +57,7 @@ class PathBlock:
 
     @property
     def nbytes(self) -> int:
-        """Total bytes of all arrays."""
+        """The total size of all arrays in bytes."""
         return self.nodes.nbytes + self.edges.nbytes + self.edge_types.nbytes
 
     def reversed(self) -> "PathBlock":

@@ -1,4 +1,4 @@
-"""Find the edges of the paths with the fewest edges, layer by layer, using breadth-first search.
+"""Find the edges on the paths with the fewest edges, layer by layer, using breadth-first search.
 
 Between two known nodes, the search runs from both sides and meets in the middle. Otherwise, the search runs from all
 start nodes at once. A shortest path from a node to itself has no edges.
@@ -15,7 +15,7 @@ from .rows import IntArray
 
 
 def search_from_starts(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PathLayers:
-    """Return the edges, grouped by layer, of the shortest paths from the given start nodes to all allowed end nodes."""
+    """Return the edges on the shortest paths from the given starts to all allowed ends, grouped by layer."""
     levels = search.levels(search.place_count(starts))
     frontier = levels.add_level(starts)
     layers: list[EdgeLayer] = []
@@ -36,7 +36,7 @@ def _has_all(levels: PlaceLevels, wanted: WantedEnds) -> bool:
 def search_both_sides(
     search: PathSearch, from_start: PlaceLevels, from_end: PlaceLevels, start: int, end: int
 ) -> PathLayers | None:
-    """Return the edges of the shortest paths between two nodes, by layer, or None if no path is within the bounds."""
+    """Return the edges on the shortest paths between two nodes, by layer, or None if no path is within bounds."""
     frontiers = [from_start.add_level(np.array([start], np.int64)), from_end.add_level(np.array([end], np.int64))]
     sides = (from_start, from_end)
     meeting = frontiers[0] if start == end else frontiers[0][:0]
@@ -67,7 +67,7 @@ def _neighbours(context: ExecutionContext, adjacencies: list[Adjacency], nodes: 
 def _layers_between(
     search: PathSearch, from_start: PlaceLevels, from_end: PlaceLevels, meeting: IntArray
 ) -> list[EdgeLayer]:
-    """Return the edges of all shortest paths through the nodes at which the two searches met."""
+    """Return the edges on all shortest paths through the nodes at which the two searches met."""
     first_half: list[EdgeLayer] = []
     nodes = meeting
     for distance in range(len(from_start.known_places) - 2, -1, -1):

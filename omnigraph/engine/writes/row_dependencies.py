@@ -1,10 +1,10 @@
-"""The stored rows that mutations and queries depend on, as row filters by table.
+"""Determine which stored rows a mutation or query depends on, as row filters by table.
 
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
-columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
-assigns, in the row that it identifies. A statement that takes its rows from a match depends on all rows of the types
-that the match reads. A query depends on the columns that it reads, in the rows that match its scan filters. If this
-cannot be proven, as for traversals and rankings, a query depends on all rows of the types that it reads.
+columns and also depends on the edges of the deleted nodes. An upsert or a patch depends on the columns that it assigns,
+in the row that it identifies. A statement with a match depends on all rows of the types that the match reads. A query
+depends on the columns that it reads, in the rows that pass its scan filters; for traversals and rankings, this cannot
+be proven, so they depend on all rows of the types that they read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ from .matched_writes import tables_read_by
 ParamValues = Mapping[str, Any]
 _ID_TYPE = PropertyType(ScalarType.STRING)
 
-# Expressions whose value depends only on the row. Every other kind of expression makes a query depend on whole types.
+# Expressions whose value depends only on the row. A query with any other expression depends on whole types.
 _EXACT_EXPRESSIONS = (
     plan.Constant
     | plan.Parameter
@@ -54,7 +54,7 @@ _EXACT_EXPRESSIONS = (
     | plan.Not
 )
 
-# The parts of a query plan that this module can analyse. Any other part makes a query depend on whole types.
+# The plan operators that this module can analyse. A query with any other operator depends on whole types.
 _KNOWN_PARTS = frozenset(
     {"operators", "columns", "variables", "aggregated", "distinct", "order", "ranking", "limit", "offset"}
 )
@@ -62,7 +62,7 @@ _KNOWN_PARTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BoundPredicate:
-    """Predicates that must all be true for a row, and the values of their parameters."""
+    """Predicates that must all be true for a row, with the values of their parameters."""
 
     predicates: tuple[plan.Predicate, ...]
     params: ParamValues
@@ -99,10 +99,9 @@ class HasId:
 
 @dataclass(slots=True)
 class TableDependency:
-    """A filter for the rows of one table that match a predicate, and for the edges of the nodes that a delete matches.
+    """A filter for one table: it selects the rows that match a predicate, and the edges of nodes that a delete matches.
 
-    All predicates share the same columns, because a row that one statement changes may be tested by
-    the next statement.
+    All predicates share the same columns, because the next statement may test a row that an earlier one changed.
     """
 
     predicates: list[BoundPredicate | HasId] = field(default_factory=list)
@@ -139,7 +138,7 @@ class TableDependency:
 
 @dataclass(slots=True)
 class RowDependencies:
-    """The dependencies of a mutation or transaction, collected statement by statement and query by query."""
+    """A mutation's or transaction's dependencies, collected one statement or query at a time."""
 
     tables: dict[TableKey, TableDependency] = field(default_factory=dict)
     whole_tables: set[TableKey] = field(default_factory=set)
@@ -151,7 +150,7 @@ class RowDependencies:
     def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, ir: SchemaIR) -> None:
         """Add the rows that statements match or identify.
 
-        Inserts do not depend on any rows that the caller has read.
+        An insert does not depend on any row that the caller has read.
         """
         for statement in statements:
             if isinstance(statement, plan.UpsertRow | plan.PatchRow):
@@ -224,9 +223,8 @@ class RowDependencies:
 def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
     """Return whether a query's result is determined by the rows that pass its scan filters.
 
-    This is not the case for `now()`, whose result changes by the time the query is checked again, for rankings, which
-    depend on statistics of the whole type, and for interfaces and text searches, which cannot be tested on a single
-    row.
+    It is not if the query uses `now()`, whose result differs when the query is checked again, a ranking, which depends
+    on statistics for the whole type, or an interface or text search, which cannot be tested on a single row.
     """
     unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
     if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):
@@ -248,7 +246,7 @@ def _is_exact(expression: plan.Value | plan.Predicate | plan.Ranking) -> bool:
 
 
 def _expressions_of(read_plan: plan.ReadPlan) -> list[plan.Value | plan.Predicate]:
-    """Return the predicates, columns and sort keys of a query without traversals."""
+    """Return the predicates, columns and sort keys in a query without traversals."""
     expressions: list[plan.Value | plan.Predicate] = [column.value for column in read_plan.columns]
     expressions += (sort_key.value for sort_key in read_plan.order)
     for operator in read_plan.operators:

@@ -1,7 +1,7 @@
 """Describe what a compiled query returns, reads and writes, without running it.
 
-This module defines the operation descriptor that clients and tools see. The descriptor's JSON form is part of the wire
-format and must not change. Descriptors use the same column names as results.
+Clients and tools receive this description as an operation descriptor. Its JSON form is part of the wire format and must
+not change. Descriptors use the same column names as results.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ _SCALAR_KINDS = {
 
 @record
 class ResultColumn:
-    """A result column: its name and the kind of its values."""
+    """A result column, with its name and the kind of values it contains."""
 
     name: str
     kind: str
@@ -68,7 +68,7 @@ class TypeRef:
 
 @record
 class Operation:
-    """The descriptor of a query; `result` is empty if the query is a mutation."""
+    """A query's descriptor. `result` is empty if the query is a mutation."""
 
     result: tuple[ResultColumn, ...]
     reads: tuple[TypeRef, ...]
@@ -84,7 +84,7 @@ class Operation:
 
 
 def describe_plan(query_plan: plan.Plan, catalog: Catalog) -> Operation:
-    """Return the descriptor of a plan."""
+    """Return a plan's descriptor."""
     if isinstance(query_plan, plan.ReadPlan):
         return Operation(_describe_columns(query_plan), _sort_types(_read_types(query_plan.operators, catalog)), ())
     if isinstance(query_plan, plan.UnionPlan):
@@ -101,7 +101,7 @@ def _describe_columns(read_plan: plan.ReadPlan) -> tuple[ResultColumn, ...]:
 
 
 def _describe_union_columns(union_plan: plan.UnionPlan) -> tuple[ResultColumn, ...]:
-    """Return the columns of a union; a column is nullable if it is nullable in any part."""
+    """Return a union's columns. A column is nullable if it is nullable in any part."""
     columns_by_part = [_describe_columns(part) for part in union_plan.parts]
     nullable_columns = [any(column.nullable for column in same) for same in zip(*columns_by_part, strict=True)]
     return tuple(

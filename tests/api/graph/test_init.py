@@ -212,7 +212,7 @@ def test_late_init_reports_an_existing_graph(s3: S3) -> None:
 
 
 def test_store_without_create_if_absent_is_rejected(careless_s3: S3) -> None:
-    with pytest.raises(StorageError, match="cannot hold a graph") as refused:
+    with pytest.raises(StorageError, match="cannot be used for a graph") as refused:
         omnigraph.init(careless_s3.url, SCHEMA)
     assert refused.value.kind == "configuration"
 

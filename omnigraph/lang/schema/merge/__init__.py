@@ -1,7 +1,7 @@
-"""Three-way schema merges, which combine the changes of two branches since their common base.
+"""Three-way schema merges, which combine the changes that two branches made since their common base.
 
 Declarations are matched by id, never by name, and compared slot by slot. Changes that cannot be combined become
-conflicts. The package is pure: it reads no data and changes nothing. Start with `merge`; `slots` defines what is
+conflicts. The package is pure: it reads no data and changes nothing. Read `merge` first. `slots` defines what is
 compared.
 """
 

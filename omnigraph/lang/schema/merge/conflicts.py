@@ -1,7 +1,7 @@
-"""The outcome of a schema merge: the merged schema, its conflicts, and how they were decided.
+"""The outcome of a schema merge: the merged schema, the conflicts, and the decisions about them.
 
-This module defines the records that `merge_schemas` returns, and the log that collects conflicts during a merge.
-Conflicts are resolved by the caller's `decide` function, never by this module.
+This module defines the records that `merge_schemas` returns, and the log that collects conflicts during a merge. It
+never resolves conflicts itself: the caller's `decide` function does.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ ConflictKind = Literal[
 
 
 class SourcedSchema(Protocol):
-    """A protocol for a schema with its source text; `StoredSchema` is one implementation."""
+    """Protocol for a schema with its source text. `StoredSchema` is one implementation."""
 
     @property
     def source(self) -> str:
@@ -39,7 +39,7 @@ class SourcedSchema(Protocol):
 
 @record
 class SchemaVersion:
-    """A schema and its source text, for callers that have no stored schema."""
+    """A schema and its source text, for callers that do not have a stored schema."""
 
     source: str
     ir: SchemaIR
@@ -49,9 +49,9 @@ class SchemaVersion:
 class SchemaConflict:
     """A pair of changes that cannot be combined.
 
-    `subject` is the label of the type or property on our side, or on their side if our side dropped it. `base`, `ours`
-    and `theirs` describe the three states in the syntax of the schema language; None means absent. `reason` is set if
-    the kind alone does not explain the conflict.
+    `subject` is the type's or property's label on our side, or on their side if our side dropped it. `base`, `ours` and
+    `theirs` describe the three states in schema syntax. None means that the item does not exist there. `reason` is set
+    if the kind alone does not explain the conflict.
     """
 
     kind: ConflictKind
@@ -76,7 +76,7 @@ Decide = Callable[[SchemaConflict], str | None]
 class DroppedEdit:
     """Values that one side wrote to a type or property that the other side has dropped since the base.
 
-    `side` changed the values of `entity_count` entities; `property_id` is None if the type was dropped.
+    `side` changed values in `entity_count` entities. `property_id` is None if the whole type was dropped.
     """
 
     side: Side
@@ -89,11 +89,11 @@ class DroppedEdit:
 class SchemaMerge:
     """A merged schema.
 
-    `ir` and `source` are final only if `conflicts` is empty. Otherwise, `ir` and `source` contain a provisional result
-    in which our side, or the side that drops something, wins every open conflict. If that result would not be a valid
-    schema, `ir` and `source` contain our schema. `ir` keeps the ids of our schema. `their_ir` is their schema with its
-    additions renumbered, so equal ids in `ir` and `their_ir` identify the same type or property. `their_numbers` lists
-    each renumbered id with its new id.
+    `ir` and `source` are final only if `conflicts` is empty. Otherwise, they contain a provisional result in which our
+    side, or the side that dropped something, wins every open conflict. If that result would not be a valid schema, they
+    contain our schema instead. `ir` keeps the ids of our schema. `their_ir` is their schema with its additions
+    renumbered, so equal ids in `ir` and `their_ir` identify the same type or property. `their_numbers` lists each
+    renumbered id with its new id.
     """
 
     source: str
@@ -106,7 +106,7 @@ class SchemaMerge:
 
 @dataclass(slots=True)
 class ConflictLog:
-    """Collects the conflicts of a merge; each distinct conflict is passed to `decide` once."""
+    """Collects the conflicts in a merge. Each distinct conflict is passed to `decide` once."""
 
     decide: Decide | None = None
     _decisions: dict[SchemaConflict, Side | None] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class ConflictLog:
         self._slots.clear()
 
     def choose(self, conflict: SchemaConflict, *, structural: bool = False, provisional: Side = "ours") -> Side:
-        """Record a conflict and return the winning side; the `provisional` side wins if there is no decision."""
+        """Record a conflict and return the winning side. If there is no decision, the `provisional` side wins."""
         recorded = self._structural if structural else self._slots
         if conflict not in recorded:
             recorded.append(conflict)
@@ -128,11 +128,11 @@ class ConflictLog:
         return self._decisions[conflict] or provisional
 
     def has_open_structural(self) -> bool:
-        """Return whether a structural conflict is still open, in which case later results are provisional."""
+        """Return whether a structural conflict is still open. If so, later results are provisional."""
         return any(self._decisions[conflict] is None for conflict in self._structural)
 
     def has_open_rename(self) -> bool:
-        """Return whether a conflict between two renames is open, in which case the name is provisional."""
+        """Return whether a conflict between two renames is still open. If so, the name is provisional."""
         renames = (conflict for conflict in self._slots if conflict.kind == "renamed_differently")
         return any(self._decisions[conflict] is None for conflict in renames)
 
@@ -143,8 +143,8 @@ class ConflictLog:
     def open_conflicts(self) -> tuple[SchemaConflict, ...]:
         """Return the undecided conflicts.
 
-        Errors from the checker are returned only if all conflicts are decided, because a provisional decision may cause
-        them.
+        Errors from the checker are included only if all conflicts have been decided, because a provisional decision may
+        cause them.
         """
         undecided = [conflict for conflict in self._all_conflicts() if self._decisions[conflict] is None]
         return tuple(undecided or dict.fromkeys(self._unresolvable))

@@ -1,4 +1,4 @@
-"""Merge whole schemas type by type: first which types exist, then each slot of each type.
+"""Merge whole schemas type by type: first decide which types exist, then merge each slot of each type.
 
 Types and properties that one side dropped are absent from the result. Conflicts between a drop and a change are
 resolved earlier (see `drop_conflicts`), so they do not occur in this module.
@@ -21,11 +21,11 @@ from .slots import PropertySlots, SchemaSlots, TypeSlots
 from .three_way import merge_sets, merge_slot
 
 _NO_PROPERTIES: Mapping[int, PropertySlots] = {}
-_UNDECLARED: tuple[int, int | None] = (-1, None)  # the base cardinality of an edge type that is not in the base
+_UNDECLARED: tuple[int, int | None] = (-1, None)  # the base cardinality for an edge type that is not in the base
 
 
 def merge_types(log: ConflictLog, base: SchemaSlots, ours: SchemaSlots, theirs: SchemaSlots) -> SchemaSlots:
-    """Return the merged schema of two sides that use the same ids."""
+    """Merge two sides that use the same ids, and return the merged schema."""
     merged: SchemaSlots = {}
     for type_id in sorted({*ours, *theirs}):
         our_type, their_type = ours.get(type_id), theirs.get(type_id)
@@ -77,7 +77,7 @@ class _TypeMerger:
         return "added_differently" if self._base is None else "changed_differently"
 
     def _merge_endpoint(self, attribute: str, preposition: str) -> int | None:
-        """Merge one endpoint; each side's endpoint is described with that side's type name."""
+        """Merge one endpoint. Each side's endpoint is described with that side's type name."""
         states = tuple(
             None if state is None else getattr(state, attribute) for state in (self._base, self._ours, self._theirs)
         )
@@ -110,7 +110,7 @@ class _TypeMerger:
         return merged
 
     def _is_wanted(self, property_id: int, ours: PropertySlots | None, theirs: PropertySlots | None) -> bool:
-        """Return whether a property added by one side is kept; entities on the other side may have no value for it."""
+        """Return whether to keep a property that one side added. The other side may have no values for it."""
         added, other_side = (ours, self._theirs) if ours is not None else (theirs, self._ours)
         if added is None or self._base is not None or self._ours.kind == "interface":
             return True

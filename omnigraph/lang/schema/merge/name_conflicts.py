@@ -1,7 +1,7 @@
 """Find names that both sides use for different items, or for additions with different definitions.
 
 A decision about such a conflict is applied by editing one side and merging the slots again. This module finds one
-conflict at a time; the conflict's `settle` method applies the decision.
+conflict at a time, and the conflict's `settle` method applies the decision.
 """
 
 from omnigraph.lang.schema.migrate.stored_types import can_convert_values
@@ -21,7 +21,7 @@ class AdditionConflict:
     entity: EntityReference
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Return the sides after applying the decision: the losing side adopts the winning side's definition."""
+        """Apply the decision and return the new sides: the losing side adopts the winning side's definition."""
         type_id, property_id = self.entity.type_id, self.entity.property_id or 0
         ours, theirs = (schema[type_id].properties[property_id] for schema in (sides.ours, sides.theirs))
         subject = describe_entity(sides.ours, self.entity)
@@ -44,7 +44,7 @@ class NameConflict:
     their_entity: EntityReference
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Return the sides after applying the decision: the losing side undoes its rename or addition."""
+        """Apply the decision and return the new sides: the losing side undoes its rename or addition."""
         loser = other_side(self._choose_winner(log, sides))
         entity = self.our_entity if loser == "ours" else self.their_entity
         base_name = entity_name(sides.base, entity)
@@ -66,7 +66,7 @@ class NameConflict:
         return log.choose(conflict, structural=True)
 
     def _follows_from_open_conflict(self, log: ConflictLog, sides: MergeSides) -> bool:
-        """Return whether the name results from a provisional decision, so that the conflict cannot be decided yet."""
+        """Return whether the name comes from a provisional decision. If so, the conflict cannot be decided yet."""
         for own_schema, entity in ((sides.ours, self.our_entity), (sides.theirs, self.their_entity)):
             base_name = entity_name(sides.base, entity)
             if base_name == entity_name(own_schema, entity) and log.has_open_structural():
@@ -78,7 +78,7 @@ class NameConflict:
 
 
 def find_unlike_addition(sides: MergeSides) -> AdditionConflict | None:
-    """Find a property that both sides added, each with a different type, default or embedding."""
+    """Find a property that both sides added, but with a different type, default or embedding."""
     for type_id in sorted(sides.ours.keys() & sides.theirs.keys()):
         our_properties, their_properties = sides.ours[type_id].properties, sides.theirs[type_id].properties
         base_type = sides.base.get(type_id)
@@ -90,7 +90,7 @@ def find_unlike_addition(sides: MergeSides) -> AdditionConflict | None:
 
 
 def find_name_conflict(sides: MergeSides, merged: SchemaSlots) -> NameConflict | None:
-    """Find two types or properties of the merged schema that have the same name."""
+    """Find two types or properties in the merged schema that have the same name."""
     owners: dict[tuple[str, str], EntityReference] = {}
     for type_id, merged_type in merged.items():
         shown_name = merged_type.name.lower() if merged_type.kind == "edge" else merged_type.name

@@ -1,4 +1,4 @@
-"""Merge one slot: take the value of the side that changed it, or report a conflict.
+"""Merge a single slot: take the value from the side that changed it, or report a conflict.
 
 If only one side changed a slot, or both sides made the same change, the changed value wins. Otherwise, there is a
 conflict, and the log determines which side wins.
@@ -16,7 +16,7 @@ Describe = Callable[[Value], str | None]
 def merge_slot(
     log: ConflictLog, kind: ConflictKind, subject: str, states: tuple[Value, Value, Value], describe: Describe[Value]
 ) -> Value:
-    """Return the merged value of a slot; `states` contains the slot's values in the base, on our side and on theirs."""
+    """Return a slot's merged value. `states` contains its values in the base, on our side and on theirs."""
     base, ours, theirs = states
     if theirs in (ours, base):
         return ours
@@ -27,7 +27,7 @@ def merge_slot(
 
 
 def merge_sets(base: frozenset[Value], ours: frozenset[Value], theirs: frozenset[Value]) -> frozenset[Value]:
-    """Return the base set with the additions and removals of both sides applied.
+    """Return the base set with both sides' additions and removals applied.
 
     >>> sorted(merge_sets(frozenset("ab"), frozenset("abc"), frozenset("bd")))
     ['b', 'c', 'd']
