@@ -31,8 +31,11 @@ demo: java ## Show what works today, on the example in examples/library
 test: java ## Run the tests and the doctests
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -q
 
+# How many programs, histories and kills the long tests run, as a multiple of their normal number.
+DEPTH := 0.5
+
 test-full: java ## Run everything: also the slow tests, and more examples per property
-	HYPOTHESIS_PROFILE=full $(BIN)/pytest -n $(JOBS) --dist loadgroup -q -m "" --timeout 900
+	HYPOTHESIS_PROFILE=full OMNIGRAPH_TEST_DEPTH=$(DEPTH) $(BIN)/pytest -n $(JOBS) --dist loadgroup -q -m "" --timeout 900
 
 check: $(READY) ## Format, lint, types, layers, dependencies
 	$(BIN)/ruff format --check .

@@ -50,7 +50,7 @@ def errors_page() -> str:
 RESERVED_ERRORS = {
     "cluster": ("ClusterError", "QuarantinedGraph", "SchemaApplyDisabled"),
     "embeddings": ("EmbeddingModelMismatch",),
-    "server": ("NotSupportedRemotely", "Shutdown", "StoredQueryNotFound"),
+    "server": ("NotSupportedRemotely", "Shutdown"),
 }
 
 _ERRORS = """\

@@ -305,11 +305,11 @@ class Graph(Guarded):
     ) -> Iterator[bytes] | int:
         """Export one snapshot as NDJSON that can be loaded again, with nodes before edges.
 
-        If a path is given, the export is written to that file, which appears only when it is complete, and the number
-        of entities is returned. The file is compressed if its name ends in .gz or .zst. Without a path, the lines are
-        returned. A Date is exported as a number of days, and a DateTime as a number of milliseconds, since 1970. If
-        `iso_dates` is true, both are exported as ISO strings, which can also be loaded. Cleanup never removes data that
-        a running export is reading.
+        If a path is given, the export is written to that file, which appears only once it is complete, and the number
+        of entities is returned. The path may be an `s3://` URI. The file is compressed if its name ends in .gz or .zst.
+        Without a path, the lines are returned. A Date is exported as the number of days and a DateTime as the number of
+        milliseconds since 1970; with `iso_dates`, both are ISO strings, which can be loaded as well. Cleanup never
+        removes data that a running export is reading.
         """
         handle = self._handle.for_read(branch, at)
         return queries.export_graph(handle, path, types, iso_dates=iso_dates)

@@ -7,7 +7,7 @@ the engine. No function opens a table itself.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -242,10 +242,12 @@ def export_graph(
     parts = export_parts(handle, types, iso_dates=iso_dates)
     if path is None:
         return join_lines(parts)
-    from omnigraph.api.output_files import write_lines
+    from omnigraph.api.output_files import write_lines, write_lines_to_s3
+    from omnigraph.storage.plain_objects import is_s3_uri
 
     with log_operation("export", handle.branch_name) as event:
-        event.rows = count = write_lines(Path(path), parts)
+        count = write_lines_to_s3(fspath(path), parts) if is_s3_uri(path) else write_lines(Path(path), parts)
+        event.rows = count
     return count
 
 

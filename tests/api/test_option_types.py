@@ -18,11 +18,12 @@ def graph() -> Any:
 
 @pytest.mark.parametrize("option", ["message", "actor", "idempotency_key"])
 def test_a_write_rejects_an_option_that_is_not_text(graph: Graph, option: str) -> None:
-    options: Any = {option: 5}
+    number: Any = {option: 5}
     with pytest.raises(InputError, match=f"{option} must be a string, got integer 5"):
-        graph.insert("Person", {"name": "ada"}, **options)
+        graph.insert("Person", {"name": "ada"}, **number)
+    long_text: Any = {option: "x" * 4097}
     with pytest.raises(InputError, match=f"{option} has more than 4096 characters"):
-        graph.insert("Person", {"name": "ada"}, **{option: "x" * 4097})
+        graph.insert("Person", {"name": "ada"}, **long_text)
     assert not list(graph.nodes("Person"))
 
 
