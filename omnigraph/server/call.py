@@ -1,7 +1,7 @@
 """One request on its way through the server, as handlers see it.
 
-A `Call` is built step by step: routing, authentication, the graph, the body. Handlers read it and use `graph_for_read`
-and `graph_for_write`; they never see the token.
+A `ServerCall` is built step by step: routing, authentication, the graph, the body. Handlers read it and use
+`graph_for_read` and `graph_for_write`; they never see the token.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class Timing:
 
 
 @dataclass(slots=True)
-class Call:
+class ServerCall:
     """A request: its route, its caller, its graph, its parameters and its body."""
 
     state: "WorkerState"

@@ -5,13 +5,13 @@ from msgspec import UNSET
 from omnigraph.errors.diagnostics import Diagnostic
 from omnigraph.lang.query import diagnose_queries, format_queries
 from omnigraph.lang.schema import examine_schema, format_schema
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.entities import DiagnoseOutput, DiagnosticOutput, FormatOutput
 from omnigraph.server.models.requests import DiagnoseRequest, FormatRequest
 from omnigraph.server.wire.answer import Answer, json_answer
 
 
-def diagnose(call: Call) -> Answer:
+def diagnose(call: ServerCall) -> Answer:
     """Return every finding in a text; queries are checked against the schema of a branch."""
     body = call.body_as(DiagnoseRequest)
     if body.language == "schema":
@@ -35,7 +35,7 @@ def _diagnostic_output(diagnostic: Diagnostic) -> DiagnosticOutput:
     )
 
 
-def format_text(call: Call) -> Answer:
+def format_text(call: ServerCall) -> Answer:
     """Return a text in its standard layout; a text with syntax errors is an error."""
     body = call.body_as(FormatRequest)
     layout = format_schema if body.language == "schema" else format_queries

@@ -9,7 +9,7 @@ import pyarrow as pa
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.errors import BranchNotFound, InputError
 from omnigraph.ingest.load import LoadMode
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import (
     GraphBatchDeclarationOutput,
     GraphBatchLoadOutput,
@@ -27,25 +27,25 @@ LoadOptions = Mapping[str, Any]
 _DEFAULT_MODE: LoadMode = "merge"
 
 
-def load_ndjson(call: Call) -> Answer:
+def load_ndjson(call: ServerCall) -> Answer:
     """Load a stream of NDJSON."""
     with call.body as file:
         return _load(call, file, call.query_values)
 
 
-def load_arrow(call: Call) -> Answer:
+def load_arrow(call: ServerCall) -> Answer:
     """Load an Arrow IPC stream whose rows are of one type."""
     with call.body as file:
         return _load(call, {call.query_values["type"]: _read_arrow(file)}, call.query_values)
 
 
-def load_parquet(call: Call) -> Answer:
+def load_parquet(call: ServerCall) -> Answer:
     """Load a Parquet file whose rows are of one type."""
     with call.body as file:
         return _load(call, {call.query_values["type"]: _read_parquet(file)}, call.query_values)
 
 
-def load_text(call: Call) -> Answer:
+def load_text(call: ServerCall) -> Answer:
     """Load NDJSON that is a member of a JSON document."""
     body = call.body_as(IngestRequest)
     options = {
@@ -76,7 +76,7 @@ def _read_parquet(file: IO[bytes]) -> pa.Table:
         raise InputError("the body is not a valid Parquet file", reason="malformed body") from None
 
 
-def _load(call: Call, data: Any, options: LoadOptions, *, with_uri: bool = False) -> Answer:
+def _load(call: ServerCall, data: Any, options: LoadOptions, *, with_uri: bool = False) -> Answer:
     branch, base = options.get("branch") or MAIN, options.get("from")
     if base is not None:
         call.authorize("branch_create", base, branch)
@@ -89,7 +89,7 @@ def _load(call: Call, data: Any, options: LoadOptions, *, with_uri: bool = False
     return json_answer(document, headers={REPLAY_HEADER: "true"} if receipt.replayed else {})
 
 
-def _run_load(call: Call, data: Any, mode: LoadMode, branch: str, base: str | None, options: LoadOptions) -> Any:
+def _run_load(call: ServerCall, data: Any, mode: LoadMode, branch: str, base: str | None, options: LoadOptions) -> Any:
     graph = call.graph_for_write(None)
     try:
         return graph.load(
@@ -111,7 +111,7 @@ def _run_load(call: Call, data: Any, mode: LoadMode, branch: str, base: str | No
         raise BranchNotFound(branch=error.branch or branch, hint=hint) from None
 
 
-def _load_output(call: Call, receipt: Receipt, mode: LoadMode, base: str | None) -> GraphBatchLoadOutput:
+def _load_output(call: ServerCall, receipt: Receipt, mode: LoadMode, base: str | None) -> GraphBatchLoadOutput:
     document = GraphBatchLoadOutput(
         branch=receipt.branch,
         base_branch=base,
@@ -130,7 +130,7 @@ def _load_output(call: Call, receipt: Receipt, mode: LoadMode, base: str | None)
     return document
 
 
-def _with_location(call: Call, document: GraphBatchLoadOutput) -> IngestOutput:
+def _with_location(call: ServerCall, document: GraphBatchLoadOutput) -> IngestOutput:
     """Return a load with the location of the graph and, for old clients, the names of version 0.3."""
     members = {name: getattr(document, name) for name in document.__struct_fields__}
     ingest = IngestOutput(uri=call.graph.uri, **members)

@@ -85,7 +85,7 @@ class ReadTargetOutput(Struct, kw_only=True):
     snapshot: str | None
 
 
-class ReadOutput(Struct, kw_only=True):
+class ReadRowsOutput(Struct, kw_only=True):
     """The rows of a query. `graph_commit_id` is the commit that was read, usable as a write precondition."""
 
     query_name: str
