@@ -21,6 +21,7 @@ from omnigraph.api.async_facets import (
     AsyncSpark,
     AsyncTags,
 )
+from omnigraph.api.async_pool import AsyncQueryPool
 from omnigraph.api.async_results import AsyncEdgeSet, AsyncNodeSet, AsyncPrepared, AsyncResultStream, AsyncTransaction
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
@@ -224,6 +225,10 @@ class AsyncGraph(AsyncFacet[Graph]):
         """Compile and check a query now, and return an asynchronous function that runs it later."""
         return AsyncPrepared(await run(self.sync.prepare, source, name=name))
 
+    async def pool(self, processes: int = 2) -> AsyncQueryPool:
+        """Start processes that answer queries in parallel, as in `async with await graph.pool() as pool`."""
+        return AsyncQueryPool(await run(self.sync.pool, processes))
+
     async def blob(
         self,
         type_name: str,
@@ -386,15 +391,6 @@ async def open(  # noqa: PLR0913 - all but the first are keywords
     external_blobs: ExternalBlobs = None,
 ) -> AsyncGraph:
     """Open a graph for an asynchronous program; see `omnigraph.open`."""
-    graph = await run(
-        opening.open,
-        uri,
-        branch=branch,
-        actor=actor,
-        read_only=read_only,
-        durability=durability,
-        storage_options=storage_options,
-        verify=verify,
-        external_blobs=external_blobs,
-    )
-    return AsyncGraph(graph)
+    options: dict[str, Any] = {"branch": branch, "actor": actor, "read_only": read_only, "durability": durability}
+    options |= {"storage_options": storage_options, "verify": verify, "external_blobs": external_blobs}
+    return AsyncGraph(await run(opening.open, uri, **options))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         merges,
         polars_scan,
         queries,
+        query_pool,
         subgraphs,
         writes,
     )
@@ -52,7 +53,7 @@ else:
         globals(),
         "omnigraph.api",
         *("blob_writes", "blobs", "comparisons", "duckdb_views", "loads", "merges"),
-        *("polars_scan", "queries", "subgraphs", "writes"),
+        *("polars_scan", "queries", "query_pool", "subgraphs", "writes"),
     )
 
 Answer = TypeVar("Answer")
@@ -212,6 +213,7 @@ class Graph(Guarded):
     subgraph = delegate(lambda: subgraphs.subgraph)
     scan = delegate(lambda: polars_scan.scan)
     duckdb = delegate(lambda: duckdb_views.duckdb)
+    pool = delegate(lambda: query_pool.pool)
     blob = delegate(lambda: blobs.blob)
 
     @overload

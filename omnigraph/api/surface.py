@@ -2,8 +2,8 @@
 
 mypy checks `Graph` against `GraphSurface`; the client of a server implements the same protocol.
 The protocol omits only the members that need direct access to the files, namely `Graph.snapshot`,
-`Graph.table`, `Graph.scan`, `Graph.duckdb` and `Graph.schema.contract`. The methods are documented where they are
-implemented.
+`Graph.table`, `Graph.scan`, `Graph.duckdb`, `Graph.pool` and `Graph.schema.contract`. The methods are documented where
+they are implemented.
 """
 
 # ruff: noqa: D102, PLR0913

@@ -59,7 +59,7 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
     """
     if isinstance(source, SourceText):
         query_text = QueryText(source.text, source.name)
-    elif isinstance(source, str) and not _is_query_path(source):
+    elif isinstance(source, str) and not is_query_path(source):
         if _PATH_LIKE_TEXT.fullmatch(source):
             raise InputError(
                 f"'{source}' is not a query",
@@ -85,7 +85,8 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
     return QueryText(f"{query_header}{query_text.text}{query_end}", query_text.source_name, len(query_header))
 
 
-def _is_query_path(text: str) -> bool:
+def is_query_path(text: str) -> bool:
+    """Return whether a string is the path of a query file instead of a query."""
     return text.endswith(".gq") and "\n" not in text and "{" not in text
 
 
