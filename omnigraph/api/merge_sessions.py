@@ -1,6 +1,6 @@
-"""Merge results (`MergeResult`), and merge sessions (`MergeSession`) for resolving conflicts one by one.
+"""Merge results (`MergeResult`), and merge sessions (`MergeSession`) for resolving conflicts one at a time.
 
-Both work on two captured states, one for each side of the merge. A session changes nothing until `commit` is called.
+Both work on two captured states, one for each side of the merge. A session changes nothing until you call `commit`.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class MergeResult(Guarded):
-    """The actual or previewed effect of a merge; truthy if the target now contains everything in the source.
+    """The actual or previewed effect of a merge. It is truthy if the target now contains everything in the source.
 
-    `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with
-    conflicts. `base` is the merge base, and `source` and `target` are the commits that were merged. `discarded` lists
-    the changes dropped when conflicts were resolved; each entry is a property value, a whole entity or a deletion,
-    together with the side that made the change. `lost_edges` are edges that one side deleted together with a node that
-    the merge keeps; these edges are not restored.
+    `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with conflicts. `base` is
+    the merge base, and `source` and `target` are the commits that were merged. `discarded` lists the changes that were
+    dropped when conflicts were resolved. Each entry is a property value, a whole entity or a deletion, together with
+    the side that made the change. `lost_edges` are edges that one side deleted together with a node that the merge
+    keeps. These edges are not restored.
     """
 
     outcome: MergeOutcome
@@ -119,7 +119,7 @@ class MergeResult(Guarded):
         }
 
     def _count_changes(self) -> dict[str, Any]:
-        """Count the changes without reading the rows of tables that were compared on Spark."""
+        """Count the changes without reading rows from tables that were compared on Spark."""
         merge_plan = self.merged.plan if self.merged is not None else None
         if self.merged is None or merge_plan is None or not merge_plan.offloaded_tables:
             return self.delta.summary()
@@ -153,7 +153,7 @@ class MergeResult(Guarded):
 
 
 def build_merge_result(merge_report: MergeReport) -> MergeResult:
-    """Return the user-facing result of a merge."""
+    """Return the public result for a merge report."""
     merge_inputs = merge_report.merge_inputs
     return MergeResult(
         merge_report.outcome,
@@ -170,11 +170,11 @@ def build_merge_result(merge_report: MergeReport) -> MergeResult:
 
 
 class MergeSession(Guarded):
-    """A merge session: resolve conflicts one by one with `resolve`, then publish the merge with `commit`.
+    """A merge session. Resolve conflicts one at a time with `resolve`, then publish the merge with `commit`.
 
-    The number of a conflict never changes. Resolving a conflict may reveal new conflicts, which are appended to the
-    list. Rows are compared once all schema conflicts are resolved. A new decision about a schema conflict withdraws all
-    decisions about rows, and the row conflicts are listed anew.
+    A conflict's number never changes. Resolving a conflict may reveal new conflicts, which are appended to the list.
+    Rows are compared once all schema conflicts are resolved. A new decision about a schema conflict discards all
+    decisions about rows, and the row conflicts are then listed again.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class MergeSession(Guarded):
 
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:
-        """All conflicts found so far, resolved or not."""
+        """All conflicts found so far, whether resolved or not."""
         self._update_plan()
         return tuple(detected_conflict.conflict for detected_conflict in self._detected_conflicts)
 
@@ -220,9 +220,9 @@ class MergeSession(Guarded):
     def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> "MergeSession":
         """Resolve one conflict with `ours`, `theirs`, or a dict of property values.
 
-        Choosing a side decides only the properties in conflict, unless the session compares whole
-        entities. A schema conflict takes a side. Raises `SchemaUnsupported` if the target's data
-        cannot be converted to the schema of the chosen side.
+        Choosing a side decides only the properties in conflict, unless the session compares whole entities. A schema
+        conflict can be resolved only by choosing a side. Raises `SchemaUnsupported` if the target's data cannot be
+        converted to the chosen side's schema.
         """
         all_conflicts = self.conflicts
         try:
@@ -252,7 +252,7 @@ class MergeSession(Guarded):
             ]
 
         selected_conflicts = select_open()
-        while any(map(_is_schema_conflict, selected_conflicts)):  # a decision may uncover the next conflict
+        while any(map(_is_schema_conflict, selected_conflicts)):  # a decision may reveal the next conflict
             self._decide(selected_conflicts, choice)
             selected_conflicts = select_open()
         self._decide(selected_conflicts, choice)
@@ -263,7 +263,7 @@ class MergeSession(Guarded):
         return build_merge_result(self._run_merge(replace(self._request, dry_run=True)))
 
     def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
-        """Publish the merge; concurrent maintenance of the target does not block it.
+        """Publish the merge. Concurrent maintenance on the target does not prevent this.
 
         Raises `MergeConflict` if a conflict remains, and `ReadSetConflict` if the target has
         changed.
@@ -278,7 +278,7 @@ class MergeSession(Guarded):
         return self._on_merged(self._publish_merge(replace(self._request, commit_metadata=commit_metadata)))
 
     def to_arrow(self) -> pa.Table:
-        """Return all conflicts as an Arrow table, for a notebook or a file."""
+        """Return all conflicts as an Arrow table, to view in a notebook or save to a file."""
         arrow_table: pa.Table = conflict_table(self.conflicts, pa)
         return arrow_table
 
@@ -286,7 +286,7 @@ class MergeSession(Guarded):
         return conflict_card(self.open, repr(self)[1:-1])
 
     def _publish_merge(self, request: MergeRequest) -> MergeReport:
-        """Publish the merge; plan it again if only maintenance has changed the target in the meantime."""
+        """Publish the merge. Plan it again if only maintenance has changed the target in the meantime."""
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return self._run_merge(request)
@@ -305,7 +305,7 @@ class MergeSession(Guarded):
 
     def _run_merge(self, request: MergeRequest) -> MergeReport:
         resolved_count = len(self.conflicts) - len(self.open)
-        if not self._planner.open_schema_conflicts:  # the merge adds these to the count
+        if not self._planner.open_schema_conflicts:  # the merge counts decided schema conflicts itself
             resolved_count -= self._planner.decided_schema_conflicts
         return merge_captured(self._merge_inputs, request, self._planner, self._decisions, resolved_count)
 
@@ -317,7 +317,7 @@ class MergeSession(Guarded):
             self._decide_rows(selected_conflicts, choice)
 
     def _decide_schema(self, schema_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer) -> None:
-        """Record the side for schema conflicts, and merge the schemas again; a refused decision has no effect."""
+        """Record the side chosen for schema conflicts and merge the schemas again. A rejected choice has no effect."""
         earlier_decisions = self._schema_decisions
         side = check_schema_answer(choice)
         self._schema_decisions = earlier_decisions | {detected.conflict: side for detected in schema_conflicts}
@@ -394,7 +394,7 @@ def _restore_blobs(changes: TableChanges) -> TableChanges:
 
 
 def _diff_adopted_table(merge_inputs: MergeInputs, table_key: TableKey) -> TableChanges:
-    """Return the changes to a table when the merge replaces the target's version with the source's version."""
+    """Return the changes to a table for which the merge adopts the source's version."""
     return diff_table(merge_inputs.target_snapshot, merge_inputs.source_snapshot, table_key)
 
 

@@ -24,7 +24,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from omnigraph.api.builders.prepared_queries import QuerySource, is_query_path
+from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.handle import Handle
 from omnigraph.api.log_events import LOGGER
@@ -262,8 +262,7 @@ def _start_worker(handle: Handle) -> _Worker:
 
 def _with_absolute_path(source: QuerySource) -> QuerySource:
     """Return a source that means the same in a process with another current folder."""
-    is_path = isinstance(source, os.PathLike) or (isinstance(source, str) and is_query_path(source))
-    return Path(source).absolute() if is_path else source  # type: ignore[arg-type]
+    return Path(source).absolute() if isinstance(source, os.PathLike) else source
 
 
 def _map_file(descriptor: int) -> pa.Buffer:

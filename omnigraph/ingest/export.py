@@ -117,7 +117,7 @@ def _insert_blobs(line: bytes, piece: RowPiece) -> Iterator[bytes]:
 
 
 def lines_of_rows(entity_type: NodeType | EdgeType, rows: pa.Table, *, iso_dates: bool = False) -> Iterator[bytes]:
-    """Yield one line for each of the given rows of a type, in row order; each line ends in a newline."""
+    """Yield one line, ending in a newline, for each of a type's given rows, in row order."""
     values_by_column = {
         prop.name: _json_values(prop.type, rows[prop.name], iso_dates) for prop in entity_type.properties
     }
@@ -140,7 +140,7 @@ def lines_of_rows(entity_type: NodeType | EdgeType, rows: pa.Table, *, iso_dates
 
 
 def _json_values(property_type: PropertyType, column: pa.ChunkedArray, iso_dates: bool) -> list[Any]:
-    """Return the values of a column in their JSON form for exports."""
+    """Convert a column's values to their JSON form for exports."""
     if property_type.scalar in _INTEGER_TYPES:
         integer_type = _INTEGER_TYPES[property_type.scalar]
         column = column.cast(pa.list_(integer_type) if property_type.is_list else integer_type)

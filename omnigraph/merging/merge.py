@@ -1,7 +1,7 @@
 """Merge one branch into another: capture both branches, plan the merge, resolve conflicts, and publish the result.
 
-This module defines the order of the merge steps. A merge that has already been done is detected before any data is
-read. A fast-forward adopts the source's tables and reads no rows.
+This module defines the order of the merge steps. A merge that was already made is detected before any data is read. A
+fast-forward adopts the source's tables and reads no rows.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ from .publish_merge import publish_merge
 from .schema_alignment import AlignedTables
 from .strategy import Strategy, answer_conflict, check_strategy, describe_strategy, resolve_conflicts
 
-MAX_ATTEMPTS = 4  # number of attempts, so that concurrent maintenance of the target does not make a merge fail
+MAX_ATTEMPTS = 4  # number of attempts, so that concurrent maintenance on the target does not make a merge fail
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,17 @@ class MergeReport:
 
     @property
     def lost_edges(self) -> tuple[LostEdge, ...]:
-        """Edges that were deleted together with nodes that the merge keeps."""
+        """The edges that were deleted along with nodes that the merge keeps."""
         return () if self.plan is None else self.plan.lost_edges
 
     @property
     def discarded_changes(self) -> tuple[DiscardedChange, ...]:
-        """Changes by either side that decisions about conflicts discard."""
+        """The changes on either side that conflict resolutions discard."""
         return () if self.plan is None else self.plan.discarded_changes
 
     @property
     def parallel_edges(self) -> tuple[ParallelEdgePair, ...]:
-        """Pairs of edges that both sides added with the same endpoints and properties."""
+        """The pairs of edges that both sides added with the same endpoints and properties."""
         return () if self.plan is None else self.plan.parallel_edges
 
     @property
@@ -104,8 +104,8 @@ class MergeRequest:
 def open_merge(source: MergeSource, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
     """Capture both sides; raise an error if they cannot be merged."""
     if isinstance(source, BranchState) and source.ulid == target_branch.ulid:
-        hint = "name two different branches as source and target (`into`)"
-        raise InputError(f"'{source.name}' cannot be merged into itself", reason="one branch", hint=hint)
+        hint = "specify two different branches as source and target (`into`)"
+        raise InputError(f"'{source.name}' cannot be merged into itself", reason="same branch", hint=hint)
     merge_inputs = capture_merge_inputs(source, target_branch)
     if if_commit is not None and merge_inputs.target_snapshot.commit_id != if_commit:
         head_commit = merge_inputs.target_snapshot.commit_id
@@ -193,12 +193,12 @@ def _merge_captured(
 
 
 def plan_schema_conflicts(conflicts: Iterable[EntityConflict]) -> MergePlan:
-    """Return the plan of a merge whose schemas have conflicts, so that no rows are compared."""
+    """Return a plan for a merge with schema conflicts, in which no rows are compared."""
     return MergePlan(tuple(map(schema_conflict, conflicts)), Delta(), {})
 
 
 def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlanner:
-    """Return the planner for a merge, with the merged schema if the schemas of both sides differ."""
+    """Return the planner for a merge; if the two sides have different schemas, it uses the merged schema."""
     if merge_inputs.outcome != "merged":
         return MergePlanner(merge_inputs, request.options)
 

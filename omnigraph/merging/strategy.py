@@ -1,7 +1,7 @@
 """Conflict resolution by strategy: one side for all conflicts or for some kinds or types, or a custom function.
 
 Choosing a side for a conflict chooses that side for every entity involved. For example, if one side deleted a node and
-the other side added an edge to it, either both are deleted or both are kept. Of two entities with the same unique
+the other side added an edge to it, either both are deleted or both are kept. If two entities have the same unique
 value, the chosen side's entity is kept. Anything that still breaks a rule remains a conflict.
 """
 
@@ -38,13 +38,13 @@ CONFLICT_KINDS = (
     "cardinality_violation",
     "value_constraint_violation",
 )
-DEFAULT_NAME = "*"  # in a strategy by name, the side for all other conflicts
+DEFAULT_NAME = "*"  # the name in a strategy that stands for all other conflicts
 _SIDES = ("ours", "theirs")
 _MAX_ROUNDS = 16  # maximum number of rounds; resolving a conflict may reveal another one
 
 
 def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:
-    """Check the names in a strategy and return the strategy; `type_names` must contain all types of the schema."""
+    """Check the names in a strategy and return the strategy; `type_names` must contain all types in the schema."""
     if strategy is None or callable(strategy):
         return strategy
     if isinstance(strategy, str):
@@ -72,7 +72,7 @@ def describe_strategy(strategy: Strategy) -> Any:
 def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAnswer:
     """Return a strategy's decision about a conflict, or None if it remains open.
 
-    Conflict kinds take precedence over types, and types over the default.
+    A conflict kind takes precedence over a type, and a type over the default.
     """
     if strategy is None or isinstance(strategy, str):
         return strategy
@@ -141,7 +141,7 @@ def _record_side(
 
 
 def withdraw_answer(decisions: dict[EntityKey, Decision], detected: DetectedConflict) -> None:
-    """Remove the decisions about a conflict; decisions about other properties of its entities are kept."""
+    """Remove the decisions about a conflict; decisions about its entities' other properties are kept."""
     for entity_key in detected.involved_entities:
         decision, columns = decisions.pop(entity_key, None), detected.columns_of(entity_key)
         remaining = decision.without_columns(columns) if isinstance(decision, PropertyChoices) else None
@@ -172,7 +172,7 @@ def _row_with_values(
     earlier: PropertyChoices | None,
     property_values: Mapping[str, Any],
 ) -> pa.Table:
-    """Return the merged row of a conflict's entity, with the given values assigned."""
+    """Return the merged row for a conflict's entity, with the given values assigned."""
     table_key, entity_id = detected.involved_entities[0]
     entity_type = type_for_key(planner.catalog, table_key)
     row = planner.table_sides(table_key).merged_row(entity_id, earlier.side_by_column if earlier is not None else None)

@@ -1,6 +1,6 @@
 """Export a snapshot to files in parallel, as loadable NDJSON, Parquet or plain Lance.
 
-Tasks write parts under temporary names. The driver renames the parts of a type once all of them are complete, so an
+Tasks write parts under temporary names. The driver renames a type's parts once all of them are complete, so an
 unfinished type cannot be mistaken for a finished one. An export only reads the graph.
 """
 
@@ -89,7 +89,7 @@ def export_on_spark(  # noqa: PLR0913 - all but four are keyword-only
 
     If `ordered` is true, each type is sorted by id across its parts, so equal snapshots produce equal rows in the same
     order. The plain Lance format writes one dataset per type. A read lease prevents a cleanup from removing the data
-    being read. `branch_state` is the branch of the snapshot. `progress` is called regularly during the export.
+    being read. `branch_state` is the snapshot's branch. `progress` is called regularly during the export.
     """
     if file_format not in get_args(ExportFormat):
         expected = ", ".join(get_args(ExportFormat))
@@ -179,7 +179,7 @@ def _read_group(table: Table, fragment_ids: Sequence[int], column_names: Sequenc
 
 
 def _export_ordered(spark: "SparkSession", snapshot: Snapshot, task: ExportTask) -> "DataFrame":
-    """Sort ids and row ids on Spark. Each task then fetches the rows of its range in that order."""
+    """Sort ids and row ids on Spark; each task then fetches the rows in its range in that order."""
 
     def run(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -201,7 +201,7 @@ def _read_in_order(task: ExportTask, batches: Batches) -> Batches:
 
 
 def _write_part(task: ExportTask, part_number: int, row_batches: Batches) -> pa.RecordBatch:
-    """Write the rows of a task, and return the data that the driver needs to name the part."""
+    """Write a task's rows, and return the data that the driver needs to name the part."""
     import json
 
     counted_batches = CountingBatches(task.schema, row_batches)
@@ -225,7 +225,7 @@ def _write_part(task: ExportTask, part_number: int, row_batches: Batches) -> pa.
 
 
 class CountingBatches:
-    """Casts batches to one schema and counts their rows."""
+    """An iterator that casts batches to one schema and counts their rows."""
 
     def __init__(self, schema: pa.Schema, batches: Batches) -> None:
         self.schema, self.batches, self.row_count = schema, batches, 0

@@ -1,8 +1,7 @@
-"""The tasks of a load, which parse and convert records, check row rules, write fragments and report to the driver.
+"""Load tasks, which parse and convert records, check row rules, write fragments, and report to the driver.
 
-The tasks run on executors, with the same parser, rules and storage code as a load in one process. A task makes nothing
-visible and is independent of other tasks. Rules that involve all records are checked by the driver, based on the
-reports.
+The tasks run on executors and use the same parser, rules and storage code as a load in one process. A task makes
+nothing visible and does not depend on other tasks. The driver uses the reports to check rules that involve all records.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from omnigraph.ingest.load import BUFFER_CLASSES, LoadMode
 from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.partial_records import PartialRows
 from omnigraph.ingest.patch_rows import broken_row_rules, held_values, resolve_patch
+from omnigraph.ingest.position_runs import pack_positions
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.record_intake import Intake, TypeBuffer
 from omnigraph.ingest.unchanged_rows import count_nulled_values, without_unchanged
@@ -39,7 +39,7 @@ from .patch_writer import report_patched_rows
 from .pinned_graph import PinnedGraph, PinnedRowLookup
 from .report_rows import KEY_ROWS, REPLACED_EDGE_ROWS, TUPLE_ROWS
 from .rule_inputs import key_batches, tuple_batches
-from .staged_fragments import StagedFragment, pack_positions
+from .staged_fragments import StagedFragment
 from .task_reports import (
     ExistingIdReport,
     FailureReport,
@@ -119,7 +119,7 @@ def restore_unsigned(table: pa.Table, entity_type: NodeType | EdgeType) -> pa.Ta
 
 
 def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches]) -> ReportBatches:
-    """Yield the reports of a piece. Input errors are reported and do not fail the task."""
+    """Yield the reports for a piece; input errors are reported and do not fail the task."""
     try:
         yield from load_piece()
     except ClientError as error:
@@ -151,7 +151,7 @@ def _load_tables(
 
 
 def table_key_of(schema_ir: SchemaIR, type_name: str) -> TableKey:
-    """Return the table key of a type.
+    """Return the table key for a type.
 
     If a node type and an edge type have this name, the node type takes precedence.
     """
@@ -179,7 +179,7 @@ class RowBuffer:
 
 
 class PieceLoader:
-    """Loads one piece of the input."""
+    """Loads one input piece."""
 
     def __init__(self, load_job: LoadJob) -> None:
         self.load_job = load_job
@@ -203,7 +203,7 @@ class PieceLoader:
                 yield from self._write_buffer(table_key)
 
     def finish(self) -> ReportBatches:
-        """Write the remaining rows, and report the number of records of each type."""
+        """Write the remaining rows, and report the number of records by type."""
         for table_key in list(self.buffers):
             yield from self._write_buffer(table_key)
         for table_key, type_buffer in self.intake.buffers.items():
@@ -241,7 +241,7 @@ class PieceLoader:
             yield RowViolationReport(violation).to_batch()
 
     def _report_patch(self, table_key: TableKey, partial_rows: PartialRows) -> ReportBatches:
-        """Report the rows that patches change, which are written only after all records have been checked."""
+        """Report the rows that patches change; they are written only after all records have been checked."""
         entity_type = partial_rows.entity_type
         patched, is_changed, violations = resolve_patch(partial_rows, self.lookup, rule_columns(entity_type))
         yield from self._report_invalid([*violations, *broken_row_rules(patched)])
@@ -353,7 +353,7 @@ class PieceLoader:
 
 
 def named_rows(type_number: int, rows: pa.Table, positions: Positions) -> pa.RecordBatch:
-    """Return the ids and endpoints in the records of a deletion, with the columns of `KEY_ROWS`."""
+    """Return the ids and endpoints in a deletion's records, as `KEY_ROWS`."""
     endpoints = {name: rows[name] for name in ("src", "dst") if name in rows.column_names}
     return KEY_ROWS.batch(rows.num_rows, type=type_number, id=rows["id"], spot=positions, **endpoints)
 

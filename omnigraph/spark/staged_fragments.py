@@ -1,17 +1,16 @@
-"""The fragments that the tasks of a load write: their descriptions for the driver, and functions to read them back.
+"""The fragments that load tasks write: their descriptions for the driver, and functions to read them back.
 
-This module defines how the input positions of a fragment's rows are encoded. To check the rules that involve all
-records, single columns are read back from the fragments, so whole records do not pass through Spark.
+To check the rules that involve all records, single columns are read back from the fragments, so whole records do not
+pass through Spark.
 """
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
+from omnigraph.ingest.position_runs import unpack_positions
 from omnigraph.rules.delta import Positions
 from omnigraph.storage.fragments import read_staged_fragment
 from omnigraph.values.table_key import TableKey
@@ -27,7 +26,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class StagedFragment:
-    """A written fragment. If `ids_generated` is true, all ids in it are new, so no other record refers to them."""
+    """A written fragment; if `ids_generated` is true, all its ids are new, so no other record refers to them."""
 
     table_key: TableKey
     metadata: Mapping[str, Any]
@@ -46,26 +45,8 @@ class StagedFragment:
         return unpack_positions(self.packed_positions)
 
     def read_columns(self, pinned_graph: PinnedGraph, columns: Sequence[str]) -> Batches:
-        """Read some columns of the fragment's rows."""
+        """Read some columns from the fragment."""
         return read_staged_fragment(pinned_graph.store(), pinned_graph.table(self.table_key), self.metadata, columns)
-
-
-def pack_positions(positions: Positions) -> bytes:
-    """Encode input positions, which are usually consecutive, in a compact form.
-
-    >>> unpack_positions(pack_positions(np.array([5, 6, 7, 1]))).tolist()
-    [5, 6, 7, 1]
-    """
-    run_starts = np.flatnonzero(np.diff(positions, prepend=positions[:1] - 2) != 1)
-    run_lengths = np.diff(run_starts, append=len(positions))
-    return zlib.compress(np.stack([positions[run_starts], run_lengths]).astype(np.int64).tobytes(), 1)
-
-
-def unpack_positions(packed_positions: bytes) -> Positions:
-    """Decode input positions."""
-    first_positions, run_lengths = np.frombuffer(zlib.decompress(packed_positions), np.int64).reshape(2, -1)
-    rows_before = np.cumsum(run_lengths) - run_lengths
-    return np.repeat(first_positions - rows_before, run_lengths) + np.arange(int(run_lengths.sum()))
 
 
 MakeRows = Callable[[StagedFragment, pa.RecordBatch, Positions], Batches]
@@ -74,7 +55,7 @@ MakeRows = Callable[[StagedFragment, pa.RecordBatch, Positions], Batches]
 def map_staged_fragments(
     spark: "SparkSession", fragments: Sequence[StagedFragment], work: Callable[[StagedFragment], Batches], ddl: str
 ) -> "DataFrame":
-    """Apply a function to every fragment, on executors, and return the results as a DataFrame."""
+    """Apply a function to every fragment on the executors, and return the results as a DataFrame."""
     fragment_groups = group_fragments(
         {fragment_index: fragment.row_count for fragment_index, fragment in enumerate(fragments)}
     )
@@ -91,7 +72,7 @@ def map_staged_fragments(
 def map_fragment_rows(
     pinned_graph: PinnedGraph, select_columns: Callable[[StagedFragment], Sequence[str]], make_rows: MakeRows
 ) -> Callable[[StagedFragment], Batches]:
-    """Return a function that reads a fragment and converts its rows and their positions, batch by batch."""
+    """Return a function that reads a fragment in batches and converts its rows and their positions."""
 
     def work(fragment: StagedFragment) -> Batches:
         positions, start = fragment.positions, 0

@@ -1,4 +1,4 @@
-"""Report the progress of a load or export on Spark: the current step, and how much of it is complete.
+"""Report a Spark load's or export's progress: the current step, and how much of it is complete.
 
 This module measures the duration of each step. If a callback is given, a separate thread polls the status of the Spark
 tasks. The work itself does not wait for this thread.
@@ -53,7 +53,7 @@ def progress_callback(progress: Any) -> StepProgressCallback | None:
 
 @dataclass(slots=True)
 class StepTracker:
-    """Tracks the steps of one operation, which run one after another."""
+    """Tracks the steps in one operation, which run one after another."""
 
     spark: "SparkSession"
     on_progress: StepProgressCallback | None = None
@@ -63,7 +63,7 @@ class StepTracker:
     started_at: float = 0.0
 
     def begin(self, step_name: str, step_rows: int = 0) -> None:
-        """Begin the next step. `step_rows` is the approximate number of rows to process."""
+        """Begin the next step; `step_rows` is the approximate number of rows to process."""
         self.end()
         self.step_name, self.step_rows, self.started_at = step_name, step_rows, clock_and_ids.monotonic()
 

@@ -1,7 +1,7 @@
-"""Blob columns, which contain bytes in memory and use Lance's blob type in a table.
+"""Blob columns, which hold plain bytes in memory and use Lance's blob type in a table.
 
-Code outside storage handles plain bytes, or a placeholder for bytes in a file. Lance's blob type is used only when a
-table is written. NULL and the empty blob are distinct.
+Code outside storage handles plain bytes, or a placeholder for bytes in a file. Rows are converted to Lance's blob type
+only when a table is written. NULL and the empty blob are distinct.
 """
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from .blob_placeholders import content_range
 
 
 def row_schema(stored_schema: pa.Schema) -> pa.Schema:
-    """Return the in-memory form of a table's schema: blobs are bytes, and all columns are nullable."""
+    """Return the in-memory form of a table's schema, in which blobs are bytes and all columns are nullable."""
     return pa.schema([_row_field(stored_field) for stored_field in stored_schema])
 
 
@@ -43,7 +43,7 @@ def _row_field(stored_field: pa.Field) -> pa.Field:
 
 
 def columns_without_blobs(schema: pa.Schema) -> list[str]:
-    """Return the names of the columns that other programs can read directly: all but those that contain blobs."""
+    """Return the names of the columns that other programs can read directly, that is, all columns without blobs."""
     return [field.name for field in schema if not is_blob_field(field)]
 
 

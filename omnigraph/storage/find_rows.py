@@ -1,4 +1,4 @@
-"""Find rows by column values, a whole batch of values at a time.
+"""Find rows by column values, a batch of values at a time.
 
 This module chooses between an index lookup and a scan. For a long list of values, reading whole columns is faster than
 looking up each value. Blobs are returned as bytes or, during a write, as placeholders if they are large. Row ids and
@@ -26,7 +26,7 @@ from .table import Table
 
 _MAX_INDEXED_VALUES = 256  # maximum number of values for which the index is always used
 _CHUNK_ROWS = 1 << 20  # rows filtered per chunk
-_ROWS_PER_VALUE = 50  # number of rows that can be scanned in the time one index lookup takes
+_ROWS_PER_VALUE = 50  # number of rows that can be scanned in the time that one index lookup takes
 
 
 def find(
@@ -92,7 +92,7 @@ def replace_described_blobs(table: Table, described_rows: pa.Table) -> pa.Table:
 
 
 def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Expression) -> pa.Table:
-    """Return the rows that match a filter, with row ids. Raise an error if an index cannot be read."""
+    """Return the rows that match a filter, with row ids; raise an error if an index cannot be read."""
     try:
         with panics_as_errors():
             matching_rows: pa.Table = _make_scanner(table, columns, filter_expression, True, True).to_table()
@@ -102,7 +102,7 @@ def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Exp
 
 
 def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
-    """Return all rows without using an index, so that they can be compared with the results of an index."""
+    """Return all rows without using an index, so that they can be compared with what an index returns."""
     with as_storage_errors("none"):
         all_rows: pa.Table = table.dataset.scanner(
             columns=list(columns), with_row_id=with_row_ids, with_row_address=with_row_ids, use_scalar_index=False
@@ -168,7 +168,7 @@ def take_described(table: Table, row_ids: pa.Array, columns: Sequence[str]) -> p
 
 
 def read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
-    """Return the blobs of rows as bytes, in the order of the row ids."""
+    """Return the blobs in the given rows as bytes, in the order of the row ids."""
     with as_storage_errors("none"):
         blob_files = table.dataset.take_blobs(column_name, ids=row_ids.to_pylist())
         blob_bytes = [None if blob_file is None else blob_file.read() for blob_file in blob_files]
@@ -176,7 +176,7 @@ def read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
 
 
 def json_values(values: pa.Array | Sequence[Any]) -> list[Any]:
-    """Return values in a form that JSON can represent and `find` accepts."""
+    """Convert values to a form that JSON can represent and that `find` accepts."""
     if not isinstance(values, pa.Array):
         return list(values)
     integer_types = {"date32[day]": pa.int32(), "timestamp[ms, tz=UTC]": pa.int64()}
@@ -224,7 +224,7 @@ def _make_scanner(
 def _scan_and_filter(
     table: Table, wanted_values: Mapping[str, pa.Array], columns: Sequence[str], with_row_ids: bool
 ) -> pa.Table:
-    """Scan and filter rows, holding only one chunk and the matching rows in memory."""
+    """Scan and filter rows, keeping only one chunk and the matching rows in memory."""
     read_columns = list(dict.fromkeys([*columns, *wanted_values]))
     matching_parts = [read_rows(table, read_columns, pc.scalar(False), with_row_ids=with_row_ids)]
     pending_batches = []
@@ -241,7 +241,7 @@ def _scan_and_filter(
 
 
 def _filter_batches(pending_batches: list[pa.RecordBatch], wanted_values: Mapping[str, pa.Array]) -> pa.Table:
-    """Return the matching rows of a chunk. Large chunks amortize the cost of the hash table that each filter builds."""
+    """Return the matching rows in a chunk; large chunks amortize the cost of the hash table that each filter builds."""
     remaining_rows = pa.Table.from_batches(pending_batches)
     for column_name, values in wanted_values.items():
         remaining_rows = remaining_rows.filter(pc.is_in(remaining_rows[column_name], value_set=values, skip_nulls=True))

@@ -81,7 +81,7 @@ def _blob_sizes_by_fragment(table: Table) -> dict[int, list[int]]:
 def with_placeholders(
     table: Table, described_rows: pa.Table, columns: list[str], running_write: PendingBlobs, read_blobs: ReadBlobs
 ) -> pa.Table:
-    """Return rows with small blobs as bytes and large blobs as placeholders.
+    """Return the rows with small blobs as bytes and large blobs as placeholders.
 
     The rows must have row ids and addresses.
     """
@@ -185,7 +185,7 @@ def read_blob_blocks(table: Table, column: str, row_id: int, block_bytes: int = 
 
 
 def blob_file_name(blob_id: int) -> str:
-    """Return the name that Lance gives to a blob file: the bits of its id, lowest bit first.
+    """Return Lance's name for a blob file: the bits of its id, lowest bit first.
 
     >>> blob_file_name(1)
     '10000000000000000000000000000000.blob'

@@ -72,7 +72,7 @@ class PendingBlobs:
         self._links.clear()
 
     def accept(self, blob: BlobUri | BlobSource) -> bytes:
-        """Return the placeholder of a blob. Each source is read only once, even if a write is retried."""
+        """Return the placeholder for a blob; each source is read only once, even if a write is retried."""
         key = _source_key(blob)
         if key not in self._placeholders:
             self._sources.append(blob)
@@ -157,10 +157,10 @@ class PendingBlobs:
             self._external_bytes += len(block)
             if self._external_bytes > MAX_EXTERNAL_BYTES:
                 raise ResourceLimitExceeded(
-                    resource="external blob bytes of one write",
+                    resource="external blob bytes in one write",
                     limit=MAX_EXTERNAL_BYTES,
                     actual=self._external_bytes,
-                    hint="copy large objects yourself, and pass them as files or with `blob put`",
+                    hint="copy large objects separately, and pass them as files or with `blob put`",
                 )
             yield block
 
@@ -177,7 +177,7 @@ def pending_blobs(allowed_bases: Iterable[BlobLocation], s3_settings: Mapping[st
 
 
 def accept_blob(blob: BlobUri | BlobSource) -> bytes:
-    """Return the placeholder of a blob in the running write. Raise an error if no running write accepts blobs."""
+    """Return the placeholder for a blob in the running write; raise an error if no running write accepts blobs."""
     write = running_write()
     if write is not None:
         return write.accept(blob)
@@ -188,14 +188,14 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
 
 
 def running_write() -> PendingBlobs | None:
-    """Return the pending blobs of the write that is running in this context, or None if there is no such write."""
+    """Return the pending blobs for the write that is running in this context, or None if there is no such write."""
     return _active.get()
 
 
 def _source_key(blob: BlobUri | BlobSource) -> object:
     """Return a key that identifies a source within one write.
 
-    Equal paths get different keys, because the content of a file may change.
+    Equal paths get different keys, because a file's content may change.
     """
     if isinstance(blob, BlobUri):
         return blob.uri

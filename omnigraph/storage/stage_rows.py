@@ -14,12 +14,13 @@ from .data_writer import WrittenFragments, write_data, write_deletions
 from .deletions import deletion_file_name
 from .row_ids import check_row_ids
 from .sizes import FRAGMENT_ROWS
+from .split_updates import saves_reading
 from .store import Store
 from .table import FragmentFingerprint, StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
 
 def stage_append(store: Store, table: Table, rows: pa.Table) -> StagedChange:
-    """Stage an append. An append does not change existing fragments and can be replayed on any later version."""
+    """Stage an append, which does not change existing fragments and can be replayed on any later version."""
     written_data = _write_rows(store, table, rows)
     return StagedChange(
         table.location,
@@ -41,23 +42,33 @@ def stage_change(
 ) -> StagedChange:
     """Stage one operation that removes rows by address, replaces rows under their row ids, and adds rows.
 
-    `replacements` is a pair of row ids and rows. The addresses of the old copies must be among `removed_addresses`. The
+    `replacements` is a pair of row ids and rows; the addresses of the old copies must be in `removed_addresses`. The
     addresses are checked before anything is written, because Lance accepts any row id.
     """
     if replacements is not None:
         check_row_ids(table.dataset, removed_addresses, replacements[0], replacements[1].num_rows)
     removal = remove_rows(store, table, removed_addresses)
     row_ids, replacing_rows = replacements if replacements is not None else ((), None)
-    new_rows = _concatenate_rows(replacing_rows, added_rows)
-    written_data = _write_rows(store, table, new_rows) if new_rows is not None else WrittenFragments([])
+    row_groups = [row_part for row_part in (replacing_rows, added_rows) if row_part is not None and row_part.num_rows]
+    if len(row_groups) > 1 and not _adds_separately(store, table, removal):
+        row_groups = [pa.concat_tables(row_groups)]
+    written_groups = [_write_rows(store, table, row_part) for row_part in row_groups]
     if row_ids:
-        _assign_row_ids(written_data.fragments, row_ids)
-    row_delta = (new_rows.num_rows if new_rows is not None else 0) - len(removed_addresses)
-    return removal.to_staged_change(table, written_data.fragments, row_delta, written_data.checksums)
+        _assign_row_ids(written_groups[0].fragments, row_ids)
+    new_fragments = [fragment for written_data in written_groups for fragment in written_data.fragments]
+    checksums = {name: value for written_data in written_groups for name, value in written_data.checksums.items()}
+    row_delta = sum(row_part.num_rows for row_part in row_groups) - len(removed_addresses)
+    return removal.to_staged_change(table, new_fragments, row_delta, checksums)
+
+
+def _adds_separately(store: Store, table: Table, removal: "RowRemoval") -> bool:
+    """Return whether added rows get fragments of their own, so that they can be committed separately."""
+    last_fragment = max((touched.fragment_id for touched in removal.touched_fragments), default=-1)
+    return saves_reading(table.dataset, last_fragment, is_local=store.root.is_local)
 
 
 def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> StagedChange:
-    """Stage the replacement of all rows, and therefore of every fragment."""
+    """Stage an overwrite, which replaces all rows and therefore every fragment."""
     written_data = _write_rows(store, table, rows) if rows.num_rows else WrittenFragments([])
     touched_fragments = tuple(fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments())
     return StagedChange(
@@ -79,7 +90,7 @@ def _write_rows(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
 
 @dataclass(slots=True)
 class RowRemoval:
-    """A removal of rows: fragments with new deletion files, emptied fragments, and their previous fingerprints."""
+    """A row removal: the fragments with new deletion files, the emptied fragments, and their previous fingerprints."""
 
     updated_fragments: list[Any] = field(default_factory=list)
     emptied_fragment_ids: list[int] = field(default_factory=list)
@@ -90,7 +101,7 @@ class RowRemoval:
     def to_staged_change(
         self, table: Table, new_fragments: list[Any], row_delta: int, checksums: FileChecksums
     ) -> StagedChange:
-        """Combine the removal and the new fragments into one change. `row_delta` is the net change in the row count."""
+        """Combine the removal and the new fragments into one change; `row_delta` is the net change in the row count."""
         # Never use `rewrite_rows`: without field lists, it makes indexes return old values.
         operation = LanceOperation.Update(
             removed_fragment_ids=self.emptied_fragment_ids,
@@ -133,8 +144,3 @@ def _assign_row_ids(fragments: list[Any], row_ids: Sequence[int]) -> None:
         remaining_ids = remaining_ids[fragment.physical_rows :]
         if fragment_row_ids:
             fragment.row_id_meta = RowIdSequence(fragment_row_ids).to_inline_metadata()
-
-
-def _concatenate_rows(first_rows: pa.Table | None, second_rows: pa.Table | None) -> pa.Table | None:
-    nonempty_parts = [row_part for row_part in (first_rows, second_rows) if row_part is not None and row_part.num_rows]
-    return pa.concat_tables(nonempty_parts) if nonempty_parts else None

@@ -1,7 +1,7 @@
-"""A baseline: all entities of a branch at one commit, and a cursor to continue from there.
+"""A baseline: all entities on a branch at one commit, and a cursor to continue from there.
 
-This module implements the stream and its closing record, and can write the stream to a file. An interrupted stream has
-no cursor, and the file is either complete or absent.
+This module streams the entities, ends the stream with a closing record, and can write it to a file. An interrupted
+stream has no cursor, and a baseline file is either complete or absent.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ from omnigraph.ingest.export import export_parts, join_lines
 
 
 class Baseline(Guarded, Iterator[dict[str, Any]]):
-    """The entities of one commit as loadable records; `cursor` is set once all entities have been read.
+    """The entities at one commit, as loadable records. `cursor` is set once all entities have been read.
 
     `lines()` returns the same records as NDJSON, followed by the closing record.
     """
@@ -63,7 +63,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         yield self._closing_line()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the closing record: the commit, and the cursor once all entities have been read."""
+        """Return the closing record, with the commit and, once all entities have been read, the cursor."""
         return {"snapshot_commit_id": self.commit_id, "resume_cursor": self.cursor}
 
     def _count_entities(self, parts: Iterator[bytes]) -> Iterator[bytes]:
@@ -77,7 +77,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         return orjson.dumps({"baseline": self.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
 
     def write(self, path: Path) -> None:
-        """Write the whole stream durably to a file; concurrent calls for the same path wait for one another.
+        """Write the whole stream durably to a file. Concurrent calls for the same path wait for one another.
 
         If another process replaces the file in the meantime, the write fails and no cursor is set.
         """
@@ -95,9 +95,9 @@ def _as_name_list(type_names: Any) -> list[str]:
 
 @contextmanager
 def _hold_capture_lock(baseline_path: Path) -> Iterator[None]:
-    """Hold the lock that serializes writes to one baseline file; the lock file stays next to the baseline.
+    """Hold the lock that serializes writes to a baseline file. The lock file stays next to the baseline.
 
-    Pipes and devices are written to without a lock, because no lock file should be created next to them.
+    Pipes and devices are not locked, because no lock file should be created next to them.
     """
     if is_written_directly(baseline_path):
         yield

@@ -1,7 +1,7 @@
-"""Path search: join each row with the paths from one of its nodes.
+"""Path search: join each row with the paths that start at one of its nodes.
 
-This module chooses a search algorithm, based on the path mode and on what is known about the ends, and builds the
-resulting rows. Paths are searched once for each distinct start, regardless of how many rows share it.
+This module chooses a search algorithm based on the path mode and on what is known about the ends, and builds the
+resulting rows. Each distinct start is searched once, regardless of how many rows share it.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,15 +37,15 @@ _PathChoice = Callable[[PathLayers], list[PathBlock]]
 _MAX_BOTH_SIDES = 4  # maximum number of ends of a single start that are searched from both sides, one after another
 _MAX_PLACES = 1 << 22  # number of (start, node) pairs that are searched at once
 _MAX_WANTED_PLACES = 1 << 20
-_UNKNOWN_STRIDE = 1 << 62  # without neighbour lists, the highest row id is unknown, so starts are searched one by one
+_UNKNOWN_STRIDE = 1 << 62  # without neighbour lists, the highest row id is unknown, so starts are searched individually
 
 
 @record(eq=False)
 class _SearchedRows:
-    """The rows that have a start node: their positions, the distinct starts, and each row's start and end.
+    """The rows that have a start node: their positions, the distinct start nodes, and the start and end of each row.
 
-    `owners[i]` is the index in `starts` of row i's start node. `ends` is None unless every path must end at a
-    node of the row.
+    `starts[owners[i]]` is the start node of row i. `ends` is None unless every path must end at a node that its row
+    already contains.
     """
 
     positions: IntArray
@@ -56,7 +56,7 @@ class _SearchedRows:
 
 @record(eq=False)
 class _FoundPaths:
-    """Paths and, for each path, the index of its start among the distinct starts, its last node, and its cost."""
+    """Paths and, for each path, the index of its start in the distinct starts, its last node, and its cost."""
 
     groups: list[PathGroup]
     owners: IntArray
@@ -65,7 +65,7 @@ class _FoundPaths:
 
 
 def find_paths(context: ExecutionContext, rows: Rows, operator: plan.FindPaths) -> Rows:
-    """Return the rows joined with their paths, and with the nodes at which the paths end."""
+    """Join the rows with their paths and with the nodes at which the paths end."""
     node_key = TableKey.node(operator.node_type)
     searched = _searched_rows(rows, operator, node_key)
     found = _search_all(context, operator, searched)
@@ -94,7 +94,7 @@ def _row_ids_of_type(binding: VariableBinding, node_key: TableKey) -> IntArray:
 
 
 def _search_all(context: ExecutionContext, operator: plan.FindPaths, searched: _SearchedRows) -> _FoundPaths:
-    """Search from all starts, in batches whose (start, node) pairs fit into arrays of a fixed size."""
+    """Search from all starts in batches; the (start, node) pairs in a batch fit into arrays of a fixed size."""
     accepted = _accepted_ends(context, operator) if len(searched.starts) else None
     search = _path_search(context, operator, searched, accepted)
     find = _path_finder(context, operator, search)
@@ -138,7 +138,7 @@ def _accepted_ends(context: ExecutionContext, operator: plan.FindPaths) -> IntAr
 def _wanted_ends(
     searched: _SearchedRows, accepted: IntArray | None, first: int, start_count: int, stride: int
 ) -> WantedEnds:
-    """Return the allowed ends of the paths from a batch of starts."""
+    """Return the allowed ends for the paths from a batch of starts."""
     if searched.ends is not None:
         in_batch = (searched.owners >= first) & (searched.owners < first + start_count)
         places = (searched.owners[in_batch] - first) * stride + searched.ends[in_batch]
@@ -241,7 +241,7 @@ def _meeting_levels(search: PathSearch, starts: IntArray, wanted: WantedEnds) ->
 
 
 def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, IntArray, IntArray]:
-    """Return path numbers in an order that keeps each row's paths together, and each row's range in this order."""
+    """Return path numbers ordered so that each row's paths are adjacent, and each row's range in that order."""
     if searched.ends is None:
         path_order = np.argsort(found.owners, kind="stable")
         path_keys, row_keys = found.owners[path_order], searched.owners

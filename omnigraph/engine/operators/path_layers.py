@@ -18,8 +18,8 @@ from omnigraph.records.frozen import record
 from .path_table import PathBlock, start_block
 from .rows import IntArray, Mask
 
-BYTES_PER_EDGE = 48  # peak bytes per followed edge: positions, neighbours, edges and types
-_BYTES_PER_MEMBER = 24  # bytes per node of an enumerated path, including its edge and edge type
+BYTES_PER_EDGE = 48  # peak memory per followed edge in bytes: positions, neighbours, edges and types
+_BYTES_PER_MEMBER = 24  # bytes per node on an enumerated path, including its edge and edge type
 
 
 @record(eq=False)
@@ -44,7 +44,7 @@ class EdgeLayer:
 
 @record(eq=False)
 class PathLayers:
-    """The layers from the given starts; `ends[h]` holds the ends of the paths with `h` edges."""
+    """The layers found from the given starts; `ends[h]` holds the ends of the paths with `h` edges."""
 
     starts: IntArray
     layers: list[EdgeLayer]

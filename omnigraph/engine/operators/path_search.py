@@ -1,4 +1,4 @@
-"""Shared state of all path searches: the edges in both directions, the length bounds, and the allowed ends.
+"""State shared by all path searches: the edges in both directions, the length bounds, and the allowed ends.
 
 A search runs from many starts at once. A (start, node) pair is encoded as the number `start_number * stride + row_id`,
 called its place.
@@ -28,7 +28,7 @@ class WantedEnds:
     nodes: IntArray | None = None
 
     def contains(self, places: IntArray, stride: int) -> Mask:
-        """Return whether a path may end at each (start, node) pair."""
+        """Return whether a path may end at each of the given (start, node) pairs."""
         if self.places is not None:
             return np.isin(places, self.places)
         return np.isin(places % stride, self.nodes) if self.nodes is not None else np.ones(len(places), np.bool_)
@@ -59,12 +59,12 @@ class PathSearch:
         return int(starts.max() // self.stride + 1) * self.stride if known_size and len(starts) else _MIN_LEVEL_ROWS
 
     def levels(self, place_count: int) -> "PlaceLevels":
-        """Return a new map from (start, node) pairs to distances."""
+        """Return an empty map from (start, node) pairs to distances."""
         self.context.meter.charge_bytes(2 * place_count)
         return PlaceLevels(np.full(place_count, -1, np.int16))
 
     def within_bounds(self, ends: list[IntArray]) -> list[IntArray]:
-        """Return the ends by path length, leaving out paths with fewer than `min_hops` edges."""
+        """Return the ends by path length, without the paths that have fewer than `min_hops` edges."""
         return [places if length >= self.min_hops else places[:0] for length, places in enumerate(ends)]
 
 
@@ -81,7 +81,7 @@ class PlaceLevels:
         return self.by_place[places]
 
     def add_level(self, places: IntArray) -> IntArray:
-        """Record the pairs that have no distance yet as the next level, and return these pairs in sorted order."""
+        """Add the pairs that have no distance yet as the next level, and return them in sorted order."""
         new_places = np.unique(places[self.of(places) < 0]).astype(np.int64, copy=False)
         self.by_place[new_places] = len(self.known_places)
         self.known_places.append(new_places)

@@ -1,4 +1,4 @@
-"""The paths that a path variable refers to, as flat arrays of row ids.
+"""Storage for the paths that a path variable refers to: flat arrays of row ids.
 
 This module defines the layout of the arrays. A path variable holds positions in a path table, so rows can be filtered
 and repeated without copying paths. The nodes and edges of paths are loaded on first use, because many queries need only
@@ -67,7 +67,7 @@ class PathMembers:
 
 @record(eq=False)
 class PathTable:
-    """Flat path arrays: path `i` has edges `starts[i]:starts[i + 1]` and one more node, starting at `starts[i] + i`.
+    """Flat path arrays. Path `i` has the edges `starts[i]:starts[i + 1]`; its nodes begin at `starts[i] + i`.
 
     `edge_types` holds each edge's index in `edge_keys`, and `costs` holds the cost of each path, if paths have costs.
     """
@@ -95,12 +95,12 @@ class PathTable:
 
     @property
     def lengths(self) -> _Ids:
-        """The number of edges of each path."""
+        """The number of edges on each path."""
         return np.diff(self.starts)
 
     @property
     def node_starts(self) -> _Ids:
-        """The position of each path's first node, and the end of the last path."""
+        """The position of each path's first node, followed by the end position of the last path."""
         return self.starts + np.arange(len(self.starts))
 
     @property

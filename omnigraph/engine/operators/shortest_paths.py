@@ -9,7 +9,7 @@ from .rows import IntArray
 
 
 def search_from_starts(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PathLayers:
-    """Return the edges, grouped by layer, of the shortest paths from the given start nodes to all allowed end nodes."""
+    """Return the edges on the shortest paths from the given starts to all allowed ends, grouped by layer."""
     levels = search.levels(search.place_count(starts))
     frontier = levels.add_level(starts)
     layers: list[EdgeLayer] = []

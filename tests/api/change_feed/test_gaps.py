@@ -38,7 +38,7 @@ def test_a_gap_names_the_commit_and_the_cursor(graph: Graph) -> None:
             call()
         assert error.value.first_unreadable_commit_id == first
         assert error.value.status == 410
-        assert error.value.hint == "take a baseline"
+        assert error.value.hint == "take a new baseline and continue from its cursor"
         start = error.value.cursor
         assert start == graph.changes.feed("beginning").cursor
     assert told(graph.changes.feed("beginning", kinds=["edge"]))[1] == FIVE[1]  # what is there is told
