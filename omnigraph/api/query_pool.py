@@ -167,7 +167,7 @@ class QueryPool(Guarded):
         try:
             reply = worker.ask(request)
         except (EOFError, OSError) as error:
-            raise QueryProcessDied(exit_code=self._replace(worker)) from error
+            raise QueryProcessDied(process_exit_code=self._replace(worker)) from error
         except BaseException:
             self._replace(worker)  # the process would answer the next request with this result
             raise

@@ -89,7 +89,8 @@ class AcceptedContents:
         The garbage collector calls this function at any time, even in a thread that holds the lock.
         """
         self._remove_folder()
-        _abandoned.append(self)
+        if self.contents:
+            _abandoned.append(self)
 
     def _remove_folder(self) -> None:
         if self.folder is not None:
