@@ -3,12 +3,14 @@
 import os
 
 from omnigraph.errors import InputError
+from omnigraph.values.option_text import check_option_text
 
 _RESERVED_PREFIX = "omnigraph:"
 
 
 def resolve_actor(explicit_actor: str | None) -> str | None:
     """Return the explicit actor, the value of `OMNIGRAPH_ACTOR`, or None; reject names reserved for the system."""
+    check_option_text(explicit_actor, "actor")
     return reject_reserved_actor(explicit_actor or os.environ.get("OMNIGRAPH_ACTOR") or None)
 
 

@@ -4,6 +4,7 @@ Both work on two captured states, one for each side of the merge. A session chan
 """
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ from omnigraph.merging.strategy import (
 )
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import TableDelta
+from omnigraph.storage.blob_placeholders import restore_blobs
 from omnigraph.storage.find_rows import find
 from omnigraph.storage.store import Store
 from omnigraph.values.table_key import TableKey
@@ -298,7 +300,8 @@ class MergeSession(Guarded):
 
     def _open_planner(self) -> MergePlanner:
         """Return a planner for the decisions about schema conflicts."""
-        return open_planner(self._merge_inputs, replace(self._request, strategy=self._schema_decisions.get))
+        with self._request.blobs.activate():
+            return open_planner(self._merge_inputs, replace(self._request, strategy=self._schema_decisions.get))
 
     def _run_merge(self, request: MergeRequest) -> MergeReport:
         resolved_count = len(self.conflicts) - len(self.open)
@@ -330,9 +333,9 @@ class MergeSession(Guarded):
     def _decide_rows(self, selected_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer) -> None:
         for detected_conflict in selected_conflicts:  # a second decision replaces the first
             withdraw_answer(self._decisions, detected_conflict)
-        record_answers(
-            self._planner, self._decisions, [(detected_conflict, choice) for detected_conflict in selected_conflicts]
-        )
+        answers = [(detected_conflict, choice) for detected_conflict in selected_conflicts]
+        with self._request.blobs.activate():
+            record_answers(self._planner, self._decisions, answers)
         self._merge_plan = None
 
     def _update_plan(self) -> MergePlan | None:
@@ -352,7 +355,8 @@ class MergeSession(Guarded):
         open_schema_conflicts = self._planner.open_schema_conflicts
         if open_schema_conflicts:
             return plan_schema_conflicts(open_schema_conflicts)
-        return resolve_conflicts(self._planner, None, self._decisions)[0]
+        with self._request.blobs.activate():
+            return resolve_conflicts(self._planner, None, self._decisions)[0]
 
 
 def _is_schema_conflict(detected_conflict: found_conflicts.DetectedConflict) -> bool:
@@ -361,16 +365,32 @@ def _is_schema_conflict(detected_conflict: found_conflicts.DetectedConflict) -> 
 
 def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str] = ()) -> Iterator[TableChanges]:
     """Yield the changes that a merge makes to the target, table by table, skipping the excluded tables."""
-    merge_inputs, merge_plan = merge_report.merge_inputs, merge_report.plan
+    merge_plan = merge_report.plan
     if merge_plan is None:
         return
     for table_key in sorted({*merge_plan.delta.tables, *merge_plan.adopted_tables} - {*excluded_keys}):
-        if table_key in merge_plan.adopted_tables:
-            table_changes = _diff_adopted_table(merge_inputs, table_key)
-        else:
-            table_changes = _match_written_rows(merge_inputs, merge_plan, merge_plan.delta.tables[table_key])
-        if not table_changes.is_empty:
-            yield table_changes
+        with nullcontext() if merge_report.blobs is None else merge_report.blobs.activate():
+            table_changes = _table_changes(merge_report.merge_inputs, merge_plan, table_key)
+            shown_changes = _restore_blobs(table_changes)
+        if not shown_changes.is_empty:
+            yield shown_changes
+
+
+def _table_changes(merge_inputs: MergeInputs, merge_plan: MergePlan, table_key: TableKey) -> TableChanges:
+    if table_key in merge_plan.adopted_tables:
+        return _diff_adopted_table(merge_inputs, table_key)
+    return _match_written_rows(merge_inputs, merge_plan, merge_plan.delta.tables[table_key])
+
+
+def _restore_blobs(changes: TableChanges) -> TableChanges:
+    """Return the changes with bytes instead of the placeholders that the rows of a merge contain."""
+    return replace(
+        changes,
+        inserted=restore_blobs(changes.inserted),
+        updated_before=restore_blobs(changes.updated_before),
+        updated_after=restore_blobs(changes.updated_after),
+        deleted=restore_blobs(changes.deleted),
+    )
 
 
 def _diff_adopted_table(merge_inputs: MergeInputs, table_key: TableKey) -> TableChanges:

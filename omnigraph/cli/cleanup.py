@@ -75,12 +75,15 @@ def _print_report(report: "Cleanup", options: dict[str, Any]) -> None:
     for dataset in report.datasets:
         versions = show.count(dataset.old_versions_removed, "old version")
         description = f"{dataset.type_key}: {versions}, {dataset.bytes_removed:,} bytes"
-        show.result(f"{description}; {dataset.error}" if dataset.error else description)
+        if dataset.error:
+            show.result(f"{description}; {dataset.error}")
+        else:
+            show.confirmation(description, preview=report.preview)
     for table_path in report.unreferenced_paths:
-        show.result(f"{table_path}: this table is no longer referenced")
+        show.confirmation(f"{table_path}: this table is no longer referenced", preview=report.preview)
     verb = "would remove" if report.preview else "removed"
     kept_commits = show.count(report.commits_kept, "commit")
-    show.result(f"{verb} {report.bytes_removed:,} bytes; kept {kept_commits}")
+    show.confirmation(f"{verb} {report.bytes_removed:,} bytes; kept {kept_commits}", preview=report.preview)
     for note in _report_notes(report, options):
         show.note(note)
 

@@ -1,6 +1,5 @@
 """`omnigraph history` and `omnigraph blame`: the versions of one entity, and who set its values."""
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -91,18 +90,9 @@ def _open_graph(options: dict[str, Any]) -> "Graph":
 
 def parse_key(graph: "Graph", type_name: str, kind: str | None, typed_id: str) -> Any:
     """Parse an entity key from the command line; the key is parsed as JSON unless its type is String."""
-    catalog = graph.schema.ir.catalog
-    node_type = None if kind == "edge" else catalog.node(type_name)
-    entity_type = node_type or catalog.edge(type_name)
-    key_columns = entity_type.key if entity_type is not None else None
-    if entity_type is None or not key_columns or len(key_columns) > 1:
-        return typed_id
-    if entity_type.column_type(key_columns[0]).scalar.value == "String":
-        return typed_id
-    try:
-        return json.loads(typed_id)
-    except ValueError:
-        return typed_id
+    from omnigraph.api.entity_keys import parse_entity_key
+
+    return parse_entity_key(graph.schema.ir.catalog, type_name, kind, typed_id)
 
 
 def _history_lines(versions: "EntityHistory") -> Iterator[str]:

@@ -59,6 +59,8 @@ _COMMANDS = {
     "describe": LazyCommand("omnigraph.cli.describe", "describe", "Show what queries take, return, read and write"),
     "profile": LazyCommand("omnigraph.cli.profile", "profile", "List and show profiles"),
     "config": LazyCommand("omnigraph.cli.config", "config", "Show the configuration"),
+    "serve": LazyCommand("omnigraph.cli.serve", "serve", "Serve graphs over HTTP"),
+    "token": LazyCommand("omnigraph.cli.token", "token", "Create tokens for a server"),
     "shell": LazyCommand("omnigraph.cli.shell.command", "shell", "Run queries and commands interactively"),
     "completion": LazyCommand("omnigraph.cli.completion", "completion", "Print a shell completion script"),
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),

@@ -3,7 +3,7 @@
 
 from typing import ClassVar
 
-from .root import ClientError, Transient
+from .root import ClientError, ServerError, Transient
 
 
 class Unauthenticated(ClientError):
@@ -41,6 +41,31 @@ class MethodNotAllowed(ClientError):
     hint = "see the server's API reference for the methods that this path supports"
     method: str | None = None
     path: str | None = None
+
+
+class NotAcceptable(ClientError):
+    """The response has none of the accepted media types."""
+
+    status = 406
+    sentence = "expected one of {media_types} in Accept"
+    hint = "see the `content` of the operation in /openapi.json"
+    media_types: str | None = None
+
+
+class RequestTimeout(ClientError, Transient):
+    """The request did not arrive in time."""
+
+    status = 408
+    hint = "send the request again, without long pauses"
+
+
+class ServerBusy(ServerError, Transient):
+    """The server has too many requests in its queue."""
+
+    status = 503
+    http_code = None
+    effect = "none"
+    hint = "wait, then send the same request again"
 
 
 class TooManyRequests(ClientError, Transient):

@@ -1,8 +1,8 @@
 """Share one freshness probe among the reads that arrive while another probe is running.
 
 Every read must see all commits that were acknowledged before it began, so a read never uses a probe that was already
-running when it arrived. It waits for the next probe, which starts when the running one ends or after a few
-milliseconds, and which serves all reads that have arrived by then. A read that arrives alone probes at once.
+running when it arrived. It waits for the next probe, which starts when the running one ends or after a few milliseconds
+and serves all reads that have arrived by then. A read that arrives alone probes immediately.
 """
 
 import threading
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 Outcome = TypeVar("Outcome")
-_WINDOW_SECONDS = 0.005  # longest time that a read waits for other reads before its probe starts
+_WINDOW_SECONDS = 0.005  # maximum time that a read waits for other reads before its probe starts
 
 
 class _PendingProbe(Generic[Outcome]):
@@ -22,7 +22,7 @@ class _PendingProbe(Generic[Outcome]):
 
 
 class SharedProbe(Generic[Outcome]):
-    """Call a probe for one or more callers; each call starts after its callers have asked.
+    """Runs one probe for several callers; a probe starts only after its callers have requested it.
 
     All callers pass the same probe. The probe is not stored, because it usually refers to the owner of this object.
 
@@ -37,7 +37,7 @@ class SharedProbe(Generic[Outcome]):
         self._pending: _PendingProbe[Outcome] | None = None
 
     def run(self, probe: Callable[[], Outcome]) -> Outcome:
-        """Return the outcome of a probe that started after this call; raise the error if the probe fails."""
+        """Return the outcome of a probe that starts after this call; if the probe fails, raise its error."""
         with self._condition:
             pending = self._pending
             if pending is None:

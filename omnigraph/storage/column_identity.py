@@ -53,7 +53,7 @@ def contains_hidden_values(table: Table, other_table: Table, relevant: Container
 
 
 def _value_kind(data_type: pa.DataType) -> str:
-    """Return a name shared by all types whose values convert to each other, such as before and after widening."""
+    """Return a name for a group of types whose values can be converted to each other, as when a property is widened."""
     if pa.types.is_list(data_type):
         return f"list of {_value_kind(data_type.value_type)}"
     is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type)

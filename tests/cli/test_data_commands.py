@@ -88,7 +88,7 @@ def test_groups_unions_and_matched_writes(omnigraph: Program, graph: str) -> Non
     rows = document(omnigraph("query", "-e", f"{union} order {{ n }}", "--store", "g", "--json"))["rows"]
     assert rows == [{"n": 25}, {"n": 30}]
     text = "match { $p: Person  $p knows $q } update $q set { age: $p.age }"
-    ended = omnigraph("--quiet", "mutate", "-e", text, "--store", "g")
+    ended = omnigraph("mutate", "-e", text, "--store", "g")
     assert (ended.code, ended.out) == (0, "changed main: 1 node, 0 edges\n")
     cypher = omnigraph("query", "-e", "MATCH (p:Person) RETURN p.name", "--store", "g")
     assert cypher.code == 1

@@ -65,7 +65,7 @@ def cross_join(context: ExecutionContext, rows: Rows, variable: str, binding: Va
 
 
 def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]) -> IntArray:
-    """Return the ids, in order, of the table rows that pass all filters."""
+    """Return the ids of the table rows that pass all filters, in order."""
     context.meter.check_timeout()
     text_matches = _scan_text_index(context, table_key, filters)
     if text_matches is not None:

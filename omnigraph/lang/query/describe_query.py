@@ -130,10 +130,17 @@ def _describe_column(plan_column: plan.PlanColumn, optional_variables: frozenset
             and column_value.variable in optional_variables
         )
         return ResultColumn(plan_column.name, "object", may_be_missing)
-    item_kind = _SCALAR_KINDS[column_type.scalar] if column_type.is_list else None
-    return ResultColumn(
-        plan_column.name, kind_word(column_type), column_type.nullable, item_kind, column_type.vector_dim
-    )
+    return describe_value_kind(plan_column.name, column_type)
+
+
+def describe_value_kind(name: str, value_type: PropertyType) -> ResultColumn:
+    """Return the kind of a named value, as clients see it: a result column or a parameter.
+
+    >>> describe_value_kind("tags", PropertyType(ScalarType.STRING, is_list=True)).to_json()
+    {'name': 'tags', 'kind': 'list', 'nullable': False, 'item_kind': 'string'}
+    """
+    item_kind = _SCALAR_KINDS[value_type.scalar] if value_type.is_list else None
+    return ResultColumn(name, kind_word(value_type), value_type.nullable, item_kind, value_type.vector_dim)
 
 
 def _optional_variables(operators: Iterable[plan.Operator]) -> Iterator[str]:

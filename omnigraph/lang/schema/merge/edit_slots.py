@@ -47,6 +47,17 @@ def restore_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference
     }
 
 
+def revert_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference) -> SchemaSlots:
+    """Return the side with a type or property, and the constraints that name it, declared as in the base."""
+    own_type, property_id = side[entity.type_id], entity.property_id
+    constraints = {
+        group: content
+        for group, content in own_type.constraints.items()
+        if property_id not in group_columns(group, content)
+    }
+    return restore_entity(side | {entity.type_id: replace(own_type, constraints=constraints)}, base, entity)
+
+
 def remove_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference) -> SchemaSlots:
     """Return the side without a type or property and without references to it."""
     if entity.property_id is None:
