@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import omnigraph
-from tests.rig.http_server import HttpServer, serving
+from tests.rig.http_server import HttpServer, serving, wait_until
 from tests.server.conftest import SCHEMA, make_graph
 
 GRAPH = "/graphs/default"
@@ -204,3 +204,20 @@ def test_case_25_a_late_failure_breaks_the_body(tmp_path: Path) -> None:
         assert not received.endswith(b"0\r\n\r\n"), "the end of a complete body"
         assert received.count(b'"type":"Person"') < 20_000
         assert server.get("/healthz").status == 200
+
+
+def read_calls(server: HttpServer) -> float:
+    """How many calls run or wait in the lane of reads, beside the one that asks."""
+    (line,) = [line for line in server.get("/metrics").body.decode().splitlines() if 'lane_calls{lane="read"}' in line]
+    return float(line.rpartition(" ")[2]) - 1
+
+
+def test_a_query_stops_when_its_client_leaves(large_server: HttpServer) -> None:
+    text = "match { $a: Person  $b: Person  $a.bio != $b.name  $a.name < $b.name } return { $a.age, $b.age }"
+    body = json.dumps({"query": text}).encode()
+    connection = large_server.connect()
+    connection.request("POST", f"{GRAPH}/query", body, {"Content-Type": "application/json"})
+    wait_until(lambda: read_calls(large_server) == 1)
+    connection.close()
+    wait_until(lambda: read_calls(large_server) == 0)
+    assert "status=499" in large_server.log.read_text()

@@ -2,12 +2,14 @@
 
 from msgspec import UNSET
 
+from omnigraph.api.builders.prepared_queries import read_query
 from omnigraph.errors.diagnostics import Diagnostic
-from omnigraph.lang.query import diagnose_queries, format_queries
+from omnigraph.lang.query import compile_queries, diagnose_queries, format_queries
 from omnigraph.lang.schema import examine_schema, format_schema
+from omnigraph.server import engine_access
 from omnigraph.server.call import ServerCall
-from omnigraph.server.models.entities import DiagnoseOutput, DiagnosticOutput, FormatOutput
-from omnigraph.server.models.requests import DiagnoseRequest, FormatRequest
+from omnigraph.server.models.entities import DescribeOutput, DiagnoseOutput, DiagnosticOutput, FormatOutput
+from omnigraph.server.models.requests import DescribeRequest, DiagnoseRequest, FormatRequest
 from omnigraph.server.wire.answer import Answer, json_answer
 
 
@@ -33,6 +35,15 @@ def _diagnostic_output(diagnostic: Diagnostic) -> DiagnosticOutput:
         code=diagnostic.code or UNSET,
         hint=diagnostic.hint or UNSET,
     )
+
+
+def describe(call: ServerCall) -> Answer:
+    """Return what the queries of a text take, return, read and write; an invalid query is an error."""
+    body = call.body_as(DescribeRequest)
+    graph = call.graph_for_read(body.branch, body.snapshot).refresh()
+    text = read_query(engine_access.query_text(body.text), {})
+    compiled = compile_queries(text.text, graph.schema.ir.catalog)
+    return json_answer(DescribeOutput(queries=[query.to_json() for query in compiled]))
 
 
 def format_text(call: ServerCall) -> Answer:

@@ -118,6 +118,27 @@ class ChangeOutput(Struct, kw_only=True):
     replayed: bool | UnsetType = UNSET
 
 
+class TransactionResult(Struct, kw_only=True):
+    """The rows of a query in a transaction, and their digest."""
+
+    columns: list[str]
+    rows: Annotated[Any, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
+    digest: str
+
+
+class TransactionOutput(Struct, kw_only=True):
+    """The effect of a transaction, and the results of its queries in their order."""
+
+    branch: str
+    affected_nodes: int
+    affected_edges: int
+    actor_id: str | None
+    commit: CommitOutput | None
+    results: list[TransactionResult]
+    base_commit_id: str
+    replayed: bool | UnsetType = UNSET
+
+
 class ParamDescriptor(Struct, kw_only=True):
     """A parameter of a stored query."""
 

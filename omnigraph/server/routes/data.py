@@ -128,6 +128,26 @@ _SCHEMA_APPLY = Route(
     is_write=True,
 )
 
+_RECORDS = replace(
+    MUTATE_ROUTE,
+    path=f"{GRAPH_PREFIX}/records",
+    operation="writeRecords",
+    summary="Insert, upsert, patch or connect records of one type as one commit",
+    handler="transactions:write_records",
+    body=requests.RecordsRequest,
+    body_limit="load",
+)
+_TRANSACTION = replace(
+    MUTATE_ROUTE,
+    path=f"{GRAPH_PREFIX}/transaction",
+    operation="runTransaction",
+    summary="Run several writes and reads as one commit",
+    handler="transactions:run_transaction",
+    body=requests.TransactionRequest,
+    body_limit="load",
+    answer=answers.TransactionOutput,
+)
+
 DATA_ROUTES = (
     Route(
         "GET",
@@ -166,6 +186,10 @@ DATA_ROUTES = (
     ),
     MUTATE_ROUTE,
     conditional(MUTATE_ROUTE),
+    _RECORDS,
+    conditional(_RECORDS),
+    _TRANSACTION,
+    conditional(_TRANSACTION),
     Route(
         "GET",
         f"{GRAPH_PREFIX}/schema",

@@ -313,6 +313,15 @@ ENTITY_ROUTES = (
     _DIAGNOSE,
     replace(
         _DIAGNOSE,
+        path=f"{GRAPH_PREFIX}/language/describe",
+        operation="describeQueries",
+        summary="Return the parameters, results and types of the queries in a text",
+        handler="language:describe",
+        body=requests.DescribeRequest,
+        answer=entities.DescribeOutput,
+    ),
+    replace(
+        _DIAGNOSE,
         path=f"{GRAPH_PREFIX}/language/format",
         operation="formatText",
         summary="Return a text in its standard layout",
