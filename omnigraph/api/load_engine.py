@@ -73,6 +73,7 @@ def _spark_cores(session: Any, remote: str | None, *, is_running: bool) -> int:
 
     if remote is not None:
         return _CONNECT_CORES
-    if is_running:
-        return parallelism(session if session is not None else active_session())
+    running_session = session if session is not None else active_session()
+    if is_running and running_session is not None:
+        return parallelism(running_session)
     return available_cores() if can_start_session() else 0

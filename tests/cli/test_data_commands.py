@@ -243,6 +243,7 @@ def test_load_prints_a_json_document(omnigraph: Program, graph: str) -> None:
     )
     commit = told.pop("commit")
     assert commit["graph_branch"] == "review/a"
+    assert told.pop("engine_reason")
     assert told == {
         "uri": str(Path("g").absolute()),
         "branch": "review/a",
@@ -252,6 +253,7 @@ def test_load_prints_a_json_document(omnigraph: Program, graph: str) -> None:
         "nodes": [{"name": "Person", "entities_loaded": 2}],
         "edges": [{"name": "Knows", "entities_loaded": 1}],
         "total_entities": 3,
+        "engine": "local",
         "actor_id": "ada",
     }
 
