@@ -3,8 +3,7 @@
 Both work on two captured states, one for each side of the merge. A session changes nothing until you call `commit`.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.api.error_boundary import Guarded
+from omnigraph.api.merge_changes import iter_merge_changes
 from omnigraph.api.results.diff import Diff, LazyTableChanges, sum_change_counts
 from omnigraph.errors import EntityConflict, InputError, MergeConflict, OmnigraphError, ReadSetConflict
 from omnigraph.errors.conflict_card import conflict_card
 from omnigraph.errors.merge_conflict import conflict_table
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import diff_table, match_rows_by_id
-from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_target
 from omnigraph.history.schema_changes import SchemaChange
 from omnigraph.merging import conflicts as found_conflicts
@@ -34,10 +32,8 @@ from omnigraph.merging.merge import (
     plan_schema_conflicts,
 )
 from omnigraph.merging.merged_schema import SCHEMA_CONFLICT
-from omnigraph.merging.offloaded_table import OffloadedDelta
 from omnigraph.merging.parallel_edges import ParallelEdgePair
 from omnigraph.merging.planner import MergePlan, MergePlanner
-from omnigraph.merging.schema_alignment import aligned_target_rows
 from omnigraph.merging.strategy import (
     ConflictAnswer,
     check_schema_answer,
@@ -46,11 +42,7 @@ from omnigraph.merging.strategy import (
     withdraw_answer,
 )
 from omnigraph.publish.write_plan import CommitMetadata
-from omnigraph.rules.delta import TableDelta
-from omnigraph.storage.blob_placeholders import restore_blobs
-from omnigraph.storage.find_rows import find
 from omnigraph.storage.store import Store
-from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from omnigraph.merging.decisions import Decision
@@ -97,7 +89,7 @@ class MergeResult(Guarded):
             return Diff(LazyTableChanges(lambda: iter(())), self.target, self.target)
         new_commit_id = self.commit.id if self.commit is not None else self.source
         merge_report = self.merged
-        return Diff(LazyTableChanges(lambda: _iter_merge_changes(merge_report)), self.target, new_commit_id)
+        return Diff(LazyTableChanges(lambda: iter_merge_changes(merge_report)), self.target, new_commit_id)
 
     @cached_property
     def schema_change(self) -> SchemaChange | None:
@@ -125,7 +117,7 @@ class MergeResult(Guarded):
             return self.delta.summary()
         merge_report, offloaded_deltas = self.merged, merge_plan.offloaded_tables
         local_diff = Diff(
-            LazyTableChanges(lambda: _iter_merge_changes(merge_report, set(offloaded_deltas))), self.target, self.target
+            LazyTableChanges(lambda: iter_merge_changes(merge_report, set(offloaded_deltas))), self.target, self.target
         )
         offloaded_counts = {
             table_key: table_delta.count_changes() for table_key, table_delta in offloaded_deltas.items()
@@ -361,49 +353,3 @@ class MergeSession(Guarded):
 
 def _is_schema_conflict(detected_conflict: found_conflicts.DetectedConflict) -> bool:
     return detected_conflict.conflict.kind == SCHEMA_CONFLICT
-
-
-def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str] = ()) -> Iterator[TableChanges]:
-    """Yield the changes that a merge makes to the target, table by table, skipping the excluded tables."""
-    merge_plan = merge_report.plan
-    if merge_plan is None:
-        return
-    for table_key in sorted({*merge_plan.delta.tables, *merge_plan.adopted_tables} - {*excluded_keys}):
-        with nullcontext() if merge_report.blobs is None else merge_report.blobs.activate():
-            table_changes = _table_changes(merge_report.merge_inputs, merge_plan, table_key)
-            shown_changes = _restore_blobs(table_changes)
-        if not shown_changes.is_empty:
-            yield shown_changes
-
-
-def _table_changes(merge_inputs: MergeInputs, merge_plan: MergePlan, table_key: TableKey) -> TableChanges:
-    if table_key in merge_plan.adopted_tables:
-        return _diff_adopted_table(merge_inputs, table_key)
-    return _match_written_rows(merge_inputs, merge_plan, merge_plan.delta.tables[table_key])
-
-
-def _restore_blobs(changes: TableChanges) -> TableChanges:
-    """Return the changes with bytes instead of the placeholders that the rows of a merge contain."""
-    return replace(
-        changes,
-        inserted=restore_blobs(changes.inserted),
-        updated_before=restore_blobs(changes.updated_before),
-        updated_after=restore_blobs(changes.updated_after),
-        deleted=restore_blobs(changes.deleted),
-    )
-
-
-def _diff_adopted_table(merge_inputs: MergeInputs, table_key: TableKey) -> TableChanges:
-    """Return the changes to a table for which the merge adopts the source's version."""
-    return diff_table(merge_inputs.target_snapshot, merge_inputs.source_snapshot, table_key)
-
-
-def _match_written_rows(merge_inputs: MergeInputs, plan: MergePlan, table_delta: TableDelta) -> TableChanges:
-    new_rows = table_delta.read_all_rows() if isinstance(table_delta, OffloadedDelta) else table_delta.rows
-    affected_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
-    if plan.merged_schema is not None:
-        old_rows = aligned_target_rows(merge_inputs, plan.merged_schema, table_delta.table_key, affected_ids)
-    else:
-        target_table = merge_inputs.target_snapshot.table(table_delta.table_key)
-        old_rows = find(target_table, {"id": affected_ids}, target_table.schema.names)
-    return match_rows_by_id(table_delta.table_key, old_rows, new_rows, new_rows.schema)

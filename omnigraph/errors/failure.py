@@ -119,16 +119,16 @@ class QueryTimeout(ServerError, Transient):
 class QueryProcessDied(ServerError, Transient):
     """A process of a query pool ended before it answered.
 
-    >>> print(QueryProcessDied(exit_code=-9).message)
+    >>> print(QueryProcessDied(process_exit_code=-9).message)
     the process that ran the query ended with exit code -9
     """
 
     status = 503
     http_code = None
     effect = "none"
-    sentence = "the process that ran the query ended[ with exit code {exit_code}]"
+    sentence = "the process that ran the query ended[ with exit code {process_exit_code}]"
     hint = "run the query again, for which the pool has started a new process; -9 often means a lack of memory"
-    exit_code: int | None = None
+    process_exit_code: int | None = None
 
 
 class Shutdown(ServerError, Transient):
