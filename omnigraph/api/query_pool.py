@@ -41,7 +41,7 @@ _STOP_SECONDS = 5.0  # time that a process gets to end before it is killed
 
 
 @dataclass(slots=True, eq=False)
-class _Worker:
+class _PoolWorker:
     """A process and the connection to it; `is_ready` is set once the process has opened the graph."""
 
     process: subprocess.Popen[bytes]
@@ -84,8 +84,8 @@ class QueryPool(Guarded):
         self._handle = handle
         self._is_free = threading.Condition()
         self._is_closed = False
-        self._busy: set[_Worker] = set()
-        self._idle: deque[_Worker] = deque()
+        self._busy: set[_PoolWorker] = set()
+        self._idle: deque[_PoolWorker] = deque()
         self._size = processes
         try:
             for _ in range(processes):
@@ -179,7 +179,7 @@ class QueryPool(Guarded):
             raise reply
         return reply
 
-    def _take_worker(self) -> _Worker:
+    def _take_worker(self) -> _PoolWorker:
         with self._is_free:
             while not self._idle and not self._is_closed:
                 self._is_free.wait()
@@ -195,14 +195,14 @@ class QueryPool(Guarded):
             self._busy.add(worker)
             return worker
 
-    def _put_back(self, worker: _Worker) -> None:
+    def _put_back(self, worker: _PoolWorker) -> None:
         with self._is_free:
             self._busy.discard(worker)
             if not self._is_closed:
                 self._idle.append(worker)
                 self._is_free.notify()
 
-    def _replace(self, worker: _Worker) -> int:
+    def _replace(self, worker: _PoolWorker) -> int:
         """Start a new process in place of one that has died or was interrupted; return the exit code of the latter."""
         exit_code = worker.stop(kill=True)
         with self._is_free:
@@ -237,7 +237,7 @@ def pool(handle: Handle, processes: int = DEFAULT_PROCESSES) -> QueryPool:
     return QueryPool(handle, processes)
 
 
-def _start_worker(handle: Handle) -> _Worker:
+def _start_worker(handle: Handle) -> _PoolWorker:
     """Start a process, without waiting until it has opened the graph.
 
     The process imports only this package, never the program's main module, so programs need no `__main__` guard.
@@ -251,7 +251,7 @@ def _start_worker(handle: Handle) -> _Worker:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
         )
     connection = Connection(ours.detach())
-    worker = _Worker(process, connection)
+    worker = _PoolWorker(process, connection)
     try:
         connection.send(handle.reader_arguments())
     except BaseException:

@@ -65,7 +65,7 @@ def test_update_mode_rewrite_rows_would_leave_stale_index_entries(
 ) -> None:
     real, table = Op.Update, indexed(store, "BITMAP")
 
-    class Update(real):  # type: ignore[misc, valid-type] - Lance knows operations by the names of their classes
+    class Update(real):  # type: ignore[misc, valid-type]  # Lance recognizes operations by their class names
         def __init__(self, **parts: Any) -> None:
             super().__init__(**{**parts, "update_mode": "rewrite_rows"})
 
