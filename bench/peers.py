@@ -20,7 +20,7 @@ from typing import Any
 
 from bench.peers_data import Inputs, generate
 from bench.peers_engines import ENGINES
-from bench.threads import THREADS, overhead, throughput
+from bench.threads import PROCESSES, THREADS, overhead, pooled, throughput
 
 SMALL = 0.01
 _LEAST_RUNS, _MOST_RUNS = 3, 600
@@ -93,6 +93,7 @@ def run_engine(name: str, place: Path, given: Inputs, seconds: float, *, questio
     if name == "omnigraph" and not questions_only:
         report["build_lists_s"] = engine.topology()
         report["threads"] = throughput(engine, given)
+        report["pool"] = pooled(engine, given)
         report["overhead_ms"] = overhead(engine, given)
     return report
 
@@ -134,6 +135,9 @@ def table(reports: dict[str, dict[str, Any]]) -> str:
     for title, one in ours["threads"].items():
         rates = f"{one['one']:.0f} queries/s by one thread, {one['many']:.0f} by {THREADS}"
         lines.append(f"{title}: {rates}: {one['ratio']:.2f}x, {one['cores']:.2f} cores busy")
+    for title, one in ours["pool"].items():
+        rates = f"{one['one']:.0f} queries/s by one process, {one['many']:.0f} by a pool of {PROCESSES}"
+        lines.append(f"{title}: {rates}: {one['ratio']:.2f}x")
     return "\n".join(lines)
 
 

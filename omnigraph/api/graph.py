@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         merges,
         polars_scan,
         queries,
+        query_pool,
         subgraphs,
         writes,
     )
@@ -52,7 +53,7 @@ else:
         globals(),
         "omnigraph.api",
         *("blob_writes", "blobs", "comparisons", "duckdb_views", "loads", "merges"),
-        *("polars_scan", "queries", "subgraphs", "writes"),
+        *("polars_scan", "queries", "query_pool", "subgraphs", "writes"),
     )
 
 Answer = TypeVar("Answer")
@@ -92,10 +93,8 @@ class Graph(Guarded):
 
         head, tables = self.head, sorted(self.snapshot.tables.items())[:200]
         when = f"{head.published:%Y-%m-%d %H:%M:%S} UTC"
-        facts: dict[str, Any] = {
-            "branch": self.branch_name,
-            "head": f"{head.id} by {head.actor or 'unknown actor'}, {when}",
-        }
+        author = head.actor or "unknown actor"
+        facts: dict[str, Any] = {"branch": self.branch_name, "head": f"{head.id} by {author}, {when}"}
         return facts_card(self.uri, facts | {key: entry.row_count for key, entry in tables})
 
     # State --------------------------------------------------------------------------------------
@@ -212,6 +211,7 @@ class Graph(Guarded):
     subgraph = delegate(lambda: subgraphs.subgraph)
     scan = delegate(lambda: polars_scan.scan)
     duckdb = delegate(lambda: duckdb_views.duckdb)
+    pool = delegate(lambda: query_pool.pool)
     blob = delegate(lambda: blobs.blob)
 
     @overload

@@ -60,7 +60,7 @@ def _fits_in_memory(work: LoadWork, machine: Machine) -> bool:
 
 
 def _has_active_session() -> bool:
-    """Return whether this process has a Spark session; one that has not imported Spark has none."""
+    """Return whether this process has a Spark session, without importing Spark."""
     if "pyspark" not in sys.modules:
         return False
     from omnigraph.spark.session import active_session
@@ -73,6 +73,7 @@ def _spark_cores(session: Any, remote: str | None, *, is_running: bool) -> int:
 
     if remote is not None:
         return _CONNECT_CORES
-    if is_running:
-        return parallelism(session if session is not None else active_session())
+    running_session = session if session is not None else active_session()
+    if is_running and running_session is not None:
+        return parallelism(running_session)
     return available_cores() if can_start_session() else 0

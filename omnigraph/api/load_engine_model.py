@@ -13,8 +13,8 @@ from typing import Literal
 
 _MB = 1_000_000
 # Seconds of one core for a megabyte of input, measured with small records (about a hundred bytes of JSON each).
-LOCAL_SECONDS = {"ndjson": 0.016, "csv": 0.030, "parquet": 0.031}
-SPARK_SECONDS = {"ndjson": 0.021, "csv": 0.038, "parquet": 0.038}
+LOCAL_SECONDS = {"ndjson": 0.016, "csv": 0.015, "parquet": 0.033}
+SPARK_SECONDS = {"ndjson": 0.026, "csv": 0.022, "parquet": 0.045}
 SPARK_START_SECONDS = 13.0  # until a new session has run its first task
 SPARK_JOB_SECONDS = 1.5  # for planning and scheduling the jobs of one load
 # Threads share the interpreter lock, so more cores than these do not make a load in this process faster.

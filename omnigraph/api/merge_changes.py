@@ -1,7 +1,6 @@
-"""The changes that a merge makes to its target, table by table, as a diff shows them.
+"""The changes that a merge makes to its target, table by table, as users see them.
 
-This module reads the changed rows when they are asked for, because a large merge must not hold all of them. It plans
-and publishes nothing.
+Large blobs in the rows of a merge are placeholders; this module replaces them with bytes. It never writes anything.
 """
 
 from collections.abc import Collection, Iterator

@@ -19,9 +19,10 @@ from starlette.datastructures import Headers
 from omnigraph.errors import OmnigraphError
 from omnigraph.values import clock_and_ids
 
+from .access.admission import SMALL_REQUEST_BYTES
 from .access.permissions import NO_BRANCH, authorize
 from .access.scopes import branch_scope
-from .call import Call
+from .call import ServerCall
 from .cross_origin import CrossOrigin
 from .disconnects import wait_for_read
 from .lanes import LaneContext
@@ -46,7 +47,7 @@ from .worker_state import WorkerState
 REQUEST_ID_HEADER = "Omnigraph-Request-Id"
 _REQUEST_ID_PATTERN = re.compile(r"[\w-]{1,64}", re.ASCII)
 _CLIENT_GONE_STATUS = 499
-Handler = Callable[[Call], AnyAnswer]
+Handler = Callable[[ServerCall], AnyAnswer]
 
 
 class ServerApp:
@@ -73,7 +74,7 @@ class ServerApp:
         """Return the route of a request."""
         return self._router.match(method, scope["raw_path"])
 
-    async def _prepare(self, call: Call, asgi_scope: Any, receive: Receive) -> None:
+    async def _prepare(self, call: ServerCall, asgi_scope: Any, receive: Receive) -> None:
         """Authenticate the caller, find the graph, read the body and authorize the action, in this order."""
         route, state = call.route, self._state
         if not route.is_public:
@@ -93,7 +94,7 @@ class ServerApp:
         if route.is_raw_body:
             await self._read_body(call, receive)
 
-    async def _read_body(self, call: Call, receive: Receive) -> None:
+    async def _read_body(self, call: ServerCall, receive: Receive) -> None:
         route, headers, limits = call.route, call.headers, self._state.settings.limits
         require_plain_encoding(headers.get("content-encoding"))
         content_length = parse_content_length(headers.get("content-length"))
@@ -113,22 +114,22 @@ class ServerApp:
             return
         call.body = decode_json(data, self._decoders[route])
 
-    async def answer(self, call: Call, scope: Any, receive: Receive) -> AnyAnswer:
+    async def answer(self, call: ServerCall, scope: Any, receive: Receive) -> AnyAnswer:
         """Return the answer to a request."""
         await self._prepare(call, scope, receive)
-        route, state = call.route, self._state
-        admitted = state.admission.admit_write(call.actor, call.body_bytes or 256) if route.is_write else nullcontext()
+        size = call.body_bytes or SMALL_REQUEST_BYTES
+        admitted = self._state.admission.admit_write(call.actor, size) if call.writes else nullcontext()
         with admitted:
             return await self._run(call, receive)
 
-    async def _run(self, call: Call, receive: Receive) -> AnyAnswer:
+    async def _run(self, call: ServerCall, receive: Receive) -> AnyAnswer:
         handler, route = self._handlers[call.route], call.route
         if inspect.iscoroutinefunction(handler):
             answer: AnyAnswer = await handler(call)
             return answer
         lane = self._state.lanes.heavy if route.lane == "heavy" else self._state.lanes.read
         work = partial(_run_handler, handler, call, clock_and_ids.monotonic())
-        if route.is_write:
+        if call.writes:
             return await lane.run(work, call.lane_context)
         return await wait_for_read(lane.start(work, call.lane_context), call.lane_context, receive)
 
@@ -141,7 +142,7 @@ class _Exchange:
         self._scope, self._receive, self._send = scope, receive, send
         self._headers = Headers(scope=scope)
         self._request_id = _read_request_id(self._headers)
-        self._call: Call | None = None
+        self._call: ServerCall | None = None
         self._status = _CLIENT_GONE_STATUS
 
     async def serve(self) -> None:
@@ -164,7 +165,7 @@ class _Exchange:
             return
         try:
             matched = self._app.match(self._scope["method"], self._scope)
-            call = self._call = Call(
+            call = self._call = ServerCall(
                 self._state,
                 matched.route,
                 self._headers,
@@ -226,7 +227,7 @@ class _Exchange:
         log_request(self._call, method, self._status, seconds, self._request_id)
 
 
-def _run_handler(handler: Handler, call: Call, submitted: float) -> AnyAnswer:
+def _run_handler(handler: Handler, call: ServerCall, submitted: float) -> AnyAnswer:
     """Run a handler in a thread, and measure how long it waited for the thread."""
     call.timing.phases["queue"] = clock_and_ids.monotonic() - submitted
     with call.timing.measure("engine"):

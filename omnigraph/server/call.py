@@ -1,7 +1,7 @@
 """One request on its way through the server, as handlers see it.
 
-A `Call` is built step by step: routing, authentication, the graph, the body. Handlers read it and use `graph_for_read`
-and `graph_for_write`; they never see the token.
+A `ServerCall` is built step by step: routing, authentication, the graph, the body. Handlers read it and use
+`graph_for_read` and `graph_for_write`; they never see the token.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class Timing:
 
 
 @dataclass(slots=True)
-class Call:
+class ServerCall:
     """A request: its route, its caller, its graph, its parameters and its body."""
 
     state: "WorkerState"
@@ -72,6 +72,7 @@ class Call:
     served: "ServedGraph | None" = None
     body: Any = None
     body_bytes: int = 0
+    only_reads: bool = False  # set before the work if an operation that could write does not
     timing: Timing = field(default_factory=Timing)
     lane_context: LaneContext = field(default_factory=LaneContext)
 
@@ -79,6 +80,11 @@ class Call:
     def actor(self) -> str | None:
         """The author of writes."""
         return self.principal.actor
+
+    @property
+    def writes(self) -> bool:
+        """Whether the request changes the graph: it then needs admission, and continues when its client leaves."""
+        return self.route.is_write and not self.only_reads
 
     @property
     def graph(self) -> "ServedGraph":

@@ -9,7 +9,7 @@ import msgspec
 import omnigraph
 
 from .models.failures import ErrorOutput
-from .route_model import JSON, Parameter, Route
+from .route_model import JSON, Route, UrlParameter
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _REFERENCE = "#/components/schemas/{name}"
@@ -96,7 +96,7 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _query_parameter(parameter: Parameter) -> dict[str, Any]:
+def _query_parameter(parameter: UrlParameter) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": parameter.type}
     if parameter.choices:
         schema["enum"] = list(parameter.choices)

@@ -7,7 +7,7 @@ from typing import Any
 
 from omnigraph.values import clock_and_ids
 
-from .call import Call
+from .call import ServerCall
 from .settings import ServerSettings
 
 LOGGER = logging.getLogger("omnigraph.server")
@@ -43,7 +43,7 @@ def configure_logging(settings: ServerSettings) -> None:
     LOGGER.propagate = False
 
 
-def log_request(call: Call | None, method: str, status: int, seconds: float, request_id: str) -> None:
+def log_request(call: ServerCall | None, method: str, status: int, seconds: float, request_id: str) -> None:
     """Log one finished request."""
     if not LOGGER.isEnabledFor(logging.INFO):
         return
@@ -55,7 +55,7 @@ def log_request(call: Call | None, method: str, status: int, seconds: float, req
     LOGGER.info("request", extra={"facts": facts})
 
 
-def log_failure(call: Call | None, error: BaseException, request_id: str) -> None:
+def log_failure(call: ServerCall | None, error: BaseException, request_id: str) -> None:
     """Log an unexpected failure with its traceback, which is never sent to the client."""
     facts = {"id": request_id, "route": None if call is None else call.route.path}
     LOGGER.error("request failed: %s", type(error).__name__, exc_info=error, extra={"facts": facts})

@@ -40,7 +40,7 @@ PLAIN = "text/plain"
 
 
 @record
-class Parameter:
+class UrlParameter:
     """A query parameter of an operation."""
 
     name: str
@@ -84,7 +84,7 @@ class Route:
     answer: Any = None
     answers: tuple[str, ...] = (JSON,)
     statuses: tuple[int, ...] = ()
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[UrlParameter, ...] = ()
     headers: tuple[HeaderParameter, ...] = ()
     lane: LaneName = "read"
     is_write: bool = False

@@ -89,7 +89,8 @@ class AcceptedContents:
         The garbage collector calls this function at any time, even in a thread that holds the lock.
         """
         self._remove_folder()
-        _abandoned.append(self)
+        if self.contents:
+            _abandoned.append(self)
 
     def _remove_folder(self) -> None:
         if self.folder is not None:
@@ -112,7 +113,7 @@ def content_digest(value: bytes) -> str | None:
 
 
 def shown_value(value: Any) -> Any:
-    """Return a stored value in the form that users see: the bytes of a placeholder or, if it is large, its digest."""
+    """Return a stored value in the form that users see: its bytes, or its digest if it is large."""
     content = content_range(value) if isinstance(value, bytes) else None
     if content is None:
         return value

@@ -279,6 +279,8 @@ def _stage_tables(txn: WriteTxn, staged: StagedInput, mode: LoadMode) -> Mapping
 
 def _safe_thread_count(ir: SchemaIR) -> int:
     """Return the number of threads; blobs of one write must be accepted one after the other."""
-    entity_types = (*ir.catalog.nodes, *ir.catalog.edges)
-    has_blobs = any(prop.type.scalar is ScalarType.BLOB for item in entity_types for prop in item.properties)
+    catalog = ir.catalog
+    node_properties = [prop for node_type in catalog.nodes for prop in node_type.properties]
+    edge_properties = [prop for edge_type in catalog.edges for prop in edge_type.properties]
+    has_blobs = any(prop.type.scalar is ScalarType.BLOB for prop in (*node_properties, *edge_properties))
     return 1 if has_blobs else thread_count()

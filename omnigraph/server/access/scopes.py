@@ -1,13 +1,13 @@
 """The branches that a request concerns, for authorization."""
 
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.requests import BranchCreateRequest, BranchMergeRequest
 from omnigraph.storage.layout import MAIN
 
 from .permissions import BranchScope
 
 
-def branch_scope(call: Call) -> BranchScope:
+def branch_scope(call: ServerCall) -> BranchScope:
     """Return the branch of a request: of its path, its query string or its body, by default `main`.
 
     A request for a snapshot concerns no branch by name.

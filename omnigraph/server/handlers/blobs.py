@@ -6,7 +6,7 @@ from omnigraph.api.blobs import Blob
 from omnigraph.api.entity_keys import parse_entity_key
 from omnigraph.api.graph import Graph
 from omnigraph.errors import BlobIntegrityError, BlobPreconditionFailed, RangeNotSatisfiable
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import ChangeOutput
 from omnigraph.server.route_model import BYTES
 from omnigraph.server.wire.answer import Answer, AnyAnswer, StreamAnswer, json_answer
@@ -20,7 +20,7 @@ from .writes import REPLAY_HEADER
 _CHUNK_BYTES = 4 << 20
 
 
-def get_blob(call: Call) -> AnyAnswer:
+def get_blob(call: ServerCall) -> AnyAnswer:
     """Return the bytes of a blob, or a range of them."""
     opened = _open_blob(call)
     headers = _headers(opened)
@@ -38,7 +38,7 @@ def get_blob(call: Call) -> AnyAnswer:
     return StreamAnswer(_chunks(opened, start, stop), BYTES, 206, {**headers, **content_range})
 
 
-def head_blob(call: Call) -> Answer:
+def head_blob(call: ServerCall) -> Answer:
     """Return the headers of a blob; ranges do not apply."""
     opened = _open_blob(call)
     headers = _headers(opened)
@@ -46,7 +46,7 @@ def head_blob(call: Call) -> Answer:
     return refusal or Answer(b"", BYTES, headers={**headers, "Content-Length": str(opened.size)})
 
 
-def _select_range(call: Call, opened: Blob) -> tuple[int, int] | None:
+def _select_range(call: ServerCall, opened: Blob) -> tuple[int, int] | None:
     try:
         return select_range(call.headers.getlist("range"), opened.size)
     except RangeNotSatisfiable as error:
@@ -54,7 +54,7 @@ def _select_range(call: Call, opened: Blob) -> tuple[int, int] | None:
         raise
 
 
-def _open_blob(call: Call) -> Blob:
+def _open_blob(call: ServerCall) -> Blob:
     values = call.query_values
     graph = call.graph_for_read(values.get("branch"), values.get("snapshot")).refresh()
     key = parse_entity_key(graph.schema.ir.catalog, values["type"], values["entity"], values["id"])
@@ -87,7 +87,7 @@ def _digest(opened: Blob) -> str:
     return f"sha-256=:{b64encode(bytes.fromhex(opened.content_hash.removeprefix('sha256:'))).decode()}:"
 
 
-def _check_conditions(call: Call, opened: Blob, headers: dict[str, str]) -> Answer | None:
+def _check_conditions(call: ServerCall, opened: Blob, headers: dict[str, str]) -> Answer | None:
     """Return the answer to a request whose condition makes the bytes unnecessary; raise if `If-Match` fails."""
     if_match = call.headers.get("if-match")
     if if_match is not None and not matches_strongly(if_match, opened.etag):
@@ -102,7 +102,7 @@ def _chunks(opened: Blob, start: int, stop: int) -> Iterator[bytes]:
         yield from opened.iter_chunks(_CHUNK_BYTES, start=start, stop=stop)
 
 
-def put_blob(call: Call) -> Answer:
+def put_blob(call: ServerCall) -> Answer:
     """Replace the blob of a node."""
     values = call.query_values
     graph = call.graph_for_write(values.get("branch"))

@@ -12,7 +12,7 @@ from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.change_feed.pages import DEFAULT_PAGE_CHANGES, ChangePage
 from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
 from omnigraph.history.entities import EntityChange
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.requests import ChangeBaselineRequest
 from omnigraph.server.route_model import EVENTS, JSON
 from omnigraph.server.wire.answer import Answer, AnyAnswer, EventAnswer, StreamAnswer, json_answer
@@ -28,7 +28,7 @@ _HEARTBEAT_SECONDS = 15.0
 _DEFAULT_DIFF_CHANGES = 1000
 
 
-def commit_changes(call: Call) -> Answer:
+def commit_changes(call: ServerCall) -> Answer:
     """Return a page of the changes of one commit."""
     commit_id, values = call.path_values["commit_id"], call.query_values
     graph = call.graph_for_read().refresh()
@@ -43,7 +43,7 @@ def commit_changes(call: Call) -> Answer:
     return Answer(orjson.dumps(page.to_json(), default=str))
 
 
-async def poll_changes(call: Call) -> Answer:
+async def poll_changes(call: ServerCall) -> Answer:
     """Return a page of the feed; with `wait`, wait for a commit if there is none yet."""
     wait = call.query_values.get("wait") or 0.0
     if not 0 <= wait <= _MAX_WAIT_SECONDS:
@@ -60,15 +60,15 @@ def _is_idle(page: ChangePage) -> bool:
     return not page.blocks and page.next_page_token is None and bool(page.caught_up)
 
 
-def _without_position(call: Call) -> dict[str, Any]:
+def _without_position(call: ServerCall) -> dict[str, Any]:
     return {name: value for name, value in call.query_values.items() if name not in ("start", "cursor", "page_token")}
 
 
-async def _run(call: Call, read: Callable[[], ChangePage]) -> ChangePage:
+async def _run(call: ServerCall, read: Callable[[], ChangePage]) -> ChangePage:
     return await call.state.lanes.read.run(read, call.lane_context)
 
 
-def _poll(call: Call, values: Any) -> ChangePage:
+def _poll(call: ServerCall, values: Any) -> ChangePage:
     graph = call.graph_for_read(values.get("branch"))
     return graph.changes.poll(
         values.get("start"),
@@ -79,17 +79,17 @@ def _poll(call: Call, values: Any) -> ChangePage:
     )
 
 
-def _page_limit(call: Call) -> int:
+def _page_limit(call: ServerCall) -> int:
     limit: int | None = call.query_values.get("limit")
     return DEFAULT_PAGE_CHANGES if limit is None else limit
 
 
-def _filters(call: Call) -> dict[str, Any]:
+def _filters(call: ServerCall) -> dict[str, Any]:
     values = call.query_values
     return {"types": values.get("type"), "kinds": values.get("kind"), "ops": values.get("op")}
 
 
-async def stream_changes(call: Call) -> EventAnswer:
+async def stream_changes(call: ServerCall) -> EventAnswer:
     """Follow the feed as server-sent events; each event is a block of a commit, and its id is a cursor."""
     values = dict(call.query_values)
     last_event = call.headers.get("last-event-id")
@@ -100,7 +100,7 @@ async def stream_changes(call: Call) -> EventAnswer:
     return EventAnswer(_events(call, page), EVENTS, headers={"Cache-Control": "no-store"})
 
 
-async def _events(call: Call, page: ChangePage) -> AsyncIterator[bytes]:
+async def _events(call: ServerCall, page: ChangePage) -> AsyncIterator[bytes]:
     silent_since = clock_and_ids.monotonic()
     yield b": connected\n\n"
     while not call.state.stopping.is_set():
@@ -125,7 +125,7 @@ def _encode_event(page: ChangePage) -> bytes:
     return event_id + b"event: changes\ndata: " + orjson.dumps(page.to_json(), default=str) + b"\n\n"
 
 
-def capture_baseline(call: Call) -> StreamAnswer:
+def capture_baseline(call: ServerCall) -> StreamAnswer:
     """Return all entities of a branch, then a record with the cursor from which the feed continues."""
     body = call.body or ChangeBaselineRequest()
     graph = call.graph_for_read(body.branch)
@@ -133,7 +133,7 @@ def capture_baseline(call: Call) -> StreamAnswer:
     return StreamAnswer(ExportChunks(call, baseline.lines()), NDJSON_UTF8)
 
 
-def diff(call: Call) -> AnyAnswer:
+def diff(call: ServerCall) -> AnyAnswer:
     """Return the entities that differ between two revisions."""
     values = call.query_values
     limit = values.get("limit", _DEFAULT_DIFF_CHANGES)

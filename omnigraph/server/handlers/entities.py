@@ -15,7 +15,7 @@ from omnigraph.errors import EntityNotFound, InputError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType
 from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.server import engine_access
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.entities import (
     BlamedPropertyOutput,
     BlameOutput,
@@ -36,7 +36,7 @@ from .reads import query_timeout
 _DEFAULT_NEIGHBOURS, _MAX_NEIGHBOURS = 100, 10_000
 
 
-def get_entity(call: Call) -> Answer:
+def get_entity(call: ServerCall) -> Answer:
     """Return a node or an edge."""
     graph, kind, type_name, key = _address(call)
     entity_id = _resolve_id(graph, kind, type_name, key)
@@ -54,7 +54,7 @@ def get_entity(call: Call) -> Answer:
     return json_answer(document)
 
 
-def entity_history(call: Call) -> Answer:
+def entity_history(call: ServerCall) -> Answer:
     """Return the versions of an entity, newest first."""
     graph, kind, type_name, key = _address(call)
     versions = graph.revisions.history(type_name, key, kind=kind, limit=call.query_values.get("limit"))
@@ -68,7 +68,7 @@ def entity_history(call: Call) -> Answer:
     return json_answer(document)
 
 
-def _version_output(call: Call, version: Any) -> EntityVersionOutput:
+def _version_output(call: ServerCall, version: Any) -> EntityVersionOutput:
     endpoints = version.endpoints
     return EntityVersionOutput(
         commit=commit_output(version.commit, call),
@@ -80,7 +80,7 @@ def _version_output(call: Call, version: Any) -> EntityVersionOutput:
     )
 
 
-def entity_blame(call: Call) -> Answer:
+def entity_blame(call: ServerCall) -> Answer:
     """Return the commit that last set each property of an entity."""
     graph, kind, type_name, key = _address(call)
     blamed = graph.revisions.blame(type_name, key, kind=kind)
@@ -96,7 +96,7 @@ def entity_blame(call: Call) -> Answer:
     return json_answer(BlameOutput(properties=properties))
 
 
-def neighbours(call: Call) -> Answer:
+def neighbours(call: ServerCall) -> Answer:
     """Return the edges of a node and the nodes at their other ends."""
     graph, _, type_name, key = _address(call, "node")
     limit = call.query_values.get("limit", _DEFAULT_NEIGHBOURS)
@@ -116,7 +116,7 @@ def neighbours(call: Call) -> Answer:
     return json_answer(subgraph_output(collected, pinned.head.id, limit))
 
 
-def _neighbour_queries(call: Call, catalog: Catalog, type_name: str, limit: int) -> Iterator[str]:
+def _neighbour_queries(call: ServerCall, catalog: Catalog, type_name: str, limit: int) -> Iterator[str]:
     """Yield a query for each edge type that can touch the node, in each requested direction."""
     direction = call.query_values.get("direction", "both")
     wanted = call.query_values.get("edge")
@@ -133,7 +133,7 @@ def _neighbour_queries(call: Call, catalog: Catalog, type_name: str, limit: int)
             yield f"query neighbours($start: String) {{ {body} }}"
 
 
-def subgraph(call: Call) -> Answer:
+def subgraph(call: ServerCall) -> Answer:
     """Return the nodes and edges of a query result."""
     body = call.body_as(QueryRequest)
     graph = call.graph_for_read(body.branch, body.snapshot)
@@ -170,7 +170,7 @@ def subgraph_output(collected: Subgraph, commit_id: str, limit: int | None) -> S
     )
 
 
-def _address(call: Call, expected_kind: EntityKindName | None = None) -> tuple[Graph, EntityKindName, str, Any]:
+def _address(call: ServerCall, expected_kind: EntityKindName | None = None) -> tuple[Graph, EntityKindName, str, Any]:
     """Return the graph to read, and the kind, type and key of the entity in the path."""
     kind, type_name = call.path_values["kind"], call.path_values["type"]
     if kind not in ("node", "edge") or (expected_kind is not None and kind != expected_kind):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.requests import ExportRequest
 from omnigraph.server.route_model import NDJSON
 from omnigraph.server.wire.answer import StreamAnswer
@@ -13,7 +13,7 @@ from .reads import SNAPSHOT_HEADER
 NDJSON_UTF8 = f"{NDJSON}; charset=utf-8"
 
 
-def export(call: Call) -> StreamAnswer:
+def export(call: ServerCall) -> StreamAnswer:
     """Export a branch or a revision."""
     body = call.body_as(ExportRequest)
     graph = call.graph_for_read(body.branch, body.snapshot)
@@ -26,7 +26,7 @@ def export(call: Call) -> StreamAnswer:
 class ExportChunks(Iterator[bytes]):
     """Lines in chunks of limited size; they hold one of the export slots of the graph until they are closed."""
 
-    def __init__(self, call: Call, lines: Iterator[bytes]) -> None:
+    def __init__(self, call: ServerCall, lines: Iterator[bytes]) -> None:
         self._admission, self._graph_id = call.state.admission, call.graph.graph_id
         self._lines, self._chunk_bytes = lines, call.state.settings.limits.stream_bytes
         self._admission.open_export(self._graph_id)

@@ -1,7 +1,7 @@
 """The condition of a graph, and maintenance as jobs."""
 
 from omnigraph.api.graph import Graph
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.jobs import JobWork, ReportProgress, hide_locations
 from omnigraph.server.models.entities import JobListOutput, StatusOutput
 from omnigraph.server.models.requests import CheckRequest, CleanupRequest, OptimizeRequest
@@ -12,7 +12,7 @@ from .documents import commit_output
 _ACCEPTED = 202
 
 
-def status(call: Call) -> Answer:
+def status(call: ServerCall) -> Answer:
     """Return the size and condition of a graph."""
     graph = call.graph_for_read(call.query_values.get("branch")).refresh()
     members = graph.maintenance.status().to_json()
@@ -20,7 +20,7 @@ def status(call: Call) -> Answer:
     return json_answer(StatusOutput(status=_public(call, members)))
 
 
-def check(call: Call) -> Answer:
+def check(call: ServerCall) -> Answer:
     """Verify the integrity of a graph, as a job."""
     body = call.body or CheckRequest()
     graph = call.graph_for_read()
@@ -32,7 +32,7 @@ def check(call: Call) -> Answer:
     return _start(call, "check", work)
 
 
-def optimize(call: Call) -> Answer:
+def optimize(call: ServerCall) -> Answer:
     """Compact and index the tables of a branch, as a job."""
     body = call.body or OptimizeRequest()
     graph = call.graph_for_write(body.branch)
@@ -46,7 +46,7 @@ def optimize(call: Call) -> Answer:
     return _start(call, "optimize", work)
 
 
-def cleanup(call: Call) -> Answer:
+def cleanup(call: ServerCall) -> Answer:
     """Remove unneeded history, as a job; without `confirm`, only report what would be removed."""
     body = call.body_as(CleanupRequest)
     graph = call.graph_for_write()
@@ -67,24 +67,24 @@ def _run_cleanup(graph: Graph, body: CleanupRequest, report: ReportProgress) -> 
     return outcome.to_json()
 
 
-def _start(call: Call, kind: str, work: JobWork) -> Answer:
+def _start(call: ServerCall, kind: str, work: JobWork) -> Answer:
     served = call.graph
     job = call.state.jobs.start(served.graph_id, kind, call.actor, work, served.secret_names)
     location = f"/graphs/{served.graph_id}/jobs/{job.job_id}"
     return json_answer(job, status=_ACCEPTED, headers={"Location": location})
 
 
-def _public(call: Call, members: object) -> dict[str, object]:
+def _public(call: ServerCall, members: object) -> dict[str, object]:
     hidden = hide_locations(members, call.graph.secret_names, call.graph.uri)
     assert isinstance(hidden, dict)  # noqa: S101 - reports are objects
     return hidden
 
 
-def list_jobs(call: Call) -> Answer:
+def list_jobs(call: ServerCall) -> Answer:
     """List the jobs of a graph, newest first."""
     return json_answer(JobListOutput(jobs=call.state.jobs.list(call.graph.graph_id)))
 
 
-def get_job(call: Call) -> Answer:
+def get_job(call: ServerCall) -> Answer:
     """Return the state of a job."""
     return json_answer(call.state.jobs.find(call.graph.graph_id, call.path_values["job_id"]))

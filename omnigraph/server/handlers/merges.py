@@ -10,7 +10,7 @@ from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.merge_sessions import MergeResult
 from omnigraph.errors import EntityConflict, InputError, OmnigraphError
 from omnigraph.merging.strategy import ConflictAnswer, Strategy, answer_conflict
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.history import BranchMergeOutput, MergeConflictOutput
 from omnigraph.server.models.requests import BranchMergeRequest, ConflictResolution
 from omnigraph.server.wire.answer import Answer, json_answer
@@ -20,7 +20,7 @@ from omnigraph.storage.layout import MAIN
 from .documents import commit_output
 
 
-def merge(call: Call) -> Answer:
+def merge(call: ServerCall) -> Answer:
     """Merge a branch or another revision into a branch, and delete the branch afterwards if requested."""
     body = call.body_as(BranchMergeRequest)
     target = body.target or MAIN
@@ -31,14 +31,14 @@ def merge(call: Call) -> Answer:
     return json_answer(document)
 
 
-def preview(call: Call) -> Answer:
+def preview(call: ServerCall) -> Answer:
     """Return what a merge would do; the conflicts are part of the result."""
     body = call.body_as(BranchMergeRequest)
     result = _merge(call, body, dry_run=True)
     return json_answer(merge_output(call, result, body.source, body.target or MAIN))
 
 
-def _merge(call: Call, body: BranchMergeRequest, *, dry_run: bool) -> MergeResult:
+def _merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> MergeResult:
     target = body.target or MAIN
     return call.graph_for_write(target).merge(
         body.source,
@@ -53,7 +53,7 @@ def _merge(call: Call, body: BranchMergeRequest, *, dry_run: bool) -> MergeResul
     )
 
 
-def _delete_source(call: Call, source: str, document: BranchMergeOutput) -> None:
+def _delete_source(call: ServerCall, source: str, document: BranchMergeOutput) -> None:
     """Delete a merged branch; the merge is already published, so a refusal only becomes part of the answer."""
     try:
         call.authorize("branch_delete", target_branch=source)
@@ -90,7 +90,7 @@ def _decision_of(resolution: ConflictResolution) -> ConflictAnswer:
     return resolution.choice if resolution.values is None else resolution.values
 
 
-def merge_output(call: Call, result: MergeResult, source: str, target: str) -> BranchMergeOutput:
+def merge_output(call: ServerCall, result: MergeResult, source: str, target: str) -> BranchMergeOutput:
     """Return the effect of a merge, a revert or a cherry-pick as it is sent."""
     schema_change = describe_schema_change(result.schema_change).get("schema_change", UNSET)
     return BranchMergeOutput(
@@ -114,7 +114,7 @@ def merge_output(call: Call, result: MergeResult, source: str, target: str) -> B
     )
 
 
-def conflict_output(conflict: EntityConflict, call: Call) -> MergeConflictOutput:
+def conflict_output(conflict: EntityConflict, call: ServerCall) -> MergeConflictOutput:
     """Return a conflict as it is sent; old clients also get its table key."""
     document = msgspec.convert(conflict.to_json(), MergeConflictOutput)
     if call.uses_old_names:

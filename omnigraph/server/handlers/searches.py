@@ -6,7 +6,7 @@ from omnigraph.api.results.json_encoding import iter_json_rows
 from omnigraph.errors import InputError
 from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.server import engine_access
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.entities import SearchMatchOutput, SearchOutput
 from omnigraph.server.models.requests import SearchRequest
 from omnigraph.server.wire.answer import Answer, json_answer
@@ -14,7 +14,7 @@ from omnigraph.server.wire.answer import Answer, json_answer
 from .reads import query_timeout
 
 
-def search(call: Call) -> Answer:
+def search(call: ServerCall) -> Answer:
     """Return the best matches with their scores."""
     body = call.body_as(SearchRequest)
     graph = call.graph_for_read(body.branch, body.snapshot).refresh()

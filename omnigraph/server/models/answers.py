@@ -85,7 +85,7 @@ class ReadTargetOutput(Struct, kw_only=True):
     snapshot: str | None
 
 
-class ReadOutput(Struct, kw_only=True):
+class ReadRowsOutput(Struct, kw_only=True):
     """The rows of a query. `graph_commit_id` is the commit that was read, usable as a write precondition."""
 
     query_name: str
@@ -115,6 +115,27 @@ class ChangeOutput(Struct, kw_only=True):
     actor_id: str | None
     commit: CommitOutput | None
     ids: dict[str, list[str]] | UnsetType = UNSET
+    replayed: bool | UnsetType = UNSET
+
+
+class TransactionResult(Struct, kw_only=True):
+    """The rows of a query in a transaction, and their digest."""
+
+    columns: list[str]
+    rows: Annotated[Any, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
+    digest: str
+
+
+class TransactionOutput(Struct, kw_only=True):
+    """The effect of a transaction, and the results of its queries in their order."""
+
+    branch: str
+    affected_nodes: int
+    affected_edges: int
+    actor_id: str | None
+    commit: CommitOutput | None
+    results: list[TransactionResult]
+    base_commit_id: str
     replayed: bool | UnsetType = UNSET
 
 

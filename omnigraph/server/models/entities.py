@@ -144,6 +144,12 @@ class DiagnoseOutput(Struct, kw_only=True):
     diagnostics: list[DiagnosticOutput]
 
 
+class DescribeOutput(Struct, kw_only=True):
+    """The queries of a text: their kinds, parameters, results, and the types that they read and write."""
+
+    queries: list[dict[str, Any]]
+
+
 class FormatOutput(Struct, kw_only=True):
     """The text in its standard layout."""
 

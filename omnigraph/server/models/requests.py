@@ -9,6 +9,7 @@ EntityKindName = Literal["node", "edge"]
 ChangeOpName = Literal["insert", "update", "delete"]
 SideName = Literal["ours", "theirs"]
 GranularityName = Literal["entity", "property"]
+RecordVerb = Literal["insert", "upsert", "patch", "connect"]
 Params = dict[str, Any] | None
 
 
@@ -53,6 +54,46 @@ class ChangeRequest(Struct, kw_only=True):
     assume_utc: bool = False
     query_source: str | None = None
     query_name: str | None = None
+
+
+class RecordsRequest(Struct, kw_only=True, rename={"type_": "type"}):
+    """Records of one type to write. For `connect`, each record is `[from, to]` or `[from, to, properties]`."""
+
+    verb: RecordVerb
+    type_: str
+    records: list[Any]
+    branch: str | None = None
+    message: str | None = None
+    assume_utc: bool = False
+
+
+class TransactionOperation(Struct, kw_only=True, rename={"type_": "type"}):
+    """One step of a transaction.
+
+    `query` and `mutate` take a query. The verbs of records take a type and records. `update` and `delete` take a type,
+    a predicate `where` and, for `update`, the values to `set`. `digest` is the digest of the result of a query when
+    the client ran it before; the transaction fails if its result is different now.
+    """
+
+    op: Literal["query", "mutate", "update", "delete", "load"] | RecordVerb
+    query: str | None = None
+    name: str | None = None
+    params: Params = None
+    type_: str | None = None
+    records: list[Any] | None = None
+    where: str | None = None
+    set: dict[str, Any] | None = None
+    mode: Literal["append", "merge"] | None = None
+    digest: str | None = None
+
+
+class TransactionRequest(Struct, kw_only=True):
+    """Several steps that become one commit. With `rollback`, nothing is written, and the results show what would be."""
+
+    operations: list[TransactionOperation]
+    branch: str | None = None
+    message: str | None = None
+    rollback: bool = False
 
 
 class InvokeStoredQueryRequest(Struct, kw_only=True):
@@ -235,6 +276,14 @@ class DiagnoseRequest(Struct, kw_only=True):
     text: str
     language: Literal["query", "schema"] = "query"
     branch: str | None = None
+
+
+class DescribeRequest(Struct, kw_only=True):
+    """A text whose queries are described."""
+
+    text: str
+    branch: str | None = None
+    snapshot: str | None = None
 
 
 class FormatRequest(Struct, kw_only=True):

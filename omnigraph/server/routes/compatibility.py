@@ -30,7 +30,7 @@ COMPATIBILITY_ROUTES = (
         "compatibility:read",
         action="read",
         body=requests.ReadRequest,
-        answer=answers.ReadOutput,
+        answer=answers.ReadRowsOutput,
         statuses=statuses.READ_BODY,
         deprecated=True,
         successor="query",

@@ -13,15 +13,15 @@ from omnigraph.server.route_model import (
     NDJSON,
     PARQUET,
     HeaderParameter,
-    Parameter,
     Route,
+    UrlParameter,
 )
 
 from . import statuses
 
 ROW_FORMATS = (JSON, NDJSON, ARROW, CSV)
-_BRANCH = Parameter("branch", description="Branch; main by default")
-_SNAPSHOT = Parameter("snapshot", description="Commit, tag or another revision, instead of a branch")
+_BRANCH = UrlParameter("branch", description="Branch; main by default")
+_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or another revision, instead of a branch")
 _IDEMPOTENCY = HeaderParameter(IDEMPOTENCY_HEADER, description="Repeating the request with this key has no effect")
 _CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Commit that the branch must be at")
 _INTEGERS = HeaderParameter(
@@ -29,17 +29,17 @@ _INTEGERS = HeaderParameter(
 )
 _LOAD_PARAMETERS = (
     _BRANCH,
-    Parameter("from", description="Revision from which a missing branch is created"),
-    Parameter(
+    UrlParameter("from", description="Revision from which a missing branch is created"),
+    UrlParameter(
         "mode",
         choices=("overwrite", "append", "merge", "patch", "delete"),
         description="How to handle existing ids; merge by default",
     ),
-    Parameter("message", description="Commit message"),
-    Parameter("dry_run", "boolean", description="Only check the input"),
-    Parameter("assume_utc", "boolean", description="Treat times without a time zone as UTC"),
+    UrlParameter("message", description="Commit message"),
+    UrlParameter("dry_run", "boolean", description="Only check the input"),
+    UrlParameter("assume_utc", "boolean", description="Treat times without a time zone as UTC"),
 )
-_TYPE = Parameter("type", required=True, description="Type of all rows")
+_TYPE = UrlParameter("type", required=True, description="Type of all rows")
 
 
 def conditional(route: Route) -> Route:
@@ -128,6 +128,26 @@ _SCHEMA_APPLY = Route(
     is_write=True,
 )
 
+_RECORDS = replace(
+    MUTATE_ROUTE,
+    path=f"{GRAPH_PREFIX}/records",
+    operation="writeRecords",
+    summary="Insert, upsert, patch or connect records of one type as one commit",
+    handler="transactions:write_records",
+    body=requests.RecordsRequest,
+    body_limit="load",
+)
+_TRANSACTION = replace(
+    MUTATE_ROUTE,
+    path=f"{GRAPH_PREFIX}/transaction",
+    operation="runTransaction",
+    summary="Run several writes and reads as one commit",
+    handler="transactions:run_transaction",
+    body=requests.TransactionRequest,
+    body_limit="load",
+    answer=answers.TransactionOutput,
+)
+
 DATA_ROUTES = (
     Route(
         "GET",
@@ -148,7 +168,7 @@ DATA_ROUTES = (
         "reads:query",
         action="read",
         body=requests.QueryRequest,
-        answer=answers.ReadOutput,
+        answer=answers.ReadRowsOutput,
         answers=ROW_FORMATS,
         statuses=statuses.READ_BODY,
         headers=(_INTEGERS,),
@@ -166,6 +186,10 @@ DATA_ROUTES = (
     ),
     MUTATE_ROUTE,
     conditional(MUTATE_ROUTE),
+    _RECORDS,
+    conditional(_RECORDS),
+    _TRANSACTION,
+    conditional(_TRANSACTION),
     Route(
         "GET",
         f"{GRAPH_PREFIX}/schema",

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from omnigraph.server.models import answers, entities, history, requests
-from omnigraph.server.route_model import BYTES, GRAPH_PREFIX, IDEMPOTENCY_HEADER, HeaderParameter, Parameter, Route
+from omnigraph.server.route_model import BYTES, GRAPH_PREFIX, IDEMPOTENCY_HEADER, HeaderParameter, Route, UrlParameter
 
 from . import statuses
 from .data import ROW_FORMATS, conditional
 
-_BRANCH = Parameter("branch", description="Branch; main by default")
-_SNAPSHOT = Parameter("snapshot", description="Commit, tag or another revision, instead of a branch")
+_BRANCH = UrlParameter("branch", description="Branch; main by default")
+_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or another revision, instead of a branch")
 _TARGET = (_BRANCH, _SNAPSHOT)
 _ENTITY_PATH = f"{GRAPH_PREFIX}/entities/{{kind}}/{{type}}/{{id}}"
 _CONDITIONS = (
@@ -17,9 +17,9 @@ _CONDITIONS = (
     HeaderParameter("If-None-Match", description="Return the blob only if it has none of these tags"),
 )
 _BLOB_PARAMETERS = (
-    Parameter("type", required=True, description="Type of the entity"),
-    Parameter("id", required=True, description="Key of a node, or id of an entity"),
-    Parameter("property", required=True, description="Blob property"),
+    UrlParameter("type", required=True, description="Type of the entity"),
+    UrlParameter("id", required=True, description="Key of a node, or id of an entity"),
+    UrlParameter("property", required=True, description="Blob property"),
     _BRANCH,
 )
 _GET_BLOB = Route(
@@ -32,7 +32,7 @@ _GET_BLOB = Route(
     answers=(BYTES,),
     statuses=(206, 304, 400, 401, 403, 404, 406, 410, 412, 416, 503),
     parameters=(
-        Parameter("entity", required=True, choices=("node", "edge"), description="Kind of the entity"),
+        UrlParameter("entity", required=True, choices=("node", "edge"), description="Kind of the entity"),
         *_BLOB_PARAMETERS,
         _SNAPSHOT,
     ),
@@ -51,8 +51,8 @@ _PUT_BLOB = Route(
     statuses=tuple(sorted({*statuses.WRITE, 412})),
     parameters=(
         *_BLOB_PARAMETERS,
-        Parameter("media_type", description="Media type to record"),
-        Parameter("message", description="Commit message"),
+        UrlParameter("media_type", description="Media type to record"),
+        UrlParameter("message", description="Commit message"),
     ),
     headers=(_CONDITIONS[0], HeaderParameter(IDEMPOTENCY_HEADER)),
     lane="heavy",
@@ -79,7 +79,7 @@ _INVOKE = Route(
     precheck="stored_queries:require_invocation",
     body=requests.InvokeStoredQueryRequest,
     body_optional=True,
-    answer=(answers.ReadOutput, answers.ChangeOutput),
+    answer=(answers.ReadRowsOutput, answers.ChangeOutput),
     answers=ROW_FORMATS,
     statuses=tuple(sorted({*statuses.WRITE, 410})),
     parameters=_TARGET,
@@ -164,7 +164,7 @@ ENTITY_ROUTES = (
         summary="Return every version of an entity",
         handler="entities:entity_history",
         answer=entities.EntityHistoryOutput,
-        parameters=(*_TARGET, Parameter("limit", "integer", description="Maximum number of versions")),
+        parameters=(*_TARGET, UrlParameter("limit", "integer", description="Maximum number of versions")),
     ),
     replace(
         _ENTITY,
@@ -183,11 +183,11 @@ ENTITY_ROUTES = (
         answer=entities.SubgraphOutput,
         parameters=(
             *_TARGET,
-            Parameter(
+            UrlParameter(
                 "direction", choices=("out", "in", "both"), description="Direction of the edges; both by default"
             ),
-            Parameter("edge", repeated=True, description="Only edges of this type"),
-            Parameter("limit", "integer", description="Maximum number of edges; 100 by default"),
+            UrlParameter("edge", repeated=True, description="Only edges of this type"),
+            UrlParameter("limit", "integer", description="Maximum number of edges; 100 by default"),
         ),
     ),
     Route(
@@ -252,7 +252,7 @@ ENTITY_ROUTES = (
         handler="stored_queries:read",
         body=None,
         body_optional=False,
-        answer=answers.ReadOutput,
+        answer=answers.ReadRowsOutput,
         statuses=(304, *statuses.READ),
         headers=(HeaderParameter("If-None-Match", description="Tag of a result that the client still has"),),
         takes_any_parameter=True,
@@ -311,6 +311,15 @@ ENTITY_ROUTES = (
         statuses=statuses.READ,
     ),
     _DIAGNOSE,
+    replace(
+        _DIAGNOSE,
+        path=f"{GRAPH_PREFIX}/language/describe",
+        operation="describeQueries",
+        summary="Return the parameters, results and types of the queries in a text",
+        handler="language:describe",
+        body=requests.DescribeRequest,
+        answer=entities.DescribeOutput,
+    ),
     replace(
         _DIAGNOSE,
         path=f"{GRAPH_PREFIX}/language/format",

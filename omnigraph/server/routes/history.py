@@ -1,25 +1,25 @@
 """Routes about branches, merges, commits, tags and changes."""
 
 from omnigraph.server.models import history, requests
-from omnigraph.server.route_model import EVENTS, GRAPH_PREFIX, JSON, NDJSON, HeaderParameter, Parameter, Route
+from omnigraph.server.route_model import EVENTS, GRAPH_PREFIX, JSON, NDJSON, HeaderParameter, Route, UrlParameter
 
 from . import statuses
 from .data import conditional
 
-_BRANCH = Parameter("branch", description="Branch; main by default")
+_BRANCH = UrlParameter("branch", description="Branch; main by default")
 _FILTERS = (
-    Parameter("kind", repeated=True, choices=("node", "edge"), description="Only entities of this kind"),
-    Parameter("type", repeated=True, description="Only entities of this type"),
-    Parameter("op", repeated=True, choices=("insert", "update", "delete"), description="Only changes of this kind"),
+    UrlParameter("kind", repeated=True, choices=("node", "edge"), description="Only entities of this kind"),
+    UrlParameter("type", repeated=True, description="Only entities of this type"),
+    UrlParameter("op", repeated=True, choices=("insert", "update", "delete"), description="Only changes of this kind"),
 )
 _PAGE = (
-    Parameter("page_token", description="Continue inside a commit"),
-    Parameter("limit", "integer", description="Maximum number of changes"),
+    UrlParameter("page_token", description="Continue inside a commit"),
+    UrlParameter("limit", "integer", description="Maximum number of changes"),
 )
 _FEED = (
     _BRANCH,
-    Parameter("cursor", description="Continue after a commit"),
-    Parameter("start", description="`now`, `beginning` or `after:` with a revision"),
+    UrlParameter("cursor", description="Continue after a commit"),
+    UrlParameter("start", description="`now`, `beginning` or `after:` with a revision"),
 )
 _MERGE = Route(
     "POST",
@@ -78,7 +78,7 @@ HISTORY_ROUTES = (
         action="branch_delete",
         answer=history.BranchDeleteOutput,
         statuses=statuses.SMALL_WRITE,
-        parameters=(Parameter("force", "boolean", description="Also delete unmerged commits"),),
+        parameters=(UrlParameter("force", "boolean", description="Also delete unmerged commits"),),
         lane="heavy",
         is_write=True,
     ),
@@ -107,10 +107,10 @@ HISTORY_ROUTES = (
         statuses=statuses.READ,
         parameters=(
             _BRANCH,
-            Parameter("limit", "integer", description="Maximum number of commits"),
-            Parameter("before", description="Only commits that are older than this commit"),
-            Parameter("actor", description="Only commits by this actor"),
-            Parameter("type", description="Only commits that changed this type"),
+            UrlParameter("limit", "integer", description="Maximum number of commits"),
+            UrlParameter("before", description="Only commits that are older than this commit"),
+            UrlParameter("actor", description="Only commits by this actor"),
+            UrlParameter("type", description="Only commits that changed this type"),
         ),
     ),
     Route(
@@ -146,7 +146,7 @@ HISTORY_ROUTES = (
         parameters=(
             *_FEED,
             *_PAGE,
-            Parameter("wait", "number", description="Wait this many seconds for a commit if there is none"),
+            UrlParameter("wait", "number", description="Wait this many seconds for a commit if there is none"),
             *_FILTERS,
         ),
     ),
@@ -187,9 +187,9 @@ HISTORY_ROUTES = (
         answers=(JSON, NDJSON),
         statuses=statuses.CHANGES,
         parameters=(
-            Parameter("from", required=True, description="Older revision, or a range such as `main...dev`"),
-            Parameter("to", description="Newer revision; the head of main by default"),
-            Parameter("limit", "integer", description="Maximum number of changes in JSON"),
+            UrlParameter("from", required=True, description="Older revision, or a range such as `main...dev`"),
+            UrlParameter("to", description="Newer revision; the head of main by default"),
+            UrlParameter("limit", "integer", description="Maximum number of changes in JSON"),
             *_FILTERS,
         ),
         lane="heavy",

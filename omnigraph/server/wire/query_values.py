@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from omnigraph.errors import InputError
-from omnigraph.server.route_model import Parameter, Route
+from omnigraph.server.route_model import Route, UrlParameter
 
 _MAX_PARAMETERS = 1000
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -17,7 +17,7 @@ def read_query_values(route: Route, query_string: bytes, *, ignores_unknown: boo
     Raises `InputError` for an unknown, repeated, missing or malformed parameter.
 
     >>> from omnigraph.server.route_model import Route
-    >>> parameters = (Parameter("limit", "integer"), Parameter("type", repeated=True))
+    >>> parameters = (UrlParameter("limit", "integer"), UrlParameter("type", repeated=True))
     >>> route = Route("GET", "/x", "x", "", "", parameters=parameters)
     >>> dict(read_query_values(route, b"limit=3&type=A&type=B"))
     {'limit': 3, 'type': ['A', 'B']}
@@ -25,7 +25,7 @@ def read_query_values(route: Route, query_string: bytes, *, ignores_unknown: boo
     values = _read_texts(query_string)
     parameters = {parameter.name: parameter for parameter in route.parameters}
     if route.takes_any_parameter:
-        parameters |= {name: Parameter(name) for name in values if name not in parameters}
+        parameters |= {name: UrlParameter(name) for name in values if name not in parameters}
     unknown = next((name for name in values if name not in parameters), None)
     if unknown is not None and not ignores_unknown:
         expected = ", ".join(parameters) or "none"
@@ -51,7 +51,7 @@ def _read_texts(query_string: bytes) -> dict[str, list[str]]:
     return values
 
 
-def _convert(parameter: Parameter, texts: Sequence[str]) -> Any:
+def _convert(parameter: UrlParameter, texts: Sequence[str]) -> Any:
     if parameter.repeated:
         return [_convert_text(parameter, text) for text in texts]
     if len(texts) > 1:
@@ -59,7 +59,7 @@ def _convert(parameter: Parameter, texts: Sequence[str]) -> Any:
     return _convert_text(parameter, texts[0])
 
 
-def _convert_text(parameter: Parameter, text: str) -> Any:
+def _convert_text(parameter: UrlParameter, text: str) -> Any:
     if parameter.choices and text not in parameter.choices:
         expected = ", ".join(parameter.choices)
         raise InputError(f"the query parameter '{parameter.name}' must be one of {expected}", reason="invalid value")
