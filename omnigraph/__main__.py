@@ -1,11 +1,11 @@
-"""Entry point for `python -m omnigraph` and for the program `omnigraph`, which run the command-line interface."""
+"""Entry point for `python -m omnigraph` and the `omnigraph` command."""
 
 import gc
 
 
 def main() -> None:
-    """Run the program and exit."""
-    gc.disable()  # importing creates many objects but no garbage
+    """Run the command-line interface and exit."""
+    gc.disable()  # imports create many objects but little garbage, so collection would only slow start-up
     from omnigraph.cli.main import main as run_program
 
     gc.enable()

@@ -15,7 +15,7 @@ pytest_plugins = ["tests.rig.plugin"]
 
 # Runs are repeatable and never judged by the clock; `make test-full` looks at more examples.
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=50)
-settings.register_profile("full", derandomize=True, deadline=None, max_examples=repeats(250))
+settings.register_profile("full", derandomize=True, deadline=None, max_examples=repeats(120))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # A shell lets programs in the background ignore SIGINT, and what tests start would inherit that:

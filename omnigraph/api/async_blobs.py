@@ -1,4 +1,4 @@
-"""`AsyncBlob`, the asynchronous interface to a blob. Every read runs in the thread pool."""
+"""`AsyncBlob`, the asynchronous interface to a blob. Reads run in the thread pool."""
 
 from collections.abc import AsyncIterator
 from os import PathLike
@@ -9,7 +9,7 @@ from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
 
 
 class AsyncBlob(AsyncFacet[Blob]):
-    """One blob as of one commit. `sync` is the same blob with blocking methods; `sync.open()` returns a file object."""
+    """A blob at a given commit. `sync` is the same blob with blocking methods; `sync.open()` returns a file object."""
 
     @property
     def size(self) -> int:
@@ -30,7 +30,7 @@ class AsyncBlob(AsyncFacet[Blob]):
         return await run(lambda: self.sync.etag)
 
     async def content_hash(self) -> str:
-        """Return the SHA-256 of the bytes. The first call reads the whole blob."""
+        """Return the SHA-256 hash of the bytes. The first call reads the whole blob."""
         return await run(lambda: self.sync.content_hash)
 
     def iter_chunks(

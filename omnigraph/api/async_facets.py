@@ -1,4 +1,4 @@
-"""The facets of `AsyncGraph`, which provide the methods of the blocking facets as coroutines.
+"""The facets of `AsyncGraph`, which offer the blocking facets' methods as coroutines.
 
 `in_thread` preserves a method's parameters, types and docstring. Methods that return a graph,
 an iterator or a lazy object are written by hand.
@@ -42,7 +42,7 @@ AsyncWait = Callable[[float], Awaitable[object]]
 
 
 class AsyncBranches(AsyncFacet[Branches]):
-    """The branches of a graph, as in `async for name in graph.branches` or `await graph.branches["main"]`."""
+    """A graph's branches, as in `async for name in graph.branches` or `await graph.branches["main"]`."""
 
     names = in_thread(Branches.names)
     get = in_thread(Branches.get)
@@ -54,7 +54,7 @@ class AsyncBranches(AsyncFacet[Branches]):
             yield name
 
     def __getitem__(self, name: str) -> Coroutine[Any, Any, BranchInfo]:
-        """Return an awaitable that resolves to the facts about a branch."""
+        """Return an awaitable that resolves to information about a branch."""
         return run(lambda: self.sync[name])
 
     async def create(
@@ -95,7 +95,7 @@ class AsyncBranches(AsyncFacet[Branches]):
 
 
 class AsyncTags(AsyncFacet[Tags]):
-    """The tags of a graph, as in `async for name in graph.tags` or `await graph.tags["v1"]`."""
+    """A graph's tags, as in `async for name in graph.tags` or `await graph.tags["v1"]`."""
 
     values = in_thread(Tags.values)
     names = in_thread(Tags.names)
@@ -113,7 +113,7 @@ class AsyncTags(AsyncFacet[Tags]):
 
 
 class AsyncRevisions(AsyncFacet[Revisions]):
-    """Commits and the history of entities."""
+    """Commits and entity history."""
 
     commit = in_thread(Revisions.commit)
     history = in_thread(Revisions.history)
@@ -127,7 +127,7 @@ class AsyncRevisions(AsyncFacet[Revisions]):
 
 
 class AsyncGraphSchema(AsyncFacet[GraphSchema]):
-    """The schema of a graph. The properties are coroutines because they read the text and types from the store."""
+    """A graph's schema. Its properties are coroutines, because they read the text and types from the store."""
 
     plan = in_thread(GraphSchema.plan)
     apply = in_thread(GraphSchema.apply)
@@ -140,15 +140,15 @@ class AsyncGraphSchema(AsyncFacet[GraphSchema]):
         return run(lambda: self.sync[type_name])
 
     async def current(self) -> Schema:
-        """The schema as an object that does not depend on the graph."""
+        """The schema as an object that is independent of the graph."""
         return await run(lambda: self.sync.current)
 
     async def types(self) -> Mapping[str, NodeTypeInfo]:
-        """The node types by name."""
+        """The node types, keyed by name."""
         return await run(lambda: self.sync.types)
 
     async def edges(self) -> Mapping[str, EdgeTypeInfo]:
-        """The edge types by name."""
+        """The edge types, keyed by name."""
         return await run(lambda: self.sync.edges)
 
     async def contract(self) -> StoredSchema:
@@ -204,7 +204,7 @@ class AsyncChanges(AsyncFacet[Changes]):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> AsyncIterator[ChangeBlock]:
-        """Follow the feed indefinitely; waiting for new commits does not occupy a thread.
+        """Follow the feed indefinitely. Waiting for new commits does not occupy a thread.
 
         The iteration ends within `poll` seconds after `stop` is set, or when the graph is closed.
         """
@@ -233,7 +233,7 @@ class AsyncChanges(AsyncFacet[Changes]):
         max_bytes: int = DEFAULT_PAGE_BYTES,
         **filters: ChangeFilterNames,
     ) -> AsyncIterator[CommitPage]:
-        """Return all pages of the changes made by a commit; see `Changes.commit_pages`."""
+        """Return all pages of a commit's changes; see `Changes.commit_pages`."""
         pages = await run(
             self.sync.commit_pages, commit_id, page_token=page_token, limit=limit, max_bytes=max_bytes, **filters
         )
@@ -248,7 +248,7 @@ class AsyncChanges(AsyncFacet[Changes]):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> AsyncBaseline:
-        """Return everything that the branch contains now; see `Changes.baseline`."""
+        """Return the current content of the branch; see `Changes.baseline`."""
         baseline = await run(self.sync.baseline, path, types=types, kinds=kinds, ops=ops)
         return AsyncBaseline(baseline)
 

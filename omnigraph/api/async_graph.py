@@ -1,8 +1,7 @@
-"""`AsyncGraph`, which provides every method and facet of `Graph` to asynchronous programs.
+"""`AsyncGraph`, which offers every `Graph` method and facet to asynchronous programs.
 
-Methods are coroutines that run in a bounded thread pool, iterators are asynchronous, and cheap
-properties remain properties. A test checks that the methods and parameters of `AsyncGraph` match
-those of `Graph`.
+Methods are coroutines that run in a bounded thread pool, iterators are asynchronous, and cheap properties remain
+properties. A test checks that `AsyncGraph` has the same methods and parameters as `Graph`.
 """
 
 import sys
@@ -10,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-from omnigraph.api import opening
 from omnigraph.api.async_blobs import AsyncBlob
 from omnigraph.api.async_facets import (
     AsyncBranches,
@@ -21,10 +19,10 @@ from omnigraph.api.async_facets import (
     AsyncSpark,
     AsyncTags,
 )
+from omnigraph.api.async_pool import AsyncQueryPool
 from omnigraph.api.async_results import AsyncEdgeSet, AsyncNodeSet, AsyncPrepared, AsyncResultStream, AsyncTransaction
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
-from omnigraph.api.opening import ExternalBlobs, Location, StorageOptions
 from omnigraph.api.queries import Params, combine_arguments
 from omnigraph.api.results.diff import Diff, DiffFilterNames
 from omnigraph.api.results.node import Node
@@ -36,8 +34,6 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.maintenance.health_thresholds import LimitWarning
-from omnigraph.storage.layout import MAIN
-from omnigraph.storage.store import Durability
 
 if TYPE_CHECKING:
     from omnigraph.api.comparisons import State
@@ -68,7 +64,7 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def uri(self) -> str:
-        """The location of the graph."""
+        """The graph's location."""
         return self.sync.uri
 
     @property
@@ -78,12 +74,12 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def head(self) -> Commit:
-        """The commit that this graph shows."""
+        """The commit that this graph reads from."""
         return self.sync.head
 
     @property
     def snapshot(self) -> Snapshot:
-        """The immutable snapshot that this graph shows."""
+        """The immutable snapshot that this graph reads from."""
         return self.sync.snapshot
 
     @property
@@ -107,7 +103,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         return self.sync.is_remote
 
     async def refresh(self) -> Self:
-        """Move to the newest commit of the branch and return this graph."""
+        """Move to the newest commit on the branch and return this graph."""
         await run(self.sync.refresh)
         return self
 
@@ -129,12 +125,12 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def revisions(self) -> AsyncRevisions:
-        """Facet for commits and the history of entities, including revert and cherry-pick."""
+        """Facet for commits and entity history, including revert and cherry-pick."""
         return AsyncRevisions(self.sync.revisions)
 
     @property
     def schema(self) -> AsyncGraphSchema:
-        """The schema of the commit that this graph shows."""
+        """The schema at the commit that this graph reads from."""
         return AsyncGraphSchema(self.sync.schema)
 
     @property
@@ -149,7 +145,7 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def spark(self) -> AsyncSpark:
-        """Facet for Spark DataFrames and for loads from Spark streams."""
+        """Facet for Spark DataFrames and loads from Spark streams."""
         return AsyncSpark(self.sync.spark)
 
     # Reads --------------------------------------------------------------------------------------
@@ -193,7 +189,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         lazy: bool = False,
         **values: Any,
     ) -> Result | AsyncResultStream:
-        """Run a query; see `Graph.query`. With `lazy`, return a stream that is already open."""
+        """Run a query; see `Graph.query`. If `lazy` is true, return an open stream."""
         options: dict[str, Any] = {"name": name, "branch": branch, "at": at, "timeout": timeout}
         options["assume_utc"] = assume_utc
         arguments = combine_arguments(params, values)
@@ -224,6 +220,10 @@ class AsyncGraph(AsyncFacet[Graph]):
         """Compile and check a query now, and return an asynchronous function that runs it later."""
         return AsyncPrepared(await run(self.sync.prepare, source, name=name))
 
+    async def pool(self, processes: int = 2) -> AsyncQueryPool:
+        """Start processes that answer queries in parallel, as in `async with await graph.pool() as pool`."""
+        return AsyncQueryPool(await run(self.sync.pool, processes))
+
     async def blob(
         self,
         type_name: str,
@@ -238,11 +238,11 @@ class AsyncGraph(AsyncFacet[Graph]):
         return AsyncBlob(await run(self.sync.blob, type_name, key, property_name, kind=kind, if_match=if_match))
 
     def nodes(self, type_name: str, /) -> AsyncNodeSet:
-        """Return the nodes of a type, as in `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
+        """Return the nodes of a given type, as in `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
         return AsyncNodeSet(lambda: self.sync.nodes(type_name))
 
     def edges(self, type_name: str, /) -> AsyncEdgeSet:
-        """Return the edges of a type, with their ids, endpoints and properties."""
+        """Return the edges of a given type, with their ids, endpoints and properties."""
         return AsyncEdgeSet(lambda: self.sync.edges(type_name))
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Coroutine[Any, Any, Node]:
@@ -281,7 +281,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         at: Revision | None = None,
         iso_dates: bool = False,
     ) -> AsyncIterator[bytes] | Coroutine[Any, Any, int]:
-        """Export one snapshot as NDJSON: iterate over the lines with `async for`, or await the export to a file."""
+        """Export one snapshot as NDJSON. Iterate over the lines with `async for`, or await the export to a file."""
 
         def export_to(target: Any) -> Any:
             return self.sync.export(target, types=types, branch=branch, at=at, iso_dates=iso_dates)
@@ -297,7 +297,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         kinds: DiffFilterNames = None,
         ops: DiffFilterNames = None,
     ) -> Diff:
-        """Return the changes from `a` to `b`, reading all of them before the call returns; see `Graph.diff`."""
+        """Return the changes from `a` to `b`; see `Graph.diff`. All of them are read before the call returns."""
         old = a.sync if isinstance(a, AsyncGraph) else a
         new = b.sync if isinstance(b, AsyncGraph) else b
         diff = await run(self.sync.diff, old, new, types=types, kinds=kinds, ops=ops)
@@ -346,6 +346,10 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     # Branches and revisions ---------------------------------------------------------------------
 
+    async def acting(self, actor: str | None) -> "AsyncGraph":
+        """Return a graph on the same branch or commit whose writes are attributed to `actor`; see `Graph.acting`."""
+        return AsyncGraph(await run(self.sync.acting, actor))
+
     async def checkout(self, branch: str) -> "AsyncGraph":
         """Return a graph on a different branch."""
         return AsyncGraph(await run(self.sync.checkout, branch))
@@ -354,7 +358,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     async def branch(
         self, name: str, *, from_: Revision | None = None, exist_ok: bool = False, delete: bool = False
     ) -> "AsyncIterator[AsyncGraph]":
-        """Provide a graph on a new branch for the duration of an `async with` block; see `Graph.branch`."""
+        """Yield a graph on a new branch for the duration of an `async with` block; see `Graph.branch`."""
         block = self.sync.branch(name, from_=from_, exist_ok=exist_ok, delete=delete)
         graph = await run(block.__enter__)
         try:
@@ -372,29 +376,3 @@ class AsyncGraph(AsyncFacet[Graph]):
 async def _lines(open_lines: Callable[[], Iterator[bytes]]) -> AsyncIterator[bytes]:
     async for line in iterate(await run(open_lines)):
         yield line
-
-
-async def open(  # noqa: PLR0913 - all but the first are keywords
-    uri: Location,
-    *,
-    branch: str = MAIN,
-    actor: str | None = None,
-    read_only: bool = False,
-    durability: Durability = "fsync",
-    storage_options: StorageOptions | None = None,
-    verify: bool | None = None,
-    external_blobs: ExternalBlobs = None,
-) -> AsyncGraph:
-    """Open a graph for an asynchronous program; see `omnigraph.open`."""
-    graph = await run(
-        opening.open,
-        uri,
-        branch=branch,
-        actor=actor,
-        read_only=read_only,
-        durability=durability,
-        storage_options=storage_options,
-        verify=verify,
-        external_blobs=external_blobs,
-    )
-    return AsyncGraph(graph)

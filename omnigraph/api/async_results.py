@@ -1,7 +1,7 @@
 """Asynchronous wrappers for the lazy objects that a blocking graph returns.
 
-There is one wrapper each for streams, feeds, node and edge sets, prepared queries, merge sessions
-and transactions. Each wrapper holds the blocking object and reads from it in a thread.
+There are wrappers for streams, feeds, node and edge sets, prepared queries, merge sessions and transactions. Each
+wrapper holds the blocking object and reads from it in a thread.
 """
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
@@ -30,7 +30,7 @@ Entities = TypeVar("Entities", bound=EntitySet)
 
 
 class AsyncResultStream:
-    """The batches of a query result, to be read with `async for`. Close the stream after use, or use `async with`.
+    """The batches of a query result. Read them with `async for`, and close the stream or use `async with`.
 
     The query starts when the first batch is read or the stream is awaited.
     """
@@ -59,7 +59,7 @@ class AsyncResultStream:
         return batch
 
     async def iter_rows(self) -> AsyncIterator[Row]:
-        """Yield the rows one by one."""
+        """Yield the rows one at a time."""
         async for row in iterate((await self.open()).iter_rows()):
             yield row
 
@@ -77,7 +77,7 @@ class AsyncResultStream:
 
 
 class AsyncFeed(AsyncFacet[Feed]):
-    """The blocks of a change feed, to be read with `async for`. `cursor` is the position after the last block read."""
+    """The blocks of a change feed, for use with `async for`. `cursor` is the position after the last block read."""
 
     def __aiter__(self) -> AsyncIterator[ChangeBlock]:
         return iterate(self.sync)
@@ -98,7 +98,7 @@ class AsyncFeed(AsyncFacet[Feed]):
 
 
 class AsyncBaseline(AsyncFacet[Baseline]):
-    """All entities at one commit, to be read with `async for document in baseline`."""
+    """All entities at one commit. Read them with `async for document in baseline`."""
 
     def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         return iterate(self.sync)
@@ -109,7 +109,7 @@ class AsyncBaseline(AsyncFacet[Baseline]):
 
     @property
     def cursor(self) -> str | None:
-        """The position at which a feed continues, or None until everything has been read."""
+        """The position from which a feed continues, or None until everything has been read."""
         return self.sync.cursor
 
     @property
@@ -119,10 +119,10 @@ class AsyncBaseline(AsyncFacet[Baseline]):
 
 
 class AsyncPrepared(AsyncFacet[Prepared]):
-    """A checked query that is called like an asynchronous function, as in `await friends(name="ann")`."""
+    """A checked query that can be called like an asynchronous function, as in `await friends(name="ann")`."""
 
     async def __call__(self, /, **params: Any) -> Any:
-        """Run the query; a read returns a `Result`, and a mutation returns a `Receipt`."""
+        """Run the query. A read returns a `Result`, and a mutation returns a `Receipt`."""
         return await run(self.sync, **params)
 
     explain = in_thread(Prepared.explain)
@@ -134,19 +134,19 @@ class AsyncPrepared(AsyncFacet[Prepared]):
 
     @property
     def params(self) -> Mapping[str, str]:
-        """The type of each parameter, by name."""
+        """The parameter types, keyed by parameter name."""
         return self.sync.params
 
 
 class AsyncMergeSession(AsyncFacet[MergeSession]):
-    """A merge session: resolve conflicts one by one with `resolve`, then publish the merge with `commit`."""
+    """A merge session. Resolve conflicts one at a time with `resolve`, then publish the merge with `commit`."""
 
     preview = in_thread(MergeSession.preview)
     commit = in_thread(MergeSession.commit)
     to_arrow = in_thread(MergeSession.to_arrow)
 
     async def conflicts(self) -> tuple[EntityConflict, ...]:
-        """Return all conflicts found so far, resolved or not."""
+        """Return all conflicts found so far, whether resolved or not."""
         return await run(lambda: self.sync.conflicts)
 
     async def open(self) -> tuple[EntityConflict, ...]:
@@ -165,7 +165,7 @@ class AsyncMergeSession(AsyncFacet[MergeSession]):
 
 
 class AsyncEntitySet(Generic[Entities]):
-    """A set of nodes or edges. Building a set reads nothing; the methods that read data are coroutines."""
+    """A set of nodes or edges. Building a set reads no data; the methods that read data are coroutines."""
 
     def __init__(self, build: Callable[[], Entities], execute: Callable[..., Any] = run) -> None:
         self._build = build
@@ -194,7 +194,7 @@ class AsyncEntitySet(Generic[Entities]):
         return self._then(lambda entities: entities.select(*names))
 
     def order_by(self, *names: str) -> Self:
-        """Sort by properties; `-age` sorts in descending order."""
+        """Sort by the given properties. `-age` sorts in descending order."""
         return self._then(lambda entities: entities.order_by(*names))
 
     def limit(self, n: int) -> Self:
@@ -252,9 +252,9 @@ class AsyncEdgeSet(AsyncEntitySet[EdgeSet]):
 
 
 class AsyncTransaction:
-    """Writes that become one commit at the end of the `async with` block.
+    """Several writes that become one commit at the end of the `async with` block.
 
-    All calls of a transaction run in a single thread, which is reserved for that transaction.
+    All calls in a transaction run in the same thread, which is reserved for that transaction.
     """
 
     def __init__(self, begin: Callable[[], Transaction]) -> None:
@@ -281,7 +281,7 @@ class AsyncTransaction:
 
     @property
     def receipt(self) -> Receipt | None:
-        """The receipt of the commit, or None until the block ends."""
+        """The receipt for the commit, or None until the block ends."""
         return None if self._transaction is None else self._transaction.receipt
 
     mutate = in_thread(Transaction.mutate)
@@ -299,11 +299,11 @@ class AsyncTransaction:
         return AsyncBlob(await self._call("blob", type_name, key, property_name, kind=kind))
 
     def nodes(self, type_name: str, /) -> AsyncNodeSet:
-        """Return the nodes of a type, including those written in this transaction."""
+        """Return the nodes of a given type, including those written in this transaction."""
         return AsyncNodeSet(lambda: self._opened().nodes(type_name), self._run)
 
     def edges(self, type_name: str, /) -> AsyncEdgeSet:
-        """Return the edges of a type, including those written in this transaction."""
+        """Return the edges of a given type, including those written in this transaction."""
         return AsyncEdgeSet(lambda: self._opened().edges(type_name), self._run)
 
     def _opened(self) -> Transaction:

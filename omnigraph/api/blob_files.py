@@ -1,6 +1,6 @@
-"""Access blobs as files: read a blob through a seekable file object, and write chunks to a path atomically.
+"""Read blobs through a seekable file object, and write chunks to a path atomically.
 
-A regular file always contains either its previous content or the complete new content. An interrupted write leaves no
+A regular file always contains either its old content or the complete new content. An interrupted write leaves no
 temporary file behind.
 """
 
@@ -14,7 +14,7 @@ READ_AHEAD_BYTES = 1 << 20
 
 
 class BlobFile(io.RawIOBase):
-    """A read-only, seekable view of a blob; wrap it in `io.BufferedReader` for small reads."""
+    """A read-only, seekable view of a blob. Wrap it in `io.BufferedReader` for small reads."""
 
     def __init__(self, size: int, read_range: Callable[[int, int], bytes]) -> None:
         self._size, self._read_range, self._position = size, read_range, 0
@@ -32,7 +32,7 @@ class BlobFile(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position; a read at a position beyond the end returns no bytes."""
+        """Move to a position. Reading beyond the end returns no bytes."""
         origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if origin + offset < 0:
             raise ValueError(f"negative seek position {origin + offset}")
@@ -40,7 +40,7 @@ class BlobFile(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]
-        """Read into a buffer, and return the number of bytes read, which is 0 at the end."""
+        """Read into a buffer and return the number of bytes read, which is 0 at the end of the blob."""
         target = memoryview(buffer).cast("B")
         start = min(self._position, self._size)
         stop = min(start + len(target), self._size)
@@ -52,9 +52,9 @@ class BlobFile(io.RawIOBase):
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes]) -> int:
-    """Write chunks to a file that is replaced once they are complete, and return the number of bytes written.
+    """Replace a file with the chunks once all of them have been written. Return the number of bytes.
 
-    A pipe or a device is written to directly, and a symbolic link stays a link.
+    Pipes and devices are written to directly, and a symbolic link stays a link.
     """
     byte_count = 0
     try:
@@ -69,7 +69,7 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> int:
 
 
 class _ReadFailedError(Exception):
-    """Carries an error of the store, which must not be reported as a failure to write the file."""
+    """Wraps a storage error, so that it is not reported as a failure to write the file."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))

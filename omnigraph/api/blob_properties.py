@@ -1,7 +1,7 @@
 """Find a blob by its type, key and property.
 
-This module defines how a blob is addressed, and the errors for addresses without a blob. It also defines the convention
-for media types: a String property `<property>_media_type` records the media type of the blob in `<property>`.
+This module resolves blob addresses, and raises errors for addresses that have no blob. It also defines the convention
+for media types: the String property `<property>_media_type` records the media type of the blob in `<property>`.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _MEDIA_TYPE_SUFFIX = "_media_type"
 
 @record
 class BlobAddress:
-    """The entity and property of a blob. `media_type_property` is the property that records the media type, if any."""
+    """A blob's entity and property. `media_type_property` is the property that records its media type, if any."""
 
     kind: str
     type_name: str
@@ -36,11 +36,11 @@ class BlobAddress:
 
     @property
     def table_key(self) -> TableKey:
-        """The key of the entity's table."""
+        """The key for the entity's table."""
         return TableKey.of(self.kind, self.type_name)
 
     def not_found_error(self, *, row_exists: bool) -> EntityNotFound:
-        """Return the error for a missing entity or a NULL blob."""
+        """Return the error to raise for a missing entity or a NULL blob."""
         return EntityNotFound(
             entity_kind=self.kind,
             type_name=self.type_name,
@@ -51,7 +51,7 @@ class BlobAddress:
 
 
 def resolve_address(ir: SchemaIR, type_name: str, key: Any, property_name: str, kind: str | None = None) -> BlobAddress:
-    """Return the address of a blob property; raise `InputError` if the type has no such blob property."""
+    """Return a blob's address, or raise `InputError` if the type has no such blob property."""
     entity_type = resolve_type(ir.catalog, type_name, kind)
     _require_blob_property(entity_type, property_name)
     is_node = isinstance(entity_type, NodeType)
@@ -62,7 +62,7 @@ def resolve_address(ir: SchemaIR, type_name: str, key: Any, property_name: str, 
 
 
 def find_blob(snapshot: Snapshot, address: BlobAddress) -> tuple[StoredBlob, str | None]:
-    """Return the blob and its recorded media type; raise `EntityNotFound` if there is no blob."""
+    """Return the blob and its recorded media type, or raise `EntityNotFound` if there is no blob."""
     table = snapshot.table(address.table_key)
     media_columns = [address.media_type_property] if address.media_type_property is not None else []
     rows = find(table, {"id": pa.array([address.entity_id])}, ["id", *media_columns], with_row_ids=True)
@@ -81,10 +81,10 @@ def _require_blob_property(entity_type: NodeType | EdgeType, property_name: str)
         return
     known_names = [prop.name for prop in entity_type.properties]
     problem = "is not a blob" if property_name in known_names else "does not exist"
-    listing = f"the blob properties are {', '.join(blob_names)}" if blob_names else "the type has no blob properties"
+    listing = f"available blob properties: {', '.join(blob_names)}" if blob_names else "the type has no blob properties"
     raise InputError(
         f"{entity_type.name}.{property_name} {problem}; {listing}",
-        reason="no blob property",
+        reason="not a blob property",
         hint=did_you_mean(property_name, blob_names, "declare a property of type Blob in the schema"),
     )
 

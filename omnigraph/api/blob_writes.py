@@ -1,7 +1,7 @@
 """`put_blob`, which replaces a node's blob, optionally only if the blob still has the expected ETag.
 
-The write is an ordinary update, so the same rules, conflicts and receipts apply. With `if_match`,
-the update also fails if the node changes between the comparison and the commit.
+The write is an ordinary update, so the same rules, conflicts and receipts apply. If `if_match` is given, the update
+also fails if the node changes between the comparison and the commit.
 """
 
 import re
@@ -34,14 +34,14 @@ def put_blob(  # noqa: PLR0913 - all but five are keywords
     progress: ProgressOption = None,
     **options: Unpack[WriteKeywords],
 ) -> Receipt:
-    """Set a blob of an existing node, as in `graph.put_blob("Doc", "a", "body", Path("a.pdf"))`.
+    """Set a blob on an existing node, as in `graph.put_blob("Doc", "a", "body", Path("a.pdf"))`.
 
     `content` is bytes, a path, a binary file, base64 text, the URI of an allowed external object, or None for NULL.
     Files are streamed, so they may be larger than memory. `media_type` is stored in the String property
-    `<property>_media_type`, which the type must declare in this case; if `media_type` is omitted, that property is set
-    to NULL. With `if_match`, the blob is replaced only if it has this ETag; otherwise `BlobPreconditionFailed` is
-    raised. `*` matches every blob that is not NULL. `progress` is called with the number of bytes read so far and the
-    size of the input file; True shows a progress bar.
+    `<property>_media_type`, which the type must then declare. If `media_type` is omitted, that property is set to NULL.
+    If `if_match` is given, the blob is replaced only if it has this ETag; otherwise, `BlobPreconditionFailed` is
+    raised. `*` matches any blob that is not NULL. `progress` is called with the number of bytes read so far and the
+    size of the input file. Pass True to show a progress bar.
 
     Raises `EntityNotFound` if the node does not exist, and the same errors as `update`.
     """
@@ -69,7 +69,7 @@ def _update_node(
 
 
 def _require_match(handle: Handle, address: BlobAddress, etag: str) -> None:
-    """Compare the ETag, and treat a later change to the node as a conflict."""
+    """Require the blob to have this ETag, and treat any later change to the node as a conflict."""
     snapshot = handle.latest_snapshot()
     handle.record_table_read(snapshot, address.table_key)
     try:
@@ -77,7 +77,7 @@ def _require_match(handle: Handle, address: BlobAddress, etag: str) -> None:
     except EntityNotFound as error:
         if error.property is None:
             raise
-        raise BlobPreconditionFailed("the blob is NULL, so it matches no ETag") from None
+        raise BlobPreconditionFailed("the blob is NULL and therefore has no ETag") from None
 
 
 def _media_type_value(address: BlobAddress, media_type: str | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """`Blob`, a stored blob that can be read in ranges or chunks, opened as a file, or saved to a path.
 
-A blob is pinned to the commit at which it was opened, and only the range or chunk that is being read is held in memory.
-NULL is not a blob: opening it raises `EntityNotFound`, as for a missing entity.
+A blob is pinned to the commit at which it was opened, and only the range or chunk being read is held in memory. Opening
+a blob that is NULL raises `EntityNotFound`, as for a missing entity.
 """
 
 import hashlib
@@ -28,12 +28,12 @@ from omnigraph.publish.read_lease import protect_snapshot
 from omnigraph.storage.checksums import find_mismatch
 from omnigraph.values.media_types import LEADING_BYTES, guess_media_type
 
-CHUNK_BYTES = 4 << 20  # number of bytes held in memory while a blob is read in chunks
-_PROTECTED_BYTES = 64 << 20  # minimum number of bytes of a read that is protected from cleanup
+CHUNK_BYTES = 4 << 20  # chunk size in bytes
+_PROTECTED_BYTES = 64 << 20  # minimum size, in bytes, of a read that is protected from cleanup
 
 
 class Blob(Guarded):
-    """One blob of a node or an edge, as of one commit.
+    """A node's or edge's blob at a given commit.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Doc { slug: String @key  body: Blob? }") as graph:
@@ -56,17 +56,17 @@ class Blob(Guarded):
 
     @property
     def kind(self) -> str:
-        """The kind of the entity: `node` or `edge`."""
+        """The entity's kind: `node` or `edge`."""
         return self._address.kind
 
     @property
     def type_name(self) -> str:
-        """The type of the entity."""
+        """The entity's type."""
         return self._address.type_name
 
     @property
     def entity_id(self) -> str:
-        """The id of the entity."""
+        """The entity's id."""
         return self._address.entity_id
 
     @property
@@ -88,14 +88,14 @@ class Blob(Guarded):
     def media_type(self) -> str:
         """The recorded media type, or one guessed from the first bytes.
 
-        The media type is recorded if the String property `<property>_media_type` has a value; `put_blob` sets this
-        property. Only common formats are recognised from their first bytes.
+        The media type is recorded in the String property `<property>_media_type`, which `put_blob` can set. Only common
+        formats are recognized by their first bytes.
         """
         return self._recorded_type or guess_media_type(self.read(0, LEADING_BYTES) if self.size else b"")
 
     @cached_property
     def content_hash(self) -> str:
-        """The SHA-256 of the bytes as `sha256:<hex>`; the first use in a process reads the whole blob."""
+        """The SHA-256 hash of the bytes, as `sha256:<hex>`. The first access in a process reads the whole blob."""
         cache, cache_name = self._snapshot.store.object_cache, f"{self._stored.identity}:sha256"
         known_hash: str | None = cache.get(cache_name)
         if known_hash is not None:
@@ -109,16 +109,16 @@ class Blob(Guarded):
 
     @property
     def etag(self) -> str:
-        """A strong ETag, which is equal only for identical bytes and is preserved by compactions, merges and copies."""
+        """A strong ETag. It identifies the exact bytes, and stays the same after compactions, merges and copies."""
         return f'"{self.content_hash}"'
 
     # Reading ------------------------------------------------------------------------------------
 
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
-        """Return the bytes from `start` up to, but not including, `stop`, or up to the end of the blob.
+        """Return the bytes from `start` up to, but not including, `stop`, or to the end of the blob.
 
-        Raises `RangeNotSatisfiable` if the range contains no byte of the blob; only `read()` of an
-        empty blob returns no bytes.
+        Raises `RangeNotSatisfiable` if the range lies outside the blob. Only calling `read()` on an empty blob returns
+        no bytes.
         """
         first, last = self._clip_range(start, stop)
         return self._read_range(first, last) if first < last else b""
@@ -126,7 +126,7 @@ class Blob(Guarded):
     def iter_chunks(
         self, chunk_bytes: int = CHUNK_BYTES, *, start: int = 0, stop: int | None = None
     ) -> Iterator[bytes]:
-        """Yield the bytes of the blob, or of a range of it, in chunks; only one chunk is held in memory.
+        """Yield the blob, or a range of it, in chunks. Only one chunk is held in memory.
 
         A long read is protected from cleanup until the last chunk has been read or the iterator is closed.
         """
@@ -147,11 +147,11 @@ class Blob(Guarded):
         stop: int | None = None,
         progress: ProgressOption = None,
     ) -> int:
-        """Write the blob, or a range of it, to a file atomically; return the number of bytes written.
+        """Write the blob, or a range of it, to a file atomically. Return the number of bytes written.
 
-        The bytes are first written to a temporary file in the same folder; that file is removed if the read fails or is
+        The bytes are first written to a temporary file in the same folder, which is removed if the read fails or is
         interrupted. Pipes and devices are written to directly, and symbolic links are followed. `progress` is called
-        with the number of bytes written and the total; True shows a progress bar.
+        with the number of bytes written and the total. Pass True to show a progress bar.
         """
         first, last = self._clip_range(start, stop)
         chunks, report = self._iterate(first, last, CHUNK_BYTES), progress_callback(progress)
@@ -160,14 +160,14 @@ class Blob(Guarded):
         )
 
     def require_match(self, etag: str) -> None:
-        """Raise `BlobPreconditionFailed` unless the blob has this ETag; `*` matches every blob."""
+        """Raise `BlobPreconditionFailed` unless the blob has this ETag. `*` matches any blob."""
         if etag != "*" and etag.strip('"') != self.content_hash:
             raise BlobPreconditionFailed(etag=self.etag)
 
     def verify(self) -> None:
         """Compare the files that contain the blob with their recorded checksums.
 
-        Raises `BlobIntegrityError` if a file is damaged. This method reads the files completely. To verify all files of
+        Raises `BlobIntegrityError` if a file is damaged. This method reads the files completely. To verify all files in
         a graph, use `check`.
         """
         store = self._snapshot.store
@@ -201,7 +201,7 @@ class Blob(Guarded):
         with ExitStack() as stack:
             store = self._snapshot.store
             if last - first >= _PROTECTED_BYTES and not store.effects.read_only:
-                with suppress(StorageError):  # a reader without write access cannot protect its read from a cleanup
+                with suppress(StorageError):  # a reader without write access cannot protect itself from a cleanup
                     stack.enter_context(protect_snapshot(store, self._branch_state, self._snapshot))
             for chunk_start in range(first, last, chunk_bytes):
                 yield self._read_range(chunk_start, min(chunk_start + chunk_bytes, last))
@@ -225,11 +225,11 @@ def blob(
     kind: str | None = None,
     if_match: str | None = None,
 ) -> Blob:
-    """Open a blob, as in `graph.blob("Doc", "a", "body").read()`; `key` is a node's key or an edge's id.
+    """Open a blob, as in `graph.blob("Doc", "a", "body").read()`. `key` is a node's key or an edge's id.
 
-    The blob is read as of the commit that this graph shows now. Raises `EntityNotFound` if the entity does not exist or
-    the blob is NULL, `InputError` if the property is not a blob, and, with `if_match`, `BlobPreconditionFailed` unless
-    the blob has this ETag.
+    The blob is read at this graph's current commit. Raises `EntityNotFound` if the entity does not exist or the blob is
+    NULL, `InputError` if the property is not a blob, and `BlobPreconditionFailed` if `if_match` is given and the blob
+    does not have this ETag.
     """
     snapshot = handle.latest_snapshot()
     address = resolve_address(snapshot.schema.ir, type_name, key, property_name, kind)

@@ -1,7 +1,6 @@
 """`graph.branches`: a mapping of branch names to branches, with methods named after git commands.
 
-Merge sessions are part of this facet because they involve two branches; `graph.merge` merges in a
-single call.
+Merge sessions are part of this facet, because they involve two branches. To merge in a single call, use `graph.merge`.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Branches(Facet):
-    """The branches of a graph: iterate over the names, and look up, create, rename, reset or delete a branch.
+    """A graph's branches. Iterate over their names, or look up, create, rename, reset or delete a branch.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -43,7 +42,7 @@ class Branches(Facet):
         self._make_graph = make_graph
 
     def names(self) -> list[str]:
-        """Return all names in sorted order, using a single list request."""
+        """Return all branch names in sorted order, using a single list request."""
         self._handle.require_open()
         return branches.list_branches(self._handle.store)
 
@@ -57,14 +56,14 @@ class Branches(Facet):
         return name in self.names()
 
     def __getitem__(self, name: str) -> "BranchInfo":
-        """Return the facts about a branch: its head, its origin, and how far it is ahead of and behind its parent."""
+        """Return information about a branch: its head, its origin, and how far it is ahead of or behind its parent."""
         from omnigraph.history.branch_info import describe_branch
 
         self._handle.require_open()
         return describe_branch(self._handle.store, find_ref(self._handle.store, strip_name(name)))
 
     def get(self, name: str) -> "BranchInfo | None":
-        """Return the facts about a branch, or None if there is no branch with that name."""
+        """Return information about a branch, or None if there is no branch with that name."""
         try:
             return self[name]
         except BranchNotFound:
@@ -75,9 +74,9 @@ class Branches(Facet):
     ) -> "Graph":
         """Create a branch from the head of a branch (by default the current one) or from a revision.
 
-        `from_` is a branch, or any revision that `graph.at` accepts: a commit, a tag, a point in
-        time, or `HEAD~1`. `commit` is a revision that is resolved relative to `from_`. With `exist_ok`, an existing
-        branch of that name is opened as it is. Returns a graph on the branch.
+        `from_` is a branch, or any revision that `graph.at` accepts: a commit, a tag, a point in time, or `HEAD~1`.
+        `commit` is a revision that is resolved relative to `from_`. If `exist_ok` is true, an existing branch with that
+        name is opened as it is. Returns a graph on the branch.
 
         Raises `AlreadyExists` if the branch exists and `exist_ok` is not set.
         """
@@ -86,7 +85,7 @@ class Branches(Facet):
         return self._make_graph(fork_branch(self._handle, name, from_, commit))
 
     def rename(self, name: str, new: str) -> "Graph":
-        """Rename a branch and return a graph on it; other handles on the branch remain valid."""
+        """Rename a branch and return a graph on it. Other handles on the branch remain valid."""
         from omnigraph.publish.rename import rename_branch
 
         handle = self._handle
@@ -97,7 +96,7 @@ class Branches(Facet):
     def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a branch, but only if every commit on it is also on another branch or tag.
 
-        With `force`, the branch is deleted in any case. Its unmerged commits can then no longer be read, and a later
+        If `force` is true, the branch is always deleted. Its unmerged commits can then no longer be read, and a later
         cleanup removes their files.
 
         >>> from omnigraph import errors, testing
@@ -109,9 +108,9 @@ class Branches(Facet):
         ...     except errors.BranchBusy as error:
         ...         print(error.reason)
         ...     graph.branches.delete("draft", force=True)
-        1 commit is on no other branch or tag
+        1 commit is not on any other branch or tag
 
-        Raises `BranchBusy` for a branch with unmerged commits, and for the branch of this handle.
+        Raises `BranchBusy` if the branch has unmerged commits or is this handle's own branch.
         """
         from omnigraph.publish import branch_lifecycle
 
@@ -132,12 +131,12 @@ class Branches(Facet):
         if_commit: str | None = None,
         dry_run: bool = False,
     ) -> "MergeResult":
-        """Reset a branch to the state of a revision, in a new commit; the old commits stay in the branch's log.
+        """Reset a branch to the state at a revision, in a new commit. The old commits stay in the branch's log.
 
         `to` is a commit, a tag, a branch, a point in time, or `HEAD~3`, where `HEAD` is the head of the branch being
-        reset. The new commit references the table versions of that revision, so no data is copied. Merges and the
-        change feed treat a reset like any other change, and a second reset can undo it. A dry run returns the changes
-        in `delta` and their counts in `stats`.
+        reset. The new commit refers to the table versions at that revision, so no data is copied. Merges and the change
+        feed treat a reset like any other change, and a second reset can undo it. A dry run returns the changes in
+        `delta` and their counts in `stats`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -146,9 +145,9 @@ class Branches(Facet):
         ...     reset.stats["deletes"], graph.nodes("Person").ids(), graph.at("HEAD~1").nodes("Person").ids()
         (1, [], ['ada'])
 
-        Raises `SchemaMismatch` if the schema has changed since that revision, `HistoryReclaimed` if
-        a cleanup has removed its state, `ReadSetConflict` if the branch has moved in the meantime,
-        `PreconditionFailed`, and `ReadOnlyError`.
+        Raises `SchemaMismatch` if the schema has changed since that revision, `HistoryReclaimed` if a cleanup has
+        removed the revision's data, `ReadSetConflict` if the branch has moved in the meantime, `PreconditionFailed`,
+        and `ReadOnlyError`.
         """
         from omnigraph.api.merges import reset_branch
         from omnigraph.merging.merge import MergeRequest
@@ -168,7 +167,7 @@ class Branches(Facet):
         engine: Literal["auto", "spark", "local"] = "auto",
         spark: Any = None,
     ) -> "MergeSession":
-        """Open a merge session, in which conflicts are inspected and resolved before the merge is committed.
+        """Open a merge session, in which you can inspect and resolve conflicts before committing the merge.
 
         The source and the target are chosen as in `graph.merge`.
         """
@@ -185,11 +184,11 @@ class Branches(Facet):
 
 
 def _require_merged(handle: Handle, name: str) -> str | None:
-    """Return the head of a branch whose commits another ref contains; raise `BranchBusy` if some are unmerged."""
+    """Return a branch's head, or raise `BranchBusy` if the branch has commits that no other ref contains."""
     from omnigraph.history.branch_info import find_unmerged_commits
 
     if name in (layout.MAIN, handle.branch_name):
-        return None  # the deletion itself rejects these branches
+        return None  # the delete call rejects these branches itself
     branch_state = branches.open_branch(handle.store, name)
     head = manifest_snapshot(handle.store, branch_state, branch_state.last_known())
     parent = find_ref(handle.store, name).parent
@@ -197,7 +196,9 @@ def _require_merged(handle: Handle, name: str) -> str | None:
     if unmerged_commits:
         count = len(unmerged_commits)
         reason = (
-            f"{count} commits are on no other branch or tag" if count > 1 else "1 commit is on no other branch or tag"
+            f"{count} commits are not on any other branch or tag"
+            if count > 1
+            else "1 commit is not on any other branch or tag"
         )
         hint = "merge the branch first, or delete it with force=True (--force) to discard its commits"
         raise BranchBusy(branch=name, reason=reason, hint=hint)
@@ -209,7 +210,7 @@ def open_or_fork_branch(
 ) -> Handle:
     """Return a handle on an existing branch, or create the branch first."""
     if strip_name(name) in branches.list_branches(handle.store):
-        handle.require_writable("working on a branch")
+        handle.require_writable("opening a branch for writing")
         return handle.checkout(name)
     return fork_branch(handle, name, from_, commit)
 
@@ -225,7 +226,7 @@ def fork_branch(handle: Handle, name: str, from_: Revision | None = None, commit
 
 
 def _find_fork_point(handle: Handle, from_: Revision | None, commit: Revision | None) -> tuple[BranchState, str | None]:
-    """Return the branch and the commit to fork from; the commit is None for the branch's head."""
+    """Return the branch and commit to fork from. The commit is None for the branch's head."""
     store, source = handle.store, handle.branch_state
     if from_ is not None and str(from_).strip() != handle.branch_name:
         check_revision_type(from_)
@@ -244,7 +245,7 @@ def _find_fork_point(handle: Handle, from_: Revision | None, commit: Revision | 
 
 
 def _find_revision(handle: Handle, revision: Revision, unknown: OmnigraphError) -> Snapshot:
-    """Resolve a revision that is not a branch name; raise an unknown-branch error if that fails."""
+    """Resolve a revision that is not a branch name. Raise the error `unknown` if that fails."""
     try:
         return resolve_revision(handle.store, handle.branch_state, handle.latest_snapshot(), revision)
     except InputError:

@@ -1,6 +1,6 @@
-"""`graph.changes`: the changes of each commit, as feeds, pages and baselines.
+"""`graph.changes`: the changes that each commit makes, as feeds, pages and baselines.
 
-Each call reads from a single snapshot. A reader that follows a branch waits between reads of the branch head. If the
+Each call reads from a single snapshot. A reader that follows a branch waits between checks of the branch head. If the
 handle is closed, the wait ends within a fraction of a second.
 """
 
@@ -37,12 +37,12 @@ from omnigraph.history.changes import commit_block
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
 
-_CLOSE_CHECK_SECONDS = 0.1  # seconds between two checks for a closed handle while a reader waits
+_CLOSE_CHECK_SECONDS = 0.1  # while a reader waits, seconds between two checks for a closed handle
 Wait = Callable[[float], object]
 
 
 class Changes(Facet):
-    """The change feed of a branch: read it, follow it, or page through it.
+    """A branch's change feed, which you can read, follow, or page through.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -63,7 +63,7 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> Feed:
-        """Return the branch's commits after a position, up to the newest, as blocks of changes.
+        """Return the commits after a position, up to the newest, as blocks of changes.
 
         `start` is `beginning`, `after:` followed by a revision (a commit id, a tag, a branch or
         `HEAD~1`), or `now`. The default is `now`, which returns no blocks, only a `.cursor` to
@@ -83,7 +83,7 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> Iterator[ChangeBlock]:
-        """Follow the feed indefinitely, checking for new commits every `poll` seconds.
+        """Follow the feed indefinitely. Check for new commits every `poll` seconds.
 
         The iteration ends when `stop` is set or the handle is closed. The start position is determined when this method
         is called, not when the first block is requested. `wait(seconds)`, if given, replaces the default sleep between
@@ -175,7 +175,7 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> Baseline:
-        """Return everything that the branch contains now, and the cursor from which a feed continues.
+        """Return the current content of the branch, and a cursor from which a feed continues.
 
         Iterate over the result, or pass a path to write an NDJSON file (.gz and .zst are
         compressed). `.cursor` is None until everything has been read. `ops` does not affect
@@ -192,7 +192,7 @@ class Changes(Facet):
 
 
 def check_followable(handle: Handle, poll: float) -> None:
-    """Raise `UsageError` on a pinned handle, and `InputError` for an invalid interval."""
+    """Raise `UsageError` if the handle is pinned, or `InputError` if the interval is invalid."""
     if handle.pinned:
         raise UsageError(reason="a handle on a past commit cannot follow changes")
     if not poll > 0:

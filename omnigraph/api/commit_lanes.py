@@ -1,4 +1,4 @@
-"""Compute the lane of each commit in a drawn log, and where lanes join and split.
+"""Compute each commit's lane in a drawn log, and where lanes join and split.
 
 Terminal and notebook drawings share this layout. The layout is deterministic: the same commits in the same order always
 produce the same drawing.
@@ -17,9 +17,9 @@ _ASCII_TRANSLATION = str.maketrans("●│├─╯╮┼┴┤", "*||-'.+'|")
 class PositionedCommit:
     """A commit and its lane.
 
-    `lanes_above` are the lanes in use when the commit is reached, and `joined_lanes` are the lanes that end at the
-    commit. `parent_lanes` are the commit's parents, each with the lane that leads to it. `opened_lanes` are the lanes
-    that start at this commit.
+    `lanes_above` are the lanes in use above the commit, and `joined_lanes` are the lanes that end at it. `parent_lanes`
+    are the commit's parents, each with the lane that leads to it. `opened_lanes` are the lanes that start at the
+    commit.
     """
 
     commit: Commit
@@ -55,7 +55,7 @@ class _LaneState:
 
 
 def assign_lanes(commits: Sequence[Commit]) -> list[PositionedCommit]:
-    """Assign lanes to commits, children first; a lane ends at a parent that is not listed."""
+    """Assign lanes to commits, children first. A lane ends at a parent that is not listed."""
     listed_ids = {commit.id for commit in commits}
     lane_state, positioned_commits = _LaneState(), []
     for commit in commits:
@@ -84,7 +84,7 @@ def assign_lanes(commits: Sequence[Commit]) -> list[PositionedCommit]:
 def draw_rows(
     positioned_commits: Sequence[PositionedCommit], *, ascii: bool = False
 ) -> Iterator[tuple[str, Commit | None]]:
-    """Yield the drawing line by line: lines with a commit, and lines that only join lanes.
+    """Yield the drawing one line at a time: lines with a commit, and lines that only join lanes.
 
     >>> from omnigraph.history.commit import Commit
     >>> def load(id, *parents): return Commit(id, parents, "load", "main", 1, 0, 0)
@@ -141,7 +141,7 @@ def _draw_commit_rows(positioned_commit: PositionedCommit) -> Iterator[tuple[str
 
 
 def _draw_line(used_lanes: Iterator[int] | set[int] | tuple[int, ...], lane_marks: dict[int, str]) -> str:
-    """Draw one line: the lanes in use, and a horizontal stroke from the first to the last marked lane."""
+    """Draw one line, with the lanes in use and a horizontal stroke from the first to the last marked lane."""
     lane_set, first_marked, last_marked = set(used_lanes), min(lane_marks), max(lane_marks)
     characters = []
     for lane in range(max(lane_set | {last_marked}) + 1):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.api.handle import Handle
 from omnigraph.api.results.commit_log import CommitLog
-from omnigraph.errors import BranchNotFound
+from omnigraph.errors import BranchNotFound, InputError
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
 from omnigraph.history.commit_log import sort_newest_first
@@ -16,7 +16,9 @@ from omnigraph.history.revisions import resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import list_tags
 from omnigraph.records.frozen import record
+from omnigraph.values.describe_value import describe
 from omnigraph.values.name_rules import require_text
+from omnigraph.values.option_text import check_option_text
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -53,14 +55,28 @@ def log(  # noqa: PLR0913 - all but the first are keywords
     type: str | None = None,
     all: bool = False,
 ) -> CommitLog:
-    """Return the commits in the history of this graph, of a branch or, with `all`, of all branches, newest first.
+    """Return the commits in this graph's history, newest first.
 
-    A notebook renders the log as a picture; `print(graph.log().draw())` prints it as text.
+    `branch` selects another branch, and `all` selects all branches.
+
+    A notebook renders the log as a picture. `print(graph.log().draw())` prints it as text.
     """
     handle.require_open()
     type_name = None if type is None else require_text(type, "type")
-    snapshot = LogFilter(since, actor, type_name)
-    return read_log(handle, branch, snapshot, limit=limit, all_branches=all)
+    _check_log_options(since, actor, limit)
+    log_filter = LogFilter(since, actor, type_name)
+    return read_log(handle, branch, log_filter, limit=limit, all_branches=all)
+
+
+def _check_log_options(since: object, actor: object, limit: object) -> None:
+    """Raise `InputError` for a filter that no commit can be compared with."""
+    check_option_text(actor, "actor")
+    if since is not None and not isinstance(since, datetime):
+        raise InputError(f"since must be a datetime, got {describe(since)}", reason="not a timestamp")
+    if since is not None and since.tzinfo is None:
+        raise InputError(f"since has no time zone: {since.isoformat()}", reason="specify an offset or UTC")
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise InputError(f"limit must be a number of commits, got {describe(limit)}", reason="not a count")
 
 
 def diff(
@@ -72,16 +88,16 @@ def diff(
     kinds: "DiffFilterNames" = None,
     ops: "DiffFilterNames" = None,
 ) -> "Diff":
-    """Return the changes from `a` to `b`, entity by entity; `b` defaults to the state that this graph shows.
+    """Return the changes from `a` to `b`, entity by entity. `b` defaults to this graph's current state.
 
-    `a` and `b` are each a branch, a commit id, a version, a point in time, a revision such as
-    `HEAD~3`, or a graph. `main..dev` specifies both in one argument; `main...dev` means the changes
-    on `dev` since it diverged from `main`.
+    `a` and `b` are each a branch, a commit id, a version, a point in time, a revision such as `HEAD~3`, or a graph.
+    `main..dev` specifies both in one argument, and `main...dev` means the changes on `dev` since it diverged from
+    `main`.
 
-    Values of `a` are converted to the schema of `b`; the result's `schema_change` describes how the schemas differ.
+    Values from `a` are converted to the schema at `b`. The result's `schema_change` describes how the schemas differ.
 
-    Raises `ChangeSchemaBoundary` if a value does not fit the schema of `b`, and `HistoryReclaimed` if a
-    cleanup has removed one of the states.
+    Raises `ChangeSchemaBoundary` if a value does not fit the schema at `b`, and `HistoryReclaimed` if a cleanup has
+    removed one of the states.
     """
     from omnigraph.api.results.diff import compare_snapshots
 
@@ -93,7 +109,7 @@ def diff(
 def read_log(
     handle: Handle, branch: str | None, log_filter: LogFilter, *, limit: int | None, all_branches: bool
 ) -> CommitLog:
-    """Return the commits in the history of a branch, or of all branches, newest first."""
+    """Return the commits in the history of one branch or all branches, newest first."""
     commits = _commits_of_all(handle) if all_branches else _commits_below(handle, branch)
     accepted = islice(filter(log_filter.accepts, commits), limit)
     return CommitLog(accepted, lambda: _names_by_commit(handle))
@@ -143,7 +159,7 @@ def _commits_of_all(handle: Handle) -> Iterator[Commit]:
 def _heads_by_branch(handle: Handle) -> dict[str, Snapshot]:
     heads = {}
     for name in list_branches(handle.store):
-        with suppress(BranchNotFound):  # deleted since it was listed
+        with suppress(BranchNotFound):  # the branch was deleted after it was listed
             branch_state = open_branch(handle.store, name)
             heads[name] = manifest_snapshot(handle.store, branch_state, branch_state.last_known())
     return heads

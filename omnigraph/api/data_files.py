@@ -1,4 +1,4 @@
-"""Open the inputs of loads, and report progress in bytes.
+"""Open the input to a load, and report progress in bytes.
 
 Inputs that `ingest` opens itself, such as lists of files, are passed through unchanged.
 This module never interprets values.
@@ -22,7 +22,7 @@ ProgressOption = ProgressCallback | bool | None
 def open_load_input(
     load_input: Any, file_format: str | None, column_mappings: Mapping[str, Mapping[str, str]], progress: ProgressOption
 ) -> Iterator[Any]:
-    """Open the input of a load, and close its files at the end of the block."""
+    """Open the input to a load, and close its files at the end of the block."""
     if file_format not in (None, "ndjson", *_TABLE_FORMATS):
         raise UsageError(reason=f"unknown format {file_format!r}; expected ndjson, csv or parquet")
     if hasattr(load_input, "take_into") or hasattr(load_input, "input_files"):  # files that the load opens itself
@@ -33,7 +33,7 @@ def open_load_input(
             for type_name, type_input in load_input.items()
         }
     elif file_format in _TABLE_FORMATS:
-        raise InputError(f"a {file_format} file needs a type name", reason='give {"Type": path}')
+        raise InputError(f"a {file_format} file requires a type name", reason='expected {"Type": path}')
     elif isinstance(load_input, str | os.PathLike) and progress:
         with _open_for_reading(Path(load_input)) as file:
             yield ProgressReader(file, Path(load_input).stat().st_size, _make_progress_callback(progress))
@@ -49,7 +49,7 @@ def _open_for_reading(input_path: Path) -> IO[bytes]:
 
 
 def progress_callback(progress: ProgressOption) -> ProgressCallback | None:
-    """Return the progress callback of a load, or None."""
+    """Return the progress callback for a load, or None."""
     return _make_progress_callback(progress) if progress else None
 
 
@@ -77,7 +77,7 @@ def _tqdm_callback() -> ProgressCallback | None:
 
 
 class ProgressReader:
-    """A file that reports how many of its bytes were read."""
+    """A file that reports how many of its bytes have been read."""
 
     def __init__(self, file: IO[bytes], total_bytes: int, callback: ProgressCallback) -> None:
         self.name = getattr(file, "name", "<data>")
@@ -85,7 +85,7 @@ class ProgressReader:
         self._bytes_read = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Read the next bytes and report the progress."""
+        """Read the next bytes and report progress."""
         chunk = self._file.read(size)
         self._bytes_read += len(chunk)
         self._callback(self._bytes_read, max(self._total_bytes, self._bytes_read))

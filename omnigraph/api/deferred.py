@@ -1,20 +1,20 @@
-"""Imports that are deferred until first use, so that a command loads only the parts of the package that it needs."""
+"""Defer imports until first use, so that a command loads only the parts of the package that it needs."""
 
 from importlib import import_module
 from typing import Any
 
 
 def defer_imports(namespace: dict[str, Any], package: str, *module_names: str) -> None:
-    """Define modules of a package as globals; each module is imported when one of its attributes is first accessed.
+    """Define a package's modules as globals. Each module is imported when one of its attributes is first accessed.
 
-    The module then replaces its placeholder in the namespace, so later accesses cost nothing extra.
+    The module then replaces its placeholder in the namespace, so that later accesses cost nothing extra.
     """
     for module_name in module_names:
         namespace[module_name] = _DeferredModule(namespace, package, module_name)
 
 
 class _DeferredModule:
-    """The placeholder of a module that has not been imported yet."""
+    """A placeholder for a module that has not been imported yet."""
 
     def __init__(self, namespace: dict[str, Any], package: str, module_name: str) -> None:
         self._namespace, self._package, self._module_name = namespace, package, module_name

@@ -1,7 +1,7 @@
 """`graph.duckdb()`: SQL over one snapshot, with one DuckDB view per type.
 
-DuckDB reads the Lance tables through Arrow and passes columns and filters on to them, so nothing is copied up front.
-The views are read-only and never follow the branch. Blob properties have no column; read them with `graph.blob`.
+DuckDB reads the Lance tables through Arrow and pushes down columns and filters, so nothing is copied up front. The
+views are read-only and never follow the branch. Blob properties are not included; read them with `graph.blob`.
 """
 
 from typing import Any
@@ -19,9 +19,9 @@ _SCHEMA_NAMES = {"node": "nodes", "edge": "edges"}
 def duckdb(handle: Handle, /, *, branch: str | None = None, at: Revision | None = None) -> Any:
     """Return a DuckDB connection with a view for each type, all at the same commit.
 
-    The views are `nodes.<type>` and `edges.<type>`; the schema name is needed only if a node type and an edge type have
-    the same name. Edge views have the columns `id`, `src`, `dst` and the properties. The connection is in memory, so it
-    can also hold tables of its own. Close it when you are done.
+    The views are called `nodes.<type>` and `edges.<type>`. The schema name is needed only if a node type and an edge
+    type have the same name. Edge views have the columns `id`, `src`, `dst` and the properties. The connection uses an
+    in-memory database, in which you can create your own tables. Close it when you are done.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:
@@ -43,7 +43,7 @@ def duckdb(handle: Handle, /, *, branch: str | None = None, at: Revision | None 
 
 
 def _create_view(connection: Any, snapshot: Snapshot, table_key: TableKey) -> None:
-    """Register the table of a type, and select its columns in a view that has the name of the type."""
+    """Register a type's table, and create a view of its columns that is named after the type."""
     dataset = snapshot.table(table_key).dataset
     columns = ", ".join(map(_quote, columns_without_blobs(dataset.schema)))
     source_name = f"omnigraph_{table_key.kind}_{table_key.type_name}"

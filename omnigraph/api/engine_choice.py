@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from omnigraph.storage.store import Store
 
 Engine = Literal["auto", "spark", "local"]
-EngineChoice = tuple[Engine, Any]  # (name of the engine, Spark session)
-OPTIMIZE_MIN_BYTES = 1 << 30  # minimum number of bytes to read for `optimize` to be worth running on Spark
-CHECK_MIN_BYTES = 32 << 30  # minimum number of bytes of files for a check to be worth running on Spark
-CLEANUP_MIN_FILES = 100_000  # minimum number of files for a cleanup to be worth the start-up time of Spark
+EngineChoice = tuple[Engine, Any]  # (engine name, Spark session)
+OPTIMIZE_MIN_BYTES = 1 << 30  # minimum number of bytes to read that makes `optimize` worth running on Spark
+CHECK_MIN_BYTES = 32 << 30  # minimum total file size, in bytes, that makes a check worth running on Spark
+CLEANUP_MIN_FILES = 100_000  # minimum number of files that makes a cleanup worth Spark's start-up time
 
 
 def check_engine(engine: str) -> None:
@@ -29,7 +29,7 @@ def check_engine(engine: str) -> None:
 
 
 def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any | None:
-    """Return the Spark session to use, or None to use this process; `is_large` is called only for "auto"."""
+    """Return the Spark session to use, or None to use this process. `is_large` is called only for "auto"."""
     check_engine(engine)
     if engine == "local" or (engine == "auto" and not is_large()):
         return None
@@ -59,9 +59,9 @@ def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | N
 
 
 def choose_cleanup_executor(engine: EngineChoice) -> "tuple[Executor, ExecutorForFiles]":
-    """Return the executor that lists the files of a cleanup, and a function that picks executors by file count.
+    """Return the executor that lists files for a cleanup, and a function that picks executors by file count.
 
-    "auto" lists the files in this process, because the amount of work is known only after listing.
+    "auto" lists the files in this process, because the amount of work is not known until they are listed.
     """
     from omnigraph.maintenance.executors.local import LocalExecutor
 

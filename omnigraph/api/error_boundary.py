@@ -1,8 +1,8 @@
-"""The error boundary of the public API: storage failures are raised as errors from `omnigraph.errors`.
+"""The public API's error boundary, which raises storage failures as errors from `omnigraph.errors`.
 
-This module translates Lance exceptions and the internal signals of lower layers. Defining a
-`Guarded` class wraps each of its public methods, so new methods are always covered. Errors raised
-by callers' code and bugs in our own code pass through unchanged.
+This module translates Lance exceptions and internal signals from lower layers. Defining a `Guarded` class wraps all of
+its public methods, so new methods are always covered. Errors raised by callers' code, and bugs in our own code, pass
+through unchanged.
 """
 
 from collections.abc import Callable, Iterator
@@ -66,7 +66,7 @@ def _guard_member(member: Any) -> Any:
 
 
 def _guard_unless_guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    # A dataclass with slots is created twice; the second class gets the already wrapped methods.
+    # A dataclass with slots is created twice, and the second class already has wrapped methods.
     return function if function.__dict__.get("guarded") else guarded(function)
 
 
@@ -82,7 +82,7 @@ def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _translate_error(error: BaseException, store: "Store | None", publishes_before: int) -> OmnigraphError | None:
-    """Return the error to raise instead, or None if the original error passes through unchanged."""
+    """Return the error to raise instead, or None if the original error should pass through unchanged."""
     if isinstance(error, OmnigraphError) and not isinstance(error, FileNotFoundError):
         return None
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | StopIteration):

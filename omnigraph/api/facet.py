@@ -1,4 +1,4 @@
-"""Building blocks of facets and of the facade: a base class with a handle, and delegated methods."""
+"""Building blocks for `Graph` and its facets: a base class with a handle, and delegated methods."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 def delegate(
     load: "Callable[[], Callable[Concatenate[Handle, Params], Answer]]",
 ) -> Callable[Concatenate[Any, Params], Answer]:
-    """Create a method that passes its object's handle to a function, which `load` returns on first use.
+    """Create a method that passes its object's handle to a function. `load` returns that function on first use.
 
     The method takes its parameters, types and docstring from the function, so they are written only once.
     """
@@ -26,7 +26,7 @@ def delegate(
 
 
 class _DeferredMethod:
-    """A method whose function is loaded on first access; the finished method then replaces it in its class."""
+    """A method whose function is loaded on first access. The finished method then replaces it in its class."""
 
     def __init__(self, load: Callable[[], Callable[..., Any]]) -> None:
         self._load = load
@@ -49,7 +49,7 @@ def _make_method(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Facet(Guarded):
-    """A group of methods of an open graph, such as `graph.branches`."""
+    """A group of methods on an open graph, such as `graph.branches`."""
 
     __slots__ = ("_handle",)
 

@@ -1,4 +1,4 @@
-"""The public surface of the facets, as protocols; `surface.py` defines the graph's own surface.
+"""The facets' public interface, as protocols. `surface.py` defines the graph's own interface.
 
 The methods are documented where they are implemented.
 """

@@ -1,6 +1,6 @@
-"""`omnigraph.upgrade`: convert a graph to the storage format of this release, in place.
+"""`omnigraph.upgrade`: convert a graph to this release's storage format, in place.
 
-A graph in an older format cannot be opened, so `upgrade` is a function instead of a method of a graph.
+A graph in an older format cannot be opened, so `upgrade` is a function rather than a graph method.
 """
 
 import os
@@ -26,11 +26,11 @@ def upgrade(
     durability: Durability = "fsync",
     storage_options: Mapping[str, object] | None = None,
 ) -> "UpgradeReport":
-    """Upgrade a graph to the storage format of this release, with all data, branches and history.
+    """Upgrade a graph to this release's storage format, with all of its data, branches and history.
 
-    This function does nothing if the format is current; a dry run only reports what would be upgraded. To resume an
-    interrupted upgrade, call the function again. Stop all writers of the older release first: they cannot use the graph
-    afterwards.
+    If the format is current, this function does nothing. A dry run only reports what would be upgraded. To resume an
+    interrupted upgrade, call the function again. Before upgrading, stop all writers that use the older release, because
+    they cannot use the graph afterwards.
 
     >>> import omnigraph
     >>> from omnigraph import testing

@@ -1,9 +1,9 @@
-"""`Graph`: the main object of the public API.
+"""`Graph`: the main class in the public API.
 
-The most common operations are methods; everything else is reached through the facets `branches`,
-`tags`, `revisions`, `schema`, `changes`, `maintenance` and `spark`. Each method makes one call into a neighbouring
-module, which also documents the method. A `Graph` object is cheap to create and thread-safe, and the branch or commit
-that it is bound to never changes.
+The most common operations are methods. Everything else is available through the facets `branches`, `tags`, `revisions`,
+`schema`, `changes`, `maintenance` and `spark`. Each method makes one call to a neighbouring module, which also
+documents the method. A `Graph` object is cheap to create and thread-safe, and never changes the branch or commit that
+it is bound to.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         merges,
         polars_scan,
         queries,
+        query_pool,
         subgraphs,
         writes,
     )
@@ -52,7 +53,7 @@ else:
         globals(),
         "omnigraph.api",
         *("blob_writes", "blobs", "comparisons", "duckdb_views", "loads", "merges"),
-        *("polars_scan", "queries", "subgraphs", "writes"),
+        *("polars_scan", "queries", "query_pool", "subgraphs", "writes"),
     )
 
 Answer = TypeVar("Answer")
@@ -92,17 +93,15 @@ class Graph(Guarded):
 
         head, tables = self.head, sorted(self.snapshot.tables.items())[:200]
         when = f"{head.published:%Y-%m-%d %H:%M:%S} UTC"
-        facts: dict[str, Any] = {
-            "branch": self.branch_name,
-            "head": f"{head.id} by {head.actor or 'unknown actor'}, {when}",
-        }
+        author = head.actor or "unknown actor"
+        facts: dict[str, Any] = {"branch": self.branch_name, "head": f"{head.id} by {author}, {when}"}
         return facts_card(self.uri, facts | {key: entry.row_count for key, entry in tables})
 
     # State --------------------------------------------------------------------------------------
 
     @property
     def uri(self) -> str:
-        """The location of the graph."""
+        """The graph's location."""
         return self._handle.uri
 
     @property
@@ -112,12 +111,12 @@ class Graph(Guarded):
 
     @property
     def head(self) -> Commit:
-        """The commit that this graph shows."""
+        """The commit that this graph reads from."""
         return self._handle.snapshot.commit
 
     @property
     def snapshot(self) -> Snapshot:
-        """The immutable snapshot that this graph shows."""
+        """The immutable snapshot that this graph reads from."""
         return self._handle.snapshot
 
     @property
@@ -137,16 +136,16 @@ class Graph(Guarded):
 
     @property
     def is_remote(self) -> bool:
-        """Whether calls are sent to a server; False for a graph that this process opened."""
+        """Whether calls are sent to a server. False for a graph that this process opened."""
         return False
 
     def refresh(self) -> Self:
-        """Move to the newest commit of the branch and return this graph."""
+        """Move to the newest commit on the branch and return this graph."""
         self._handle.refresh()
         return self
 
     def close(self) -> None:
-        """Close the graph; later calls raise `GraphClosed`. No data is lost if a graph is never closed."""
+        """Close the graph. Later calls raise `GraphClosed`. No data is lost if a graph is never closed."""
         self._handle.closed = True
 
     # Facets -------------------------------------------------------------------------------------
@@ -167,14 +166,14 @@ class Graph(Guarded):
 
     @property
     def revisions(self) -> "Revisions":
-        """Facet for commits and the history of entities, including revert and cherry-pick."""
+        """Facet for commits and entity history, including revert and cherry-pick."""
         from omnigraph.api.revisions import Revisions
 
         return Revisions(self._handle, type(self))
 
     @property
     def schema(self) -> "GraphSchema":
-        """The schema of the commit that this graph shows; `.source` is its text, and `.apply` changes it."""
+        """The schema at the commit that this graph reads from. `.source` is its text, and `.apply` changes it."""
         from omnigraph.api.graph_schema import GraphSchema
 
         self._handle.require_open()
@@ -196,7 +195,7 @@ class Graph(Guarded):
 
     @property
     def spark(self) -> "Spark":
-        """Facet for Spark DataFrames and for loads from Spark streams."""
+        """Facet for Spark DataFrames and loads from Spark streams."""
         from omnigraph.api.spark import Spark
 
         return Spark(self._handle)
@@ -212,6 +211,7 @@ class Graph(Guarded):
     subgraph = delegate(lambda: subgraphs.subgraph)
     scan = delegate(lambda: polars_scan.scan)
     duckdb = delegate(lambda: duckdb_views.duckdb)
+    pool = delegate(lambda: query_pool.pool)
     blob = delegate(lambda: blobs.blob)
 
     @overload
@@ -245,12 +245,12 @@ class Graph(Guarded):
         lazy: bool = False,
         **values: Any,
     ) -> "Result | ResultStream":
-        """Run a query on the newest commit, or on a different branch or revision.
+        """Run a query on the newest commit, or on another branch or revision.
 
-        `source` is query text, a path, or a bare `match { … } return { … }`; `name` selects one of
-        several queries. Pass parameters as keyword arguments, or in `params` if a name is already
-        taken by an option. With `assume_utc`, parameter values without a time zone are in UTC;
-        otherwise, such a `datetime` is an error. With `lazy`, returns the same stream as `stream`.
+        `source` is query text, a path, or a bare `match { … } return { … }`. If it contains several queries, `name`
+        selects one of them. Pass parameters as keyword arguments, or in `params` if an option already has the same
+        name. If `assume_utc` is true, parameter values without a time zone are assumed to be in UTC; otherwise, they
+        are an error. If `lazy` is true, the call returns the same stream as `stream`.
 
         Raises the language errors (`ParseError`, `TypeCheckError`, `ParameterError`),
         `QueryTimeout`, `ResourceLimitExceeded`, and `NotFound` for an unknown branch or revision.
@@ -262,8 +262,8 @@ class Graph(Guarded):
     def prepare(self, source: "QuerySource", /, *, name: str | None = None) -> "Prepared":
         """Compile and check a query now, and return a function that runs it later.
 
-        Raises a language error if the query is invalid. The query is checked against the schema of
-        the commit that this graph shows.
+        Raises a language error if the query is invalid. The query is checked against the schema at the commit that this
+        graph reads from.
         """
         return queries.prepare_query(self, self._handle, source, name)
 
@@ -328,9 +328,9 @@ class Graph(Guarded):
     load = delegate(lambda: loads.load)
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
-        """Call `fn(graph)`, and call it again after each conflict that a refresh may resolve.
+        """Call `fn(graph)`, and repeat the call after each conflict that a refresh may resolve.
 
-        The wait between two attempts is random, with an upper bound of 4, 8, 16 … 500 milliseconds.
+        The wait between attempts is random. Its upper bound doubles each time, from 4 up to 500 milliseconds.
         """
         return writes.retry_call(self._handle, lambda: fn(self), attempts)
 
@@ -340,20 +340,24 @@ class Graph(Guarded):
     diff = delegate(lambda: comparisons.diff)
     log = delegate(lambda: comparisons.log)
 
+    def acting(self, actor: str | None) -> "Graph":
+        """Return a graph on the same branch or commit that writes as `actor`, or as nobody, with its own read set."""
+        return type(self)(self._handle.acting(actor))
+
     def checkout(self, branch: str) -> "Graph":
-        """Return a graph on the newest commit of a branch; raises `BranchNotFound` if the branch does not exist."""
+        """Return a graph on the newest commit of a branch. Raises `BranchNotFound` if the branch does not exist."""
         return type(self)(self._handle.checkout(branch))
 
     @contextmanager
     def branch(
         self, name: str, *, from_: Revision | None = None, exist_ok: bool = False, delete: bool = False
     ) -> "Iterator[Graph]":
-        """Provide a graph on a new branch for the duration of a `with` block.
+        """Yield a graph on a new branch for the duration of a `with` block.
 
-        The branch is created as by `graph.branches.create`; with `exist_ok`, an existing branch of that name is opened
-        instead. With `delete`, the branch is deleted after the block if all its commits have been merged into this
-        graph's branch or into the branch's parent. A branch with unmerged commits is kept. After an exception, the
-        branch is always kept, so that its state can be inspected.
+        The branch is created as in `graph.branches.create`. If `exist_ok` is true, an existing branch with that name is
+        opened instead. If `delete` is true, the branch is deleted after the block if all of its commits have been
+        merged into this graph's branch or into the branch's parent. A branch with unmerged commits is kept. After an
+        exception, the branch is always kept, so that you can inspect its state.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -371,10 +375,10 @@ class Graph(Guarded):
     def at(self, point: Revision) -> "Graph":
         """Return a read-only graph pinned to a revision.
 
-        A revision is a commit id or its beginning, a tag, a branch, a point in time (a `datetime` or an ISO string with
-        a time zone, a date, or a text such as "2 hours ago"), a duration before now, a manifest version, or an
-        expression. The expressions `HEAD~3` and `main^` go back from the commit that this graph shows and from the head
-        of the branch, respectively. A tag takes precedence over a branch of the same name, with a warning.
+        A revision is a commit id or a prefix of one, a tag, a branch, a point in time (a `datetime` or an ISO string
+        with a time zone, a date, or text such as "2 hours ago"), a duration before now, a manifest version, or an
+        expression. `HEAD~3` goes back from the commit that this graph reads from, and `main^` goes back from the head
+        of `main`. If a tag and a branch have the same name, the tag takes precedence and a warning is issued.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -385,7 +389,7 @@ class Graph(Guarded):
         return type(self)(self._handle.at(point))
 
     def tag(self, name: str, point: Revision | None = None, *, message: str | None = None) -> "Tag":
-        """Tag a commit, by default the one that this graph shows; see `graph.tags` for other operations."""
+        """Tag a commit, by default the one that this graph reads from. See `graph.tags` for other operations."""
         return self.tags.create(name, point, message=message)
 
 

@@ -1,7 +1,7 @@
-"""`graph.schema`: the schema of the commit that a graph shows, and how to change it.
+"""`graph.schema`: the schema at the commit that a graph reads from, and methods to change it.
 
-`current` is the schema as an object; members that read the schema delegate to it. `plan` reads no data and changes
-nothing; `apply` makes one commit or has no effect.
+`current` is the schema as an object, and members that read the schema delegate to it. `plan` reads no data and changes
+nothing. `apply` makes one commit or has no effect.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class GraphSchema(Facet):
-    """The schema of a graph: its text, its types, and the methods that change it.
+    """A graph's schema: its text, its types, and methods to change it.
 
-    The text and the types are those of the commit that the graph showed when `graph.schema` was accessed, and do not
-    change afterwards.
+    The text and types come from the commit that the graph was at when `graph.schema` was accessed. They do not change
+    afterwards.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -57,7 +57,7 @@ class GraphSchema(Facet):
 
     @property
     def current(self) -> Schema:
-        """The schema as an object that does not depend on the graph."""
+        """The schema as an object that is independent of the graph."""
         return Schema._from_stored(self.contract.source, self.contract.ir)
 
     @property
@@ -72,21 +72,21 @@ class GraphSchema(Facet):
 
     @property
     def ir(self) -> SchemaIR:
-        """The compiled schema: the catalog of types, with the permanent ids of types and properties."""
+        """The compiled schema: the catalog of types, and the permanent ids of types and properties."""
         return self.contract.ir
 
     @property
     def types(self) -> Mapping[str, NodeTypeInfo]:
-        """The node types by name, in the order of the text."""
+        """The node types, keyed by name, in text order."""
         return self.current.types
 
     @property
     def edges(self) -> Mapping[str, EdgeTypeInfo]:
-        """The edge types by name, in the order of the text."""
+        """The edge types, keyed by name, in text order."""
         return self.current.edges
 
     def __getitem__(self, type_name: str) -> NodeTypeInfo | EdgeTypeInfo:
-        """Return a type by its name, as in `graph.schema["Person"]`. Raises `KeyError` for an unknown name."""
+        """Return a type by name, as in `graph.schema["Person"]`. Raises `KeyError` if the name is unknown."""
         return self.current[type_name]
 
     def __contains__(self, type_name: object) -> bool:
@@ -115,13 +115,13 @@ class GraphSchema(Facet):
         return tuple(edge.name for edge in self.ir.catalog.edges)
 
     def to_arrow(self, type_name: str) -> "pa.Schema":
-        """Return the Arrow schema of the rows of a type; see `Schema.to_arrow`."""
+        """Return the Arrow schema for a type's rows; see `Schema.to_arrow`."""
         return self.current.to_arrow(type_name)
 
     def diff(self, other: SchemaText, *, allow_data_loss: bool = False) -> "MigrationPlan":
-        """Return the migration plan from the schema of this graph to another one; see `Schema.diff`.
+        """Return the migration plan from this graph's schema to another one; see `Schema.diff`.
 
-        The plan is for reading. To change the graph, pass the new schema to `apply`.
+        The plan is only for inspection. To change the graph, pass the new schema to `apply`.
         """
         return self.current.diff(other, allow_data_loss=allow_data_loss)
 
@@ -132,8 +132,9 @@ class GraphSchema(Facet):
     def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> "SchemaPlan":
         """Plan the steps from the branch's schema to a new schema, without reading data.
 
-        `new` is `.pg` text, the path of a `.pg` file, or a `Schema`. With `allow_data_loss`, planned drops also delete
-        the history of the dropped data. Raises a language error if the schema is invalid, and `IdentityError`.
+        `new` is `.pg` text, the path to a `.pg` file, or a `Schema`. If `allow_data_loss` is true, planned drops also
+        delete the history of the dropped data. Raises a language error if the schema is invalid, and `IdentityError` if
+        a rename hint cannot be applied.
         """
         return _plan(self._handle.for_branch(branch), new, allow_data_loss=allow_data_loss)
 
@@ -148,11 +149,12 @@ class GraphSchema(Facet):
         actor: str | None = None,
         dry_run: bool = False,
     ) -> "SchemaApplied":
-        """Change the schema of the branch in one commit; other branches keep their schemas.
+        """Change the branch's schema in one commit. Other branches keep their schemas.
 
-        `new` is `.pg` text, a path, a `Schema`, or a plan; a plan can be applied only to the schema that it was made
+        `new` is `.pg` text, a path, a `Schema`, or a plan. A plan can be applied only to the schema that it was made
         for. Steps that existing data may violate are checked against the data first. Dropped data stays readable in
-        earlier commits; with `allow_data_loss`, its history is also deleted. `dry_run` only checks.
+        earlier commits, unless `allow_data_loss` is true, in which case its history is also deleted. `dry_run` only
+        runs the checks.
 
         Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,
         `PreconditionFailed`, `ReadOnlyError`, and a language error if the schema is invalid.
@@ -161,9 +163,9 @@ class GraphSchema(Facet):
         from omnigraph.evolve.proposal import SchemaPlan
 
         handle = self._handle.for_branch(branch)
-        handle.require_branch("a schema change")
+        handle.require_branch("changing the schema")
         if not dry_run:
-            handle.require_writable("a schema change")
+            handle.require_writable("changing the schema")
         plan = new if isinstance(new, SchemaPlan) else _plan(handle, new, allow_data_loss=False)
         plan = plan.with_data_loss(allow_data_loss or plan.allow_data_loss)
         return _apply(handle, plan, handle.with_actor(WriteOptions(if_commit, message, actor)), dry_run=dry_run)

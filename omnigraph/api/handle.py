@@ -1,9 +1,8 @@
-"""The state of an open graph: its store, its branch, its snapshot, and the caller's read set.
+"""The state of an open graph: its store, branch and snapshot, and the caller's read set.
 
-`Graph` and every facet hold one `Handle`. Unless it is pinned, the handle provides each read with the newest snapshot.
-It also records the data that the caller has read, which strict writes depend on, and runs the checks that precede each
-call. A handle can be pickled (secrets are left out), and it raises an error if used after a fork. The handle itself
-reads no tables.
+`Graph` and every facet hold one `Handle`. Unless it is pinned, the handle gives each read the newest snapshot. It also
+records what the caller has read, which strict writes depend on, and runs the checks that precede each call. A handle
+can be pickled (without secrets), and raises an error if it is used after a fork. The handle itself reads no tables.
 """
 
 import os
@@ -13,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.api.actors import resolve_actor
+from omnigraph.api.actors import reject_reserved_actor, resolve_actor
 from omnigraph.errors import GraphClosed, ReadOnlyError, ReadSetConflict, UsageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
@@ -39,7 +38,7 @@ _SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
 
 @contextmanager
 def report_missing_branch(branch_state: BranchState) -> Iterator[None]:
-    """Raise `BranchNotFound` if a write fails because its branch was deleted; a retry cannot help in this case."""
+    """Raise `BranchNotFound` if a write fails because its branch was deleted. Retrying cannot help in that case."""
     try:
         yield
     except ReadSetConflict as error:
@@ -49,10 +48,10 @@ def report_missing_branch(branch_state: BranchState) -> Iterator[None]:
 
 
 class Handle:
-    """An open branch of a graph, or one pinned snapshot of it.
+    """An open branch of a graph, or a pinned snapshot.
 
-    `warnings` are the limits that writes through this handle have exceeded. Handles that are derived from this handle
-    for other branches share the list, so each warning is reported only once.
+    `warnings` are the limits that writes through this handle have exceeded. Handles derived from this one for other
+    branches share the list, so that each warning is reported only once.
     """
 
     def __init__(
@@ -81,28 +80,28 @@ class Handle:
         manifest = branch_state.last_known()
         self._latest: tuple[LoadedManifest, Snapshot] = (manifest, manifest_snapshot(store, branch_state, manifest))
         self.snapshot = pinned or self._latest[1]
-        # The read set is created by the first write, from the tables that were read until then.
+        # The first write creates the read set from the tables that have been read so far.
         self._tables_read = dict(self.snapshot.tables)
         self._read_set: ReadSet | None = None
         self._read_set_lock = threading.Lock()
 
     @property
     def uri(self) -> str:
-        """The location of the graph."""
+        """The graph's location."""
         return self.store.root.uri
 
     @property
     def branch_name(self) -> str:
-        """The name of the branch."""
+        """The branch's name."""
         return self.branch_state.name
 
     def describe(self) -> str:
-        """Return a one-line description of the graph, the branch and the commit that the handle shows."""
+        """Describe the graph, branch and commit in one line."""
         position = f"branch={self.branch_name!r}, head={self.snapshot.commit_id!r}"
         return f"Graph({self.uri!r}, {position}{', read_only=True' if self.read_only else ''})"
 
     def result_target(self) -> dict[str, str | None]:
-        """The branch or the commit that a result was read from."""
+        """The branch or commit that a result was read from."""
         if self.pinned:
             return {"branch": None, "snapshot": self.snapshot.commit_id}
         return {"branch": self.branch_name, "snapshot": None}
@@ -110,11 +109,19 @@ class Handle:
     # Other handles ------------------------------------------------------------------------------
 
     def on_branch(self, branch_state: BranchState) -> "Handle":
-        """Return a handle on a different branch, with the permissions and warnings of this handle."""
+        """Return a handle on another branch, with this handle's permissions and warnings."""
         other = Handle(
             self.store, branch_state, read_only=self.read_only, actor=self.actor, external_blobs=self.external_blobs
         )
         other.warnings = self.warnings
+        return other
+
+    def acting(self, actor: str | None) -> "Handle":
+        """Return a handle on the same branch or commit, with its own actor, read set and warnings."""
+        self.require_open()
+        other = self.pin(self.snapshot) if self.pinned else self.on_branch(self.branch_state)
+        other.actor = reject_reserved_actor(actor)
+        other.warnings = []
         return other
 
     def checkout(self, branch: str) -> "Handle":
@@ -123,23 +130,23 @@ class Handle:
         return self.on_branch(open_branch(self.store, branch))
 
     def for_branch(self, branch: str | None) -> "Handle":
-        """Return the handle to use for a call with the `branch` option."""
+        """Return the handle to use for a call that has a `branch` option."""
         self.require_open()
         if branch is None or branch == self.branch_name:
             return self
         return self.checkout(branch)
 
     def pin(self, snapshot: Snapshot) -> "Handle":
-        """Return a read-only handle on one snapshot."""
+        """Return a read-only handle on a snapshot."""
         return Handle(self.store, self.branch_state, actor=self.actor, pinned=snapshot)
 
     def at(self, revision: Revision) -> "Handle":
-        """Return a read-only handle on a revision, resolved relative to the commit that this handle shows."""
+        """Return a read-only handle on a revision, which is resolved relative to this handle's commit."""
         self.require_open()
         return self.pin(resolve_revision(self.store, self.branch_state, self.snapshot, revision))
 
     def for_read(self, branch: str | None, revision: Revision | None) -> "Handle":
-        """Return the handle to use for a read with the `branch` and `at` options."""
+        """Return the handle to use for a read that has `branch` and `at` options."""
         handle = self if branch is None else self.checkout(branch)
         return handle if revision is None else handle.at(revision)
 
@@ -153,7 +160,7 @@ class Handle:
     # Freshness and the read set -----------------------------------------------------------------
 
     def latest_snapshot(self) -> Snapshot:
-        """Move to the newest snapshot of the branch, unless the handle is pinned, and return the snapshot."""
+        """Move to the branch's newest snapshot, unless the handle is pinned, and return the snapshot."""
         self.require_open()
         if self.pinned:
             return self.snapshot
@@ -166,11 +173,11 @@ class Handle:
         return latest[1]
 
     def refresh(self) -> None:
-        """Move to the newest snapshot, and treat all of it as read by the caller."""
+        """Move to the newest snapshot, and treat all of its data as read by the caller."""
         self._record_tables_read(self.latest_snapshot().tables)
 
     def record_read(self, snapshot: Snapshot, table_keys: Iterable[TableKey]) -> None:
-        """Add the tables read by a query to the read set."""
+        """Add the tables that a query read to the read set."""
         tables = snapshot.tables
         self._record_tables_read({key: tables[key] for key in table_keys if key in tables})
 
@@ -194,7 +201,7 @@ class Handle:
         return self._open_read_set().require_unchanged(keys)
 
     def record_write(self, commit: Commit | None, requirement: "UnchangedReads") -> Commit | None:
-        """Move to a commit that this handle published, and return the commit; if the commit is None, do nothing."""
+        """Move to a commit that this handle published, and return it. If the commit is None, do nothing."""
         if commit is None:
             return None
         self._open_read_set().record_write(commit, requirement)
@@ -209,7 +216,7 @@ class Handle:
         self._record_tables_read({table_key: snapshot.tables[table_key]})
 
     def with_actor(self, options: "WriteOptions") -> "WriteOptions":
-        """Return the options of a write, with this handle's actor if no actor is given."""
+        """Return the options for a write, with this handle's actor if no actor is given."""
         return replace(options, actor=resolve_actor(options.actor) if options.actor else self.actor)
 
     def accept_blobs(self) -> AbstractContextManager[None]:
@@ -221,7 +228,7 @@ class Handle:
     def new_pending_blobs(
         self, report: Callable[[int, int], None] | None = None, *, copies_files: bool = False
     ) -> "PendingBlobs":
-        """Return a collection for the blobs of a multi-step write; the caller must close the collection."""
+        """Return a collection for blobs in a multi-step write. The caller must close the collection."""
         from omnigraph.storage.pending_blobs import PendingBlobs
 
         return PendingBlobs(self.external_blobs, self.store.root.options, report, copies_files=copies_files)
@@ -243,7 +250,7 @@ class Handle:
     # Checks before a call -----------------------------------------------------------------------
 
     def require_open(self) -> None:
-        """Raise `GraphClosed` after `close`, and `UsageError` in a forked process."""
+        """Raise `GraphClosed` if the handle is closed, or `UsageError` in a forked process."""
         if self.closed:
             raise GraphClosed(f"this handle on {self.uri} is closed")
         if self._process_id != os.getpid():
@@ -255,7 +262,7 @@ class Handle:
             )
 
     def require_branch(self, action: str) -> None:
-        """Raise `ReadOnlyError` on a pinned handle, which has no branch to write to."""
+        """Raise `ReadOnlyError` if the handle is pinned, and therefore has no branch to write to."""
         self.require_open()
         if self.pinned:
             shown = self.snapshot.commit_id
@@ -263,12 +270,23 @@ class Handle:
             raise ReadOnlyError(message, what=action)
 
     def require_writable(self, action: str) -> None:
-        """Raise `ReadOnlyError` on a handle that is pinned or was opened read-only."""
+        """Raise `ReadOnlyError` if the handle is pinned or was opened read-only."""
         self.require_branch(action)
         if self.read_only:
             raise ReadOnlyError(what=action)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        return reopen_handle, self._reopening_arguments(self._public_options())
+
+    def reader_arguments(self) -> tuple[Any, ...]:
+        """Return the arguments with which a process of this program opens the same graph for reading.
+
+        The arguments may contain secrets, unlike a pickled handle.
+        """
+        uri, settings, commit_id = self._reopening_arguments(dict(self.store.root.options))
+        return uri, {**settings, "read_only": True}, commit_id
+
+    def _reopening_arguments(self, storage_options: dict[str, Any]) -> tuple[Any, ...]:
         settings = {
             "branch": self.branch_name,
             "actor": self.actor,
@@ -276,9 +294,9 @@ class Handle:
             "durability": self.store.durability,
             "verify": self.store.table_verifier is not None,
             "external_blobs": [base.uri for base in self.external_blobs],
-            "storage_options": None if self.store.root.is_local else self._public_options(),
+            "storage_options": None if self.store.root.is_local else storage_options,
         }
-        return _reopen, (self.uri, settings, self.snapshot.commit_id if self.pinned else None)
+        return self.uri, settings, self.snapshot.commit_id if self.pinned else None
 
     def _public_options(self) -> dict[str, Any]:
         options = self.store.root.options.items()
@@ -289,8 +307,8 @@ class Handle:
         }
 
 
-def _reopen(uri: str, settings: dict[str, Any], commit_id: str | None) -> Handle:
-    """Reopen a handle that was pickled."""
+def reopen_handle(uri: str, settings: dict[str, Any], commit_id: str | None) -> Handle:
+    """Open a handle with the arguments of another handle."""
     from omnigraph.api.opening import open_handle
 
     handle = open_handle(uri, **settings)

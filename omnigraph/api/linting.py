@@ -1,7 +1,7 @@
-"""`omnigraph.lint`: check queries against a schema, and the schema itself.
+"""`omnigraph.lint`: check a schema, and check queries against it.
 
-This module owns the report on several files, which the command line prints. It reads no graph and imports no data
-library. Invalid text is a finding, never an exception.
+This module builds the report on several files that the command line prints. It reads no graph and imports no data
+library. Invalid text produces a finding, never an exception.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ _QUERY_NAME = "<query>"
 
 @record
 class LintedFile:
-    """The findings in one file; `json_document` is the file's report as JSON."""
+    """The findings in one file. `json_document` is the file's report as JSON."""
 
     source: SourceText
     diagnostics: tuple[Diagnostic, ...]
@@ -35,14 +35,14 @@ class LintedFile:
 
 @record
 class ReportedFinding:
-    """One finding with the text that it is about; `str(finding)` shows its position with a caret."""
+    """A finding and the text that it refers to. `str(finding)` marks its position with a caret."""
 
     diagnostic: Diagnostic
     source: SourceText = field(repr=False)
 
     @property
     def path(self) -> str:
-        """The name of the file, or `<schema>` and `<query>` for text."""
+        """The file name, or `<schema>` or `<query>` if the input was text."""
         return self.source.name
 
     @property
@@ -52,7 +52,7 @@ class ReportedFinding:
 
     @property
     def code(self) -> str | None:
-        """The code of the finding, such as `T22`."""
+        """The finding's code, such as `T22`."""
         return self.diagnostic.code
 
     @property
@@ -67,12 +67,12 @@ class ReportedFinding:
 
     @property
     def line(self) -> int:
-        """The line, counted from 1."""
+        """The line number, starting at 1."""
         return self.diagnostic.line
 
     @property
     def column(self) -> int:
-        """The column, counted from 1."""
+        """The column number, starting at 1."""
         return self.diagnostic.column
 
     def __str__(self) -> str:
@@ -81,10 +81,10 @@ class ReportedFinding:
 
 @record
 class LintReport:
-    """All findings about a schema and its queries: the schema first, then each query file, in the order of the text.
+    """All findings in a schema and its queries: the schema first, then each query file, in text order.
 
-    A report is truthy if it has findings. `str(report)` is the text that `omnigraph lint` prints, and `to_json` is its
-    JSON form.
+    A report is truthy if it has findings. `str(report)` returns the text that `omnigraph lint` prints, and `to_json`
+    returns its JSON form.
     """
 
     schema: LintedFile
@@ -106,7 +106,7 @@ class LintReport:
 
     @property
     def warnings(self) -> list[ReportedFinding]:
-        """The findings about text that is valid but probably not intended."""
+        """The findings in text that is valid but probably not intended."""
         return [finding for finding in self if finding.severity == "warning"]
 
     @property
@@ -132,7 +132,7 @@ class LintReport:
         return f"<table><tbody>{rows}</tbody></table>" if rows else "<p>no findings</p>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON: totals with the report of the only query file, or with one report per file."""
+        """Return the report as JSON: totals, plus the report for the only query file or one report per file."""
         severities = [finding.severity for finding in self]
         severity_order: tuple[DiagnosticSeverity, ...] = ("error", "warning", "info")
         schema_name = self.schema.json_document["schema_source"]
@@ -147,9 +147,9 @@ class LintReport:
 
 
 def lint(queries: QueryInput | Iterable[QueryInput], schema: "SchemaText") -> LintReport:
-    """Check queries against a schema, and the schema itself, and return every finding.
+    """Check a schema, check queries against it, and return every finding.
 
-    `queries` is query text, a path, or several of them; a folder stands for the `.gq` files below it. `schema` is `.pg`
+    `queries` is query text, a path, or a list of these. A folder stands for the `.gq` files below it. `schema` is `.pg`
     text, a path, a `Schema` or `graph.schema`. If the schema has errors, the queries are not checked. Raises
     `InputError` if a file cannot be read.
 
@@ -171,7 +171,7 @@ def lint(queries: QueryInput | Iterable[QueryInput], schema: "SchemaText") -> Li
 def lint_sources(
     schema: SourceText | LanguageError, queries: Iterable[SourceText | LanguageError], query_path: str | None
 ) -> LintReport:
-    """Lint a schema and query texts; text that cannot be decoded is passed as the error that says why.
+    """Lint a schema and query texts. Text that could not be decoded is passed in as the decoding error.
 
     `queries` is not read if the schema has errors.
     """
@@ -203,7 +203,7 @@ def _lint_queries(query: SourceText | LanguageError, catalog: "Catalog", schema_
 
 
 def _query_remarks(file_report: Any) -> Iterator[Diagnostic]:
-    """Return the lint warnings about whole queries, positioned at the query names."""
+    """Yield the lint warnings about whole queries, positioned at the query names."""
     for query_result in file_report.results:
         for remark in query_result.warnings:
             name_span = query_result.diagnosis.query.name.span
@@ -218,7 +218,7 @@ def _undecodable_report(error: LanguageError, schema_name: str) -> LintedFile:
 
 
 def _empty_document(schema_name: str, query_path: str) -> dict[str, Any]:
-    """Return the report of a file whose queries were not checked."""
+    """Return the report for a file whose queries were not checked."""
     return {
         "status": "error",
         "schema_source": schema_name,
@@ -254,27 +254,21 @@ def _read_queries(query_input: QueryInput) -> Iterator[SourceText | LanguageErro
     if isinstance(query_input, SourceText):
         yield query_input
         return
-    if _is_text(query_input):
-        yield SourceText(_QUERY_NAME, str(query_input))
+    if isinstance(query_input, str):
+        from omnigraph.api.builders.prepared_queries import reject_path_text
+
+        yield SourceText(_QUERY_NAME, reject_path_text(query_input))
         return
     path = Path(query_input)
     for file_path in sorted(path.rglob("*.gq")) if path.is_dir() else [path]:
         yield _read_query_file(file_path)
 
 
-def _is_text(query_input: str | PathLike[str]) -> bool:
-    """Return whether an input is query text; a single word that ends in `.gq` or names a folder is a path."""
-    if not isinstance(query_input, str):
-        return False
-    is_word = not any(character in query_input for character in "\n{")
-    return not (is_word and (query_input.endswith(".gq") or Path(query_input).is_dir()))
-
-
 def _input_name(query_input: QueryInput) -> str | None:
     """Return the name of a query file, or None for a folder."""
     if isinstance(query_input, SourceText):
         return query_input.name
-    if _is_text(query_input):
+    if isinstance(query_input, str):
         return _QUERY_NAME
     return None if Path(query_input).is_dir() else str(query_input)
 

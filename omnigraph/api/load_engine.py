@@ -60,7 +60,7 @@ def _fits_in_memory(work: LoadWork, machine: Machine) -> bool:
 
 
 def _has_active_session() -> bool:
-    """Return whether this process has a Spark session; one that has not imported Spark has none."""
+    """Return whether this process has a Spark session, without importing Spark."""
     if "pyspark" not in sys.modules:
         return False
     from omnigraph.spark.session import active_session

@@ -1,7 +1,7 @@
-"""Route a load to this process for small data, and to Spark for large data or Spark DataFrames.
+"""Run small loads in this process, and large loads or Spark DataFrames on Spark.
 
-This module chooses the engine and implements what both engines have in common: rejects, dry runs, and the error that is
-raised. Spark must not be imported before it is chosen.
+This module chooses the engine and implements what both engines have in common: rejects, dry runs and errors. Spark must
+not be imported before it is chosen.
 """
 
 import os
@@ -29,9 +29,9 @@ STREAM_MIN_BYTES = 32 << 20  # smaller inputs are loaded with all rows in memory
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Settings for running a load: the engine, the Spark session or how to start one, and the rejects folder.
+    """Settings for a load: the engine, the Spark session or how to start one, and the rejects folder.
 
-    For a patch or deletion, `require_rows` returns the requirement that the affected rows have not changed since the
+    For a patch or delete, `require_rows` returns the requirement that the affected rows have not changed since the
     caller read them. `progress` is called with the number of finished tasks and the number of tasks known so far. If
     `progress` has a `step` method, that method is called with a `StepProgress` instead.
     """
@@ -62,7 +62,7 @@ class EngineReason:
 
 @dataclass(frozen=True, slots=True)
 class SparkInput:
-    """An input that Spark will load: files, or DataFrames by type."""
+    """Input for Spark to load: files, or DataFrames keyed by type."""
 
     input_files: Sequence[InputFile] = ()
     frames: Mapping[str, Any] | None = None

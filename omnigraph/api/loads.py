@@ -1,7 +1,6 @@
-"""Loads of NDJSON, records, tables and files, each as one commit to a new or existing branch.
+"""Load NDJSON, records, tables and files, as one commit on a new or existing branch.
 
-This module also creates the target branch if it does not exist, and deletes it again if nothing
-was loaded into it.
+This module also creates the target branch if it does not exist, and deletes it again if nothing is loaded into it.
 """
 
 from collections.abc import Mapping
@@ -35,7 +34,7 @@ Format = Literal["ndjson", "csv", "parquet"]
 
 @dataclass(frozen=True, slots=True)
 class LoadInput:
-    """The input of a load, and how to read it."""
+    """The input to a load, and how to read it."""
 
     data: Any
     mode: LoadMode
@@ -47,14 +46,14 @@ class LoadInput:
 
 
 def check_on_error(on_error: OnError) -> OnError:
-    """Return the error handling mode; raise `UsageError` for an unknown mode."""
+    """Return the error handling mode, or raise `UsageError` if it is unknown."""
     if on_error not in ("raise", "report"):
         raise UsageError(reason=f"on_error must be 'raise' or 'report', not {on_error!r}")
     return on_error
 
 
 def check_csv_options(csv: CsvOptions | None) -> CsvOptions:
-    """Return the CSV options, or the defaults if there are none; raise `UsageError` for anything else."""
+    """Return the CSV options, or the defaults if there are none. Raise `UsageError` for any other value."""
     if csv is None or isinstance(csv, CsvOptions):
         return csv or CsvOptions()
     raise UsageError(reason=f"csv must be CsvOptions, not {type(csv).__name__}")
@@ -83,22 +82,22 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     idempotency_key: str | None = None,
     assume_utc: bool = False,
 ) -> Receipt | LoadReport:
-    """Load NDJSON (paths, a file, bytes), records, or tables by type, as one commit.
+    """Load NDJSON (paths, a file or bytes), records, or tables keyed by type, as one commit.
 
     `mode` is "append" (existing ids are errors), "merge" (entities with existing ids are replaced), "overwrite" (all
     entities of the types in the input are replaced), "patch" (only the given properties of existing entities change) or
-    "delete" (the records identify entities by key or `id`, and these are deleted, nodes together with their edges).
-    `from_` is the branch from which a missing branch is forked. If an edge type has no `@key`, every append or merge
-    creates new edges for records without an `id`. If a repeated load must not duplicate edges, declare `@key(src, dst)`
-    in the schema, give the edges ids, or pass an `idempotency_key`.
+    "delete" (the records identify entities to delete by key or `id`; nodes are deleted together with their edges). If
+    the branch does not exist, it is forked from `from_`. If an edge type has no `@key`, every append or merge creates
+    new edges for records without an `id`. To keep a repeated load from duplicating edges, declare `@key(src, dst)` in
+    the schema, give the edges ids, or pass an `idempotency_key`.
 
-    A mapping assigns types to tables, records, or CSV, Parquet and NDJSON files; the records then have no envelope. A
-    list combines untyped paths with such mappings into one commit, as in
-    `load([{"Person": "people.csv"}, "rest.ndjson"], mode="append")`. `mapping` renames columns, and `csv` specifies
-    how to read CSV files; unspecified settings are detected for each file. Both `from`/`to` and `src`/`dst` are
-    accepted as the names of an edge's endpoints.
+    A mapping assigns types to tables, records, or CSV, Parquet and NDJSON files, in which case records have no
+    envelope. A list combines untyped paths and such mappings into one commit, as in `load([{"Person": "people.csv"},
+    "rest.ndjson"], mode="append")`. `mapping` renames columns, and `csv` specifies how to read CSV files. Settings that
+    are not specified are detected for each file. An edge's endpoints may be called either `from` and `to` or `src` and
+    `dst`.
 
-    With `on_error="report"`, invalid input produces a `LoadReport` with all errors, or with the first `max_errors`. If
+    With `on_error="report"`, invalid input produces a `LoadReport` with all errors, or only the first `max_errors`. If
     `rejects` names a folder, every error is written there, regardless of `max_errors`. `dry_run` only checks the input.
 
     Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process),
@@ -131,10 +130,10 @@ def load_data(
     branch: str | None,
     from_: str | None,
 ) -> Receipt | LoadReport:
-    """Load into a branch, which is forked from `from_` if it does not exist."""
+    """Load data into a branch, which is forked from `from_` if it does not exist."""
     from omnigraph.api.branches import fork_branch
 
-    handle.require_writable("a load")
+    handle.require_writable("loading data")
     new_branch = branch if from_ is not None and _is_missing(handle, branch) else None
     target = fork_branch(handle, new_branch, from_) if new_branch else handle.for_branch(branch)
     try:
@@ -174,8 +173,8 @@ def load_source(
     *,
     records: bool = False,
 ) -> Receipt | LoadReport:
-    """Load an opened input as one commit; with `records`, the receipt includes the ids."""
-    handle.require_writable("a load")
+    """Load opened input as one commit. If `records` is true, the receipt includes the ids."""
+    handle.require_writable("loading data")
     branch = handle.branch_name
     with (
         log_operation("load", branch) as event,
@@ -204,7 +203,7 @@ def load_source(
 
 def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: bool) -> Receipt:
     nothing_written = records and loaded.commit is None
-    # A replayed load has generated new ids for rows that were already written with different ids.
+    # A replayed load generates new ids for rows that were already written with different ids.
     with_ids = records and not replayed
     return Receipt(
         commit,
@@ -221,7 +220,7 @@ def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: boo
 
 @dataclass(slots=True)
 class StrictRows:
-    """The requirement of a load. For a patch or a deletion, it is known only after the input has been read."""
+    """The requirement for a load. For a patch or delete, it is not known until the input has been read."""
 
     handle: Handle
     requirement: UnchangedReads
@@ -245,7 +244,7 @@ def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> Unchanged
 
 
 def _source_type_names(source: Any) -> set[str] | None:
-    """Return the case-folded names of the types in an input, or None if each record names its own type."""
+    """Return the case-folded names of the types in the input, or None if each record names its own type."""
     names = source if isinstance(source, Mapping) else getattr(source, "type_names", None)
     return None if names is None else {str(name).casefold() for name in names}
 
@@ -260,7 +259,7 @@ def _is_missing(handle: Handle, branch: str | None) -> bool:
 
 
 def _delete_unused_branch(handle: Handle, branch: str | None) -> None:
-    """Delete a branch forked for a load that wrote nothing, unless the branch has new commits."""
+    """Delete a branch that was forked for a load that wrote nothing, unless the branch has new commits."""
     if branch is None:
         return
     head = handle.checkout(branch).snapshot.commit_id

@@ -1,7 +1,7 @@
-"""Log events on the logger `omnigraph`: one per operation, and one per table of a maintenance run.
+"""Log events to the `omnigraph` logger: one per operation, and one per table in a maintenance run.
 
-This module defines the content of an event: an id, the branch, rows, requests, milliseconds by
-phase, retries and the outcome. Events never contain values, parameters, query text or secrets.
+An event contains an id, the branch, row and request counts, milliseconds per phase, the number of retries, and the
+outcome. It never contains values, parameters, query text or secrets.
 """
 
 import json
@@ -35,7 +35,7 @@ class OperationEvent:
 
     @property
     def id(self) -> str:
-        """The id shared by all events of one operation, generated on first use."""
+        """The id shared by all events in one operation, generated on first use."""
         self._event_id = self._event_id or clock_and_ids.new_ulid()
         return self._event_id
 
@@ -69,11 +69,11 @@ class OperationEvent:
             _log_event(logging.INFO, self, "ok")
 
     def elapsed_seconds(self) -> float:
-        """Return the seconds since the operation began."""
+        """Return the number of seconds since the operation began."""
         return perf_counter() - self.started_at
 
     def to_json(self, outcome: str) -> dict[str, Any]:
-        """Return the event as plain data; unknown values are omitted."""
+        """Return the event as plain data, omitting unknown values."""
         event_data = {
             "id": self.id,
             "operation": self.operation,
@@ -90,9 +90,9 @@ class OperationEvent:
 
 
 def log_operation(operation_name: str, branch: str) -> OperationEvent:
-    """Return a context that measures one operation, and logs one event for it, whether it succeeds or fails.
+    """Return a context that measures an operation and logs one event for it, whether it succeeds or fails.
 
-    A failure caused by the caller is logged at level INFO, any other failure as a warning.
+    A failure caused by the caller is logged at level INFO, and any other failure at level WARNING.
     """
     return OperationEvent(operation_name, branch)
 
@@ -126,7 +126,7 @@ class JsonLinesFormatter(logging.Formatter):
     """Formats each record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the event of a log record, or its message if it has no event, with the record's level and time."""
+        """Return a log record's event, or its message if it has no event, with the record's level and time."""
         event_data = getattr(record, "event", None) or {"message": record.getMessage()}
         log_entry = {"level": record.levelname.lower(), "time": _format_time(record), **event_data}
         return json.dumps(log_entry, ensure_ascii=False)

@@ -1,9 +1,8 @@
 """`graph.maintenance`: operations that keep a graph fast, small and consistent.
 
-These operations include compaction, indexing, cleanup, proofs of absence, checks, repairs and
-copies. Except for a forced repair, none of these operations changes what the newest commit of a
-branch shows. Operations that recovery could not finish have their own facet,
-`graph.maintenance.operations`.
+These operations include compaction, indexing, cleanup, proofs of absence, checks, repairs and copies. Except for a
+forced repair, none of them changes the data at a branch's newest commit. Operations that recovery could not finish have
+their own facet, `graph.maintenance.operations`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -61,11 +60,11 @@ class Maintenance(Facet):
         branch: str | None = None,
         actor: str | None = None,
     ) -> "OptimizeReport":
-        """Compact small fragments and index all rows, without changing any content.
+        """Compact small fragments and index all rows, without changing any data.
 
-        `types` limits the work to the given types. Returns one row per type and the commits that
-        were made: usually one, none if there was nothing to do, or two if other writers published
-        first. Readers and writers are never blocked.
+        `types` limits the work to the given types. The report has one row per type and lists the new commits: usually
+        one, none if there was nothing to do, or two if other writers published first. Readers and writers are never
+        blocked.
 
         `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto",
         which uses Spark, if available, for 1 GiB of work or more. The result does not depend on the
@@ -85,11 +84,11 @@ class Maintenance(Facet):
         branch: str | None = None,
         actor: str | None = None,
     ) -> Receipt:
-        """Build the indexes that the schema declares, so they cover all rows.
+        """Build the indexes that the schema declares, so that they cover all rows.
 
-        `rebuild` also replaces existing indexes, including damaged ones: True replaces all of them, and a list only
-        those of the given types and columns, such as `["Doc", "Person.age"]`. In the receipt, `indexes` lists the
-        indexed columns of each table. `engine` works as in `optimize`.
+        `rebuild` also replaces existing indexes, including damaged ones. True replaces all of them, and a list such as
+        `["Doc", "Person.age"]` replaces only those on the given types and columns. In the receipt, `indexes` lists the
+        indexed columns in each table. `engine` works as in `optimize`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key  age: I32? @index }") as graph:
@@ -102,7 +101,7 @@ class Maintenance(Facet):
         return runs.build_indexes(self._handle.for_branch(branch), (engine, spark), actor, rebuild)
 
     def pending_indices(self) -> list[tuple[str, str, str]]:
-        """Return the declared indexes that are not built, as (table, property, reason) tuples."""
+        """Return the declared indexes that have not been built, as (table, property, reason) tuples."""
         return runs.list_pending_indexes(self._handle.latest_snapshot())
 
     def cleanup(  # noqa: PLR0913 - all are keywords
@@ -118,15 +117,15 @@ class Maintenance(Facet):
         spark: Any = None,
         progress: CleanupProgress | None = None,
     ) -> Cleanup:
-        """Remove commits that are neither recent nor among the `keep` newest commits of a branch.
+        """Remove commits that are neither recent nor among the `keep` newest commits on a branch.
 
-        `older_than` and `grace` are seconds, a `timedelta`, or a string such as `7d`; the age of a
-        commit is the time since it stopped being the newest. Data that branches, tags, merge bases
-        and running operations need is kept. `grace` (one hour by default) protects running reads.
-        Without `confirm`, nothing is removed and the report is a preview. `erase` first rewrites the files that contain
-        deleted rows, so no trace of the rows remains (GDPR deletion). Readers and writers are never blocked. Tables
-        that are no longer referenced, because their types were permanently dropped or their branch was deleted, are
-        reported as `unreferenced_paths`; `purge_dropped` or `erase` also removes them.
+        `older_than` and `grace` are a number of seconds, a `timedelta`, or a string such as `7d`. A commit's age is the
+        time since it stopped being the newest. Data that branches, tags, merge bases and running operations need is
+        kept. `grace` (one hour by default) protects running reads. Unless `confirm` is true, nothing is removed and the
+        report is a preview. `erase` first rewrites the files that contain deleted rows, so that no trace of the rows
+        remains (GDPR deletion). Readers and writers are never blocked. Tables that are no longer referenced, because
+        their types were permanently dropped or their branch was deleted, are reported as `unreferenced_paths`. They are
+        removed only if `purge_dropped` or `erase` is true.
 
         `engine` determines where files are listed and removed: "local" (this process), "spark" (the
         session `spark`, or a new one) or "auto", which uses Spark, if available, for 100,000 files
@@ -144,10 +143,10 @@ class Maintenance(Facet):
 
     @contextmanager
     def hold(self) -> "Iterator[Graph]":
-        """Provide a read-only graph at the newest commit, and protect that commit from cleanup while the block runs.
+        """Yield a read-only graph at the newest commit, which is protected from cleanup while the block runs.
 
-        Use a hold for reads that take longer than the grace period of a cleanup, such as long
-        streams. The hold is recorded in the store, where other processes can see it, so write permission is required.
+        Use a hold for reads that take longer than a cleanup's grace period, such as long streams. The hold is recorded
+        in the store, where other processes can see it, so it requires write permission.
         """
         handle = self._handle
         snapshot = handle.latest_snapshot()
@@ -157,9 +156,9 @@ class Maintenance(Facet):
     def check_absent(
         self, type_name: str, entity_id: str, *, also: str | PathLike[str] | Sequence[str | PathLike[str]] = ()
     ) -> Absence:
-        """Search every file of the graph and of its caches for traces of an entity.
+        """Search every file in the graph and its caches for traces of an entity.
 
-        `also` lists additional files and folders to search, such as those with rejected records. This method reads
+        `also` lists additional files and folders to search, such as folders of rejected records. This method reads
         everything and writes nothing.
         """
         return runs.search_traces(self._handle, type_name, entity_id, also)
@@ -173,13 +172,12 @@ class Maintenance(Facet):
         spark: Any = None,
         progress: Callable[[str], object] | None = None,
     ) -> "Checkup":
-        """Verify the integrity of the graph, on every branch and tag; writes nothing.
+        """Verify the integrity of the graph on every branch and tag, without writing anything.
 
-        Checks names, manifests, logs, the files of every retained version, schema rules, indexes,
-        and changes by external writers. The result is truthy if no problems were found; it lists
-        all findings, and the newest readable commit of each branch. `quick` skips rows, indexes and
-        file contents. `sample`, a fraction such as 0.1, requests a quick check that also verifies the checksums of that
-        fraction of the files.
+        The check covers names, manifests, logs, the files in every retained version, schema rules, indexes, and changes
+        by external writers. The result is truthy if no problems were found. It lists all findings, and the newest
+        readable commit on each branch. `quick` skips rows, indexes and file contents. `sample`, a fraction such as 0.1,
+        requests a quick check that also verifies the checksums of that fraction of the files.
 
         `engine` determines where files are compared: "local" (this process), "spark" (the session
         `spark`, or a new one) or "auto", which uses Spark, if available, for 32 GiB of files or
@@ -195,7 +193,7 @@ class Maintenance(Facet):
     def status(self) -> "Status":
         """Return the graph's fragment, version, byte and unindexed-row counts.
 
-        `warnings` lists the exceeded limits, each with a recommended command. Reads no rows.
+        `warnings` lists the exceeded limits, each with a recommended command. This method reads no rows.
         """
         from omnigraph.maintenance.status import read_status
 
@@ -214,18 +212,18 @@ class Maintenance(Facet):
         drop: str | None = None,
         commit: str | None = None,
     ) -> "Repair":
-        """Report damage and changes made by external writers; with `confirm`, repair the damage.
+        """Report damage and changes made by external writers, and repair the damage if `confirm` is true.
 
-        External changes are not part of any branch. With `force` and `confirm`, rows that external
-        writers appended are adopted by an ordinary commit if they satisfy all rules of the schema.
-        All other external changes are rejected; nothing is ever adopted silently.
+        External changes are not part of any branch. If `force` and `confirm` are both true, rows that external writers
+        appended are adopted in an ordinary commit, provided that they satisfy all schema rules. All other external
+        changes are rejected. Nothing is ever adopted silently.
 
-        With `confirm`, the names of branches and tags whose ref objects are lost or damaged are
-        restored. `restore` is the ULID of a branch or tag whose name is unknown or taken; that branch or tag is
-        restored as the branch `name` or, with `tag`, as the tag `name`. `drop` is the ULID of a branch or tag to delete
-        instead, or a name whose branch or tag no longer exists. With `restore` or `drop`, no other names are changed.
-        Missing manifest versions are published again if there is proof that they had been published; `commit` is the id
-        of a commit that you know was acknowledged.
+        If `confirm` is true, the names of branches and tags whose ref objects are lost or damaged are restored.
+        `restore` is the ULID of a branch or tag whose name is unknown or taken. It is restored as the branch `name`, or
+        as the tag `name` if `tag` is true. `drop` is the ULID of a branch or tag to delete instead, or a name whose
+        branch or tag no longer exists. If `restore` or `drop` is given, no other names are changed. Missing manifest
+        versions are published again if there is proof that they had been published before. `commit` is the id of a
+        commit that you know was acknowledged.
         """
         from omnigraph.maintenance.restore_names import NameChoice
 
@@ -242,7 +240,7 @@ class Maintenance(Facet):
     ) -> CopySummary:
         """Copy the whole graph, with all branches and history, to an empty location.
 
-        Every file that has a checksum is verified; with `verify=False`, damaged files are copied too, so that the
-        intact files can be saved.
+        Every file that has a checksum is verified. Pass `verify=False` to copy damaged files too, so that you can save
+        the intact files.
         """
         return runs.copy_graph_to(self._handle, uri, progress, storage_options, verify=verify)

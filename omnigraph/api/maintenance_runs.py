@@ -1,4 +1,4 @@
-"""The implementation of `graph.maintenance`: each function logs one event and makes one call to a lower layer.
+"""The implementation of `graph.maintenance`. Each function logs one event and makes one call to a lower layer.
 
 Modules that a query never needs are imported only where they are used.
 """
@@ -36,10 +36,10 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 def run_optimize(
     handle: Handle, types: Collection[str] | None, engine: EngineChoice, actor: str | None
 ) -> "OptimizeReport":
-    """Compact and index the tables of a branch."""
+    """Compact and index the tables on a branch."""
     from omnigraph.maintenance.optimize import optimize
 
-    handle.require_writable("an optimize")
+    handle.require_writable("optimizing")
     branch = handle.branch_name
     with log_operation("optimize", branch) as event, report_missing_branch(handle.branch_state):
         executor = choose_optimize_executor(handle.branch_state, types, engine)
@@ -54,7 +54,7 @@ def run_optimize(
 def build_indexes(
     handle: Handle, engine: EngineChoice, actor: str | None, rebuild: bool | Collection[str] = False
 ) -> Receipt:
-    """Build the declared indexes of a branch, and replace those that `rebuild` selects."""
+    """Build the declared indexes on a branch, and replace those that `rebuild` selects."""
     from omnigraph.maintenance.index_maintenance import ensure_indices
     from omnigraph.maintenance.index_selection import select_indexes
 
@@ -74,7 +74,7 @@ def build_indexes(
 
 
 def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
-    """Return the declared indexes that are not built, as (table, property, reason) tuples."""
+    """Return the declared indexes that have not been built, as (table, property, reason) tuples."""
     from omnigraph.lang.schema.type_names import type_for_key
     from omnigraph.maintenance.index_maintenance import unbuilt_indexes
 
@@ -99,9 +99,9 @@ def run_cleanup(
     *,
     erase: bool,
 ) -> Cleanup:
-    """Remove data that is no longer needed by any branch."""
+    """Remove data that no branch needs any longer."""
     executors = choose_cleanup_executor(engine)
-    handle.require_writable("a cleanup")
+    handle.require_writable("cleaning up")
     with log_operation("cleanup", handle.branch_name) as event:
         if erase:
             from omnigraph.maintenance.retention.erase import rewrite_deleted_data
@@ -119,7 +119,7 @@ def run_cleanup(
 
 
 def search_traces(handle: Handle, type_name: str, entity_id: str, also: Paths) -> Absence:
-    """Search every file of the graph, the caches and any additional folders for an entity."""
+    """Search every file in the graph, the caches and any additional folders for an entity."""
     from omnigraph.engine.query_caches import cache_directory
 
     handle.require_open()
@@ -138,7 +138,7 @@ def run_repair(handle: Handle, choice: "NameChoice", commit: str | None, *, conf
 
     handle.require_open()
     if confirm:
-        handle.require_writable("a repair")
+        handle.require_writable("repairing")
     store, branch_state = handle.store, handle.branch_state
     with log_operation("repair", handle.branch_name) as event:
         repair = repair_graph(
@@ -172,7 +172,7 @@ def copy_graph_to(
 def _indexed_columns(
     old_snapshot: "Snapshot", new_snapshot: "Snapshot", commit: "Commit | None"
 ) -> dict[str, list[str]]:
-    """Return, for each table, the columns whose indexes were built by a commit."""
+    """Return the columns in each table whose indexes a commit built."""
     from omnigraph.maintenance.index_maintenance import extended_indexes
 
     keys = sorted(commit.tables) if commit is not None else ()
@@ -181,7 +181,7 @@ def _indexed_columns(
 
 
 def _log_optimized_tables(event: OperationEvent, optimized: "OptimizeReport") -> None:
-    """Log one event per table, and add the totals to the event of the run."""
+    """Log one event per table, and add the totals to the run's own event."""
     datasets = optimized.datasets
     rows = (
         {
@@ -200,7 +200,7 @@ def _log_optimized_tables(event: OperationEvent, optimized: "OptimizeReport") ->
 
 
 def _drop_stale_caches(handle: Handle) -> None:
-    """Drop the cached neighbour lists of removed versions from memory and from disk."""
+    """Drop cached neighbour lists for removed versions from memory and from disk."""
     from omnigraph.engine.adjacency.topology_cache import drop_root
     from omnigraph.engine.query_caches import shared_caches
 

@@ -1,9 +1,9 @@
-"""Merge results (`MergeResult`), and merge sessions (`MergeSession`) for resolving conflicts one by one.
+"""Merge results (`MergeResult`), and merge sessions (`MergeSession`) for resolving conflicts one at a time.
 
-Both work on two captured states, one for each side of the merge. A session changes nothing until `commit` is called.
+Both work on two captured states, one for each side of the merge. A session changes nothing until you call `commit`.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.api.error_boundary import Guarded
+from omnigraph.api.merge_changes import iter_merge_changes
 from omnigraph.api.results.diff import Diff, LazyTableChanges, sum_change_counts
 from omnigraph.errors import EntityConflict, InputError, MergeConflict, OmnigraphError, ReadSetConflict
 from omnigraph.errors.conflict_card import conflict_card
 from omnigraph.errors.merge_conflict import conflict_table
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import diff_table, match_rows_by_id
-from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_target
 from omnigraph.history.schema_changes import SchemaChange
 from omnigraph.merging import conflicts as found_conflicts
@@ -33,10 +32,8 @@ from omnigraph.merging.merge import (
     plan_schema_conflicts,
 )
 from omnigraph.merging.merged_schema import SCHEMA_CONFLICT
-from omnigraph.merging.offloaded_table import OffloadedDelta
 from omnigraph.merging.parallel_edges import ParallelEdgePair
 from omnigraph.merging.planner import MergePlan, MergePlanner
-from omnigraph.merging.schema_alignment import aligned_target_rows
 from omnigraph.merging.strategy import (
     ConflictAnswer,
     check_schema_answer,
@@ -45,10 +42,7 @@ from omnigraph.merging.strategy import (
     withdraw_answer,
 )
 from omnigraph.publish.write_plan import CommitMetadata
-from omnigraph.rules.delta import TableDelta
-from omnigraph.storage.find_rows import find
 from omnigraph.storage.store import Store
-from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from omnigraph.merging.decisions import Decision
@@ -56,13 +50,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class MergeResult(Guarded):
-    """The actual or previewed effect of a merge; truthy if the target now contains everything in the source.
+    """The actual or previewed effect of a merge. It is truthy if the target now contains everything in the source.
 
-    `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with
-    conflicts. `base` is the merge base, and `source` and `target` are the commits that were merged. `discarded` lists
-    the changes dropped when conflicts were resolved; each entry is a property value, a whole entity or a deletion,
-    together with the side that made the change. `lost_edges` are edges that one side deleted together with a node that
-    the merge keeps; these edges are not restored.
+    `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with conflicts. `base` is
+    the merge base, and `source` and `target` are the commits that were merged. `discarded` lists the changes that were
+    dropped when conflicts were resolved. Each entry is a property value, a whole entity or a deletion, together with
+    the side that made the change. `lost_edges` are edges that one side deleted together with a node that the merge
+    keeps. These edges are not restored.
     """
 
     outcome: MergeOutcome
@@ -95,7 +89,7 @@ class MergeResult(Guarded):
             return Diff(LazyTableChanges(lambda: iter(())), self.target, self.target)
         new_commit_id = self.commit.id if self.commit is not None else self.source
         merge_report = self.merged
-        return Diff(LazyTableChanges(lambda: _iter_merge_changes(merge_report)), self.target, new_commit_id)
+        return Diff(LazyTableChanges(lambda: iter_merge_changes(merge_report)), self.target, new_commit_id)
 
     @cached_property
     def schema_change(self) -> SchemaChange | None:
@@ -117,13 +111,13 @@ class MergeResult(Guarded):
         }
 
     def _count_changes(self) -> dict[str, Any]:
-        """Count the changes without reading the rows of tables that were compared on Spark."""
+        """Count the changes without reading rows from tables that were compared on Spark."""
         merge_plan = self.merged.plan if self.merged is not None else None
         if self.merged is None or merge_plan is None or not merge_plan.offloaded_tables:
             return self.delta.summary()
         merge_report, offloaded_deltas = self.merged, merge_plan.offloaded_tables
         local_diff = Diff(
-            LazyTableChanges(lambda: _iter_merge_changes(merge_report, set(offloaded_deltas))), self.target, self.target
+            LazyTableChanges(lambda: iter_merge_changes(merge_report, set(offloaded_deltas))), self.target, self.target
         )
         offloaded_counts = {
             table_key: table_delta.count_changes() for table_key, table_delta in offloaded_deltas.items()
@@ -151,7 +145,7 @@ class MergeResult(Guarded):
 
 
 def build_merge_result(merge_report: MergeReport) -> MergeResult:
-    """Return the user-facing result of a merge."""
+    """Return the public result for a merge report."""
     merge_inputs = merge_report.merge_inputs
     return MergeResult(
         merge_report.outcome,
@@ -168,11 +162,11 @@ def build_merge_result(merge_report: MergeReport) -> MergeResult:
 
 
 class MergeSession(Guarded):
-    """A merge session: resolve conflicts one by one with `resolve`, then publish the merge with `commit`.
+    """A merge session. Resolve conflicts one at a time with `resolve`, then publish the merge with `commit`.
 
-    The number of a conflict never changes. Resolving a conflict may reveal new conflicts, which are appended to the
-    list. Rows are compared once all schema conflicts are resolved. A new decision about a schema conflict withdraws all
-    decisions about rows, and the row conflicts are listed anew.
+    A conflict's number never changes. Resolving a conflict may reveal new conflicts, which are appended to the list.
+    Rows are compared once all schema conflicts are resolved. A new decision about a schema conflict discards all
+    decisions about rows, and the row conflicts are then listed again.
     """
 
     def __init__(
@@ -192,7 +186,7 @@ class MergeSession(Guarded):
 
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:
-        """All conflicts found so far, resolved or not."""
+        """All conflicts found so far, whether resolved or not."""
         self._update_plan()
         return tuple(detected_conflict.conflict for detected_conflict in self._detected_conflicts)
 
@@ -218,9 +212,9 @@ class MergeSession(Guarded):
     def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> "MergeSession":
         """Resolve one conflict with `ours`, `theirs`, or a dict of property values.
 
-        Choosing a side decides only the properties in conflict, unless the session compares whole
-        entities. A schema conflict takes a side. Raises `SchemaUnsupported` if the target's data
-        cannot be converted to the schema of the chosen side.
+        Choosing a side decides only the properties in conflict, unless the session compares whole entities. A schema
+        conflict can be resolved only by choosing a side. Raises `SchemaUnsupported` if the target's data cannot be
+        converted to the chosen side's schema.
         """
         all_conflicts = self.conflicts
         try:
@@ -250,7 +244,7 @@ class MergeSession(Guarded):
             ]
 
         selected_conflicts = select_open()
-        while any(map(_is_schema_conflict, selected_conflicts)):  # a decision may uncover the next conflict
+        while any(map(_is_schema_conflict, selected_conflicts)):  # a decision may reveal the next conflict
             self._decide(selected_conflicts, choice)
             selected_conflicts = select_open()
         self._decide(selected_conflicts, choice)
@@ -261,7 +255,7 @@ class MergeSession(Guarded):
         return build_merge_result(self._run_merge(replace(self._request, dry_run=True)))
 
     def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
-        """Publish the merge; concurrent maintenance of the target does not block it.
+        """Publish the merge. Concurrent maintenance on the target does not prevent this.
 
         Raises `MergeConflict` if a conflict remains, and `ReadSetConflict` if the target has
         changed.
@@ -276,7 +270,7 @@ class MergeSession(Guarded):
         return self._on_merged(self._publish_merge(replace(self._request, commit_metadata=commit_metadata)))
 
     def to_arrow(self) -> pa.Table:
-        """Return all conflicts as an Arrow table, for a notebook or a file."""
+        """Return all conflicts as an Arrow table, to view in a notebook or save to a file."""
         arrow_table: pa.Table = conflict_table(self.conflicts, pa)
         return arrow_table
 
@@ -284,7 +278,7 @@ class MergeSession(Guarded):
         return conflict_card(self.open, repr(self)[1:-1])
 
     def _publish_merge(self, request: MergeRequest) -> MergeReport:
-        """Publish the merge; plan it again if only maintenance has changed the target in the meantime."""
+        """Publish the merge. Plan it again if only maintenance has changed the target in the meantime."""
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return self._run_merge(request)
@@ -298,11 +292,12 @@ class MergeSession(Guarded):
 
     def _open_planner(self) -> MergePlanner:
         """Return a planner for the decisions about schema conflicts."""
-        return open_planner(self._merge_inputs, replace(self._request, strategy=self._schema_decisions.get))
+        with self._request.blobs.activate():
+            return open_planner(self._merge_inputs, replace(self._request, strategy=self._schema_decisions.get))
 
     def _run_merge(self, request: MergeRequest) -> MergeReport:
         resolved_count = len(self.conflicts) - len(self.open)
-        if not self._planner.open_schema_conflicts:  # the merge adds these to the count
+        if not self._planner.open_schema_conflicts:  # the merge counts decided schema conflicts itself
             resolved_count -= self._planner.decided_schema_conflicts
         return merge_captured(self._merge_inputs, request, self._planner, self._decisions, resolved_count)
 
@@ -314,7 +309,7 @@ class MergeSession(Guarded):
             self._decide_rows(selected_conflicts, choice)
 
     def _decide_schema(self, schema_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer) -> None:
-        """Record the side for schema conflicts, and merge the schemas again; a refused decision has no effect."""
+        """Record the side chosen for schema conflicts and merge the schemas again. A rejected choice has no effect."""
         earlier_decisions = self._schema_decisions
         side = check_schema_answer(choice)
         self._schema_decisions = earlier_decisions | {detected.conflict: side for detected in schema_conflicts}
@@ -330,9 +325,9 @@ class MergeSession(Guarded):
     def _decide_rows(self, selected_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer) -> None:
         for detected_conflict in selected_conflicts:  # a second decision replaces the first
             withdraw_answer(self._decisions, detected_conflict)
-        record_answers(
-            self._planner, self._decisions, [(detected_conflict, choice) for detected_conflict in selected_conflicts]
-        )
+        answers = [(detected_conflict, choice) for detected_conflict in selected_conflicts]
+        with self._request.blobs.activate():
+            record_answers(self._planner, self._decisions, answers)
         self._merge_plan = None
 
     def _update_plan(self) -> MergePlan | None:
@@ -352,38 +347,9 @@ class MergeSession(Guarded):
         open_schema_conflicts = self._planner.open_schema_conflicts
         if open_schema_conflicts:
             return plan_schema_conflicts(open_schema_conflicts)
-        return resolve_conflicts(self._planner, None, self._decisions)[0]
+        with self._request.blobs.activate():
+            return resolve_conflicts(self._planner, None, self._decisions)[0]
 
 
 def _is_schema_conflict(detected_conflict: found_conflicts.DetectedConflict) -> bool:
     return detected_conflict.conflict.kind == SCHEMA_CONFLICT
-
-
-def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str] = ()) -> Iterator[TableChanges]:
-    """Yield the changes that a merge makes to the target, table by table, skipping the excluded tables."""
-    merge_inputs, merge_plan = merge_report.merge_inputs, merge_report.plan
-    if merge_plan is None:
-        return
-    for table_key in sorted({*merge_plan.delta.tables, *merge_plan.adopted_tables} - {*excluded_keys}):
-        if table_key in merge_plan.adopted_tables:
-            table_changes = _diff_adopted_table(merge_inputs, table_key)
-        else:
-            table_changes = _match_written_rows(merge_inputs, merge_plan, merge_plan.delta.tables[table_key])
-        if not table_changes.is_empty:
-            yield table_changes
-
-
-def _diff_adopted_table(merge_inputs: MergeInputs, table_key: TableKey) -> TableChanges:
-    """Return the changes to a table when the merge replaces the target's version with the source's version."""
-    return diff_table(merge_inputs.target_snapshot, merge_inputs.source_snapshot, table_key)
-
-
-def _match_written_rows(merge_inputs: MergeInputs, plan: MergePlan, table_delta: TableDelta) -> TableChanges:
-    new_rows = table_delta.read_all_rows() if isinstance(table_delta, OffloadedDelta) else table_delta.rows
-    affected_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
-    if plan.merged_schema is not None:
-        old_rows = aligned_target_rows(merge_inputs, plan.merged_schema, table_delta.table_key, affected_ids)
-    else:
-        target_table = merge_inputs.target_snapshot.table(table_delta.table_key)
-        old_rows = find(target_table, {"id": affected_ids}, target_table.schema.names)
-    return match_rows_by_id(table_delta.table_key, old_rows, new_rows, new_rows.schema)

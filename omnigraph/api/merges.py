@@ -1,4 +1,4 @@
-"""Merges, merge sessions, reverts, cherry-picks and resets; each publishes one commit or has no effect."""
+"""Merges, merge sessions, reverts, cherry-picks and resets, each of which publishes one commit or has no effect."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,12 +27,12 @@ from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish.branch_lifecycle import delete_branch
 from omnigraph.publish.write_plan import CommitMetadata
 
-BranchPair = tuple[str | None, str | None]  # (source, target); None means the branch of the handle
+BranchPair = tuple[str | None, str | None]  # (source, target); None means the handle's branch
 Authorship = tuple[str | None, str | None]  # (message, actor)
 
 
 def check_granularity(granularity: Granularity) -> Granularity:
-    """Return the granularity if it is valid; otherwise raise `InputError`.
+    """Return the granularity if it is valid. Otherwise, raise `InputError`.
 
     >>> check_granularity("property")
     'property'
@@ -73,19 +73,18 @@ def merge(  # noqa: PLR0913 - all but two are keywords
 ) -> MergeResult:
     """Merge one branch into another, in one commit with two parents.
 
-    `source` and `into` both default to the branch of this graph, but at least one must be given. Instead of a branch,
-    `source` can be a tag, a commit id or another revision, such as `dev~1`.
-    Merges are rejected on a graph that is pinned to a past commit or a tag. Changes made on only
-    one side are merged without conflict. Different changes on both sides are conflicts; all of them
-    are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves the
-    conflicts; it is `ours` (the target), `theirs` (the source), a dict of these by conflict kind or by type (`*` stands
-    for all other conflicts), or a function that takes a conflict and returns `ours`, `theirs`, a dict of property
-    values, or None. Changes to different properties of an entity are combined, and a strategy decides only the
-    properties in conflict; with `granularity="entity"`, entities are compared and decided as a whole. The result's
-    `discarded` lists the changes that were dropped when conflicts were resolved. `collapse_edges` keeps one of two
-    equal edges that both sides added. The default `message` is "Merge branch 'x' into main". `engine` is "local" (this
-    process), "spark" (the session `spark`, or a new one) or "auto", which uses Spark if both sides together changed
-    millions of rows. The result does not depend on the engine.
+    `source` and `into` both default to this graph's branch, but at least one must be given. Instead of a branch,
+    `source` can be a tag, a commit id or another revision, such as `dev~1`. Merges are rejected on a graph that is
+    pinned to a past commit or a tag. Changes made on only one side are merged without conflict. Different changes on
+    both sides are conflicts, all of which are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy`
+    resolves the conflicts. It is `ours` (the target), `theirs` (the source), a dict that maps conflict kinds or types
+    to one of these (`*` stands for all other conflicts), or a function that takes a conflict and returns `ours`,
+    `theirs`, a dict of property values, or None. Changes to different properties of an entity are combined, and a
+    strategy decides only the properties in conflict. With `granularity="entity"`, whole entities are compared and
+    decided. The result's `discarded` lists the changes that were dropped when conflicts were resolved. If both sides
+    added equal edges, `collapse_edges` keeps only one of them. The default `message` is "Merge branch 'x' into main".
+    `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto", which uses Spark if both
+    sides together changed millions of rows. The result does not depend on the engine.
 
     Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved in the
     meantime, `PreconditionFailed`, and `ReadOnlyError`.
@@ -102,9 +101,9 @@ def merge_branches(
     handle: Handle, branches: BranchPair, request: MergeRequest, authorship: Authorship, *, delete_source: bool
 ) -> MergeResult:
     """Merge a branch or another revision into a branch, and delete the source branch if requested."""
-    handle.require_branch("a merge")
+    handle.require_branch("merging")
     if not request.dry_run:
-        handle.require_writable("a merge")
+        handle.require_writable("merging")
     source, target = _open_source(handle, branches[0]), handle.open_branch_state(branches[1])
     request = replace(request, commit_metadata=_merge_metadata(handle, source, target, authorship))
     if delete_source and not isinstance(source, BranchState):
@@ -127,8 +126,8 @@ def open_session(
     authorship: Authorship,
     engine: EngineChoice,
 ) -> MergeSession:
-    """Open a merge session in which conflicts are resolved one by one."""
-    handle.require_writable("a merge")
+    """Open a merge session in which conflicts are resolved one at a time."""
+    handle.require_writable("merging")
     source, target = _open_source(handle, branches[0]), handle.open_branch_state(branches[1])
     elsewhere = choose_merge_engine(engine)
     options = MergeOptions(check_granularity(granularity), collapse_edges, offload_engine=elsewhere)
@@ -138,7 +137,7 @@ def open_session(
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A revert or cherry-pick: the commit or range, the branch to write to, and the parent to compare with."""
+    """A revert or cherry-pick, with the commit or range, the branch to write to, and the parent to compare with."""
 
     verb: ReplayKind
     commit: Revision
@@ -154,7 +153,7 @@ def replay_commit(handle: Handle, revision: Replay, request: MergeRequest, autho
         handle.require_writable(action)
     target = handle.open_branch_state(revision.branch)
     nearest, origin = handle.latest_snapshot(), handle.branch_state
-    if verb == "revert" and target is not origin:  # HEAD means the head of that branch
+    if verb == "revert" and target is not origin:  # HEAD means that branch's head
         nearest, origin = manifest_snapshot(handle.store, target, target.last_known()), target
     if verb == "revert" and is_range(revision.commit):
         ends = resolve_range(handle.store, origin, nearest, _require_no_mainline(revision))
@@ -183,7 +182,7 @@ def _revert_range(
 
 
 def _require_no_mainline(revision: Replay) -> str:
-    """Return a range as text; reject a parent number, which would be ambiguous for several commits."""
+    """Return a range as text. Reject a parent number, which would be ambiguous for several commits."""
     if revision.mainline is not None:
         message = f"mainline {revision.mainline} does not apply to the range '{revision.commit}'"
         raise InputError(message, reason="expected a single merge commit", hint="omit mainline to revert a range")
@@ -193,8 +192,8 @@ def _require_no_mainline(revision: Replay) -> str:
 def reset_branch(
     handle: Handle, branch: str, revision: Revision, request: MergeRequest, authorship: Authorship
 ) -> MergeResult:
-    """Reset a branch to the state of a revision; the revision is resolved relative to that branch."""
-    action = "a branch reset"
+    """Reset a branch to the state at a revision, which is resolved relative to that branch."""
+    action = "resetting a branch"
     handle.require_branch(action)
     if not request.dry_run:
         handle.require_writable(action)
@@ -210,7 +209,7 @@ def reset_branch(
 
 
 def _open_source(handle: Handle, name: str | None) -> MergeSource:
-    """Open the source of a merge: a branch or, if no branch has this name, any other revision."""
+    """Open a merge's source: a branch or, if no branch has this name, any other revision."""
     try:
         return handle.open_branch_state(name)
     except (BranchNotFound, InputError) as error:
@@ -223,7 +222,7 @@ def _open_source(handle: Handle, name: str | None) -> MergeSource:
 
 
 def _merge_metadata(handle: Handle, source: MergeSource, target: BranchState, authorship: Authorship) -> CommitMetadata:
-    """Return the metadata of a merge commit; the default message names both sides."""
+    """Return the metadata for a merge commit. The default message names both sides."""
     message, actor = authorship
     if message is None:
         kind = "branch" if isinstance(source, BranchState) else "commit"
@@ -236,7 +235,7 @@ def _options_with_actor(handle: Handle, message: str | None, actor: str | None) 
 
 
 def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
-    """Return the result of a merge; a handle on the target moves to the new commit."""
+    """Return the result of a merge. If the handle is on the target, move it to the new commit."""
     moves_handle = merged.merge_inputs.target_branch.ulid == handle.branch_state.ulid
     if merged.commit is not None and moves_handle:
         handle.refresh()
@@ -244,7 +243,7 @@ def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
 
 
 def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchState) -> MergeResult:
-    """Delete the source; a failure does not affect the merge, which is already published."""
+    """Delete the source. A failure does not affect the merge, which has already been published."""
     try:
         bound, head = handle.branch_name, result.source
         delete_branch(handle.store, source.name, current_branch=bound, expected_head=head)
@@ -254,7 +253,7 @@ def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchSta
 
 
 def _replay_message(verb: ReplayKind, commit: Commit) -> str | None:
-    """Return the default message of a revert or a cherry-pick, or None if the picked commit has no message."""
+    """Return the default message for a revert or cherry-pick, or None if the picked commit has no message."""
     if verb == "cherry_pick":
         return commit.message
     return _message_about("Revert", commit)

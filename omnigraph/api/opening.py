@@ -1,6 +1,6 @@
 """`init` and `open`: the two ways to get a `Graph`.
 
-Opening for writing first recovers interrupted operations; opening for reading writes nothing.
+Opening a graph for writing first recovers interrupted operations. Opening it read-only writes nothing.
 """
 
 import os
@@ -49,10 +49,10 @@ def init(  # noqa: PLR0913 - all but two are keywords
 ) -> Graph:
     """Create a graph and open it.
 
-    `schema` is `.pg` text, the path of a `.pg` file, or a `Schema`. `exist_ok` opens an existing graph if its schema is
+    `schema` is `.pg` text, the path to a `.pg` file, or a `Schema`. `exist_ok` opens an existing graph if its schema is
     equivalent to `schema`. `force` takes over the location from an interrupted `init`, but never replaces an existing
-    graph. `storage_options` configure an object store; they override the `AWS_*` variables. For `external_blobs`,
-    see `open`.
+    graph. `storage_options` configure an object store and override the `AWS_*` variables. For `external_blobs`, see
+    `open`.
     """
     from omnigraph.api.schema import read_schema_text
     from omnigraph.history.schemas import StoredSchema
@@ -80,11 +80,11 @@ def init(  # noqa: PLR0913 - all but two are keywords
 
 
 def _require_directory(store: Store) -> None:
-    """Raise `InputError` if the location of a new graph, or a folder above it, is a file."""
+    """Raise `InputError` if a new graph's location, or a folder above it, is a file."""
     if not store.root.is_local:
         return
     location, existing = Path(store.root.path), None
-    with suppress(PermissionError):  # reported by the write itself
+    with suppress(PermissionError):  # the write itself reports this error
         existing = next((folder for folder in (location, *location.parents) if folder.exists()), None)
     if existing is not None and not existing.is_dir():
         raise InputError(f"cannot create a graph at {location}: {existing} is a file", reason="not a directory")
@@ -102,13 +102,13 @@ def open(  # noqa: PLR0913 - all but the first are keywords
     verify: bool | None = None,
     external_blobs: ExternalBlobs = None,
 ) -> Graph:
-    """Open a graph; unless `read_only` is set, recover interrupted operations first.
+    """Open a graph. Unless `read_only` is true, recover interrupted operations first.
 
-    `storage_options` configure an object store; they override the `AWS_*` variables. With `verify` or
-    `OMNIGRAPH_VERIFY=1`, each file is compared with its checksum on first use. `external_blobs` lists locations such as
-    `s3://bucket/prefix` and `file:///data`. A write may then specify a blob as the URI of an object below one of these
-    locations, and the object's bytes are copied into the graph. The default is the space-separated list in
-    `OMNIGRAPH_EXTERNAL_BLOBS`; if it is not set, no location is allowed.
+    `storage_options` configure an object store and override the `AWS_*` variables. If `verify` or `OMNIGRAPH_VERIFY=1`
+    is set, each file is compared with its checksum on first use. `external_blobs` lists locations such as
+    `s3://bucket/prefix` and `file:///data`. A write can then pass the URI of an object in one of these locations as a
+    blob, and the object's bytes are copied into the graph. The default is the space-separated list in
+    `OMNIGRAPH_EXTERNAL_BLOBS`. If that is not set, no location is allowed.
     """
     return Graph(
         open_handle(
@@ -181,7 +181,7 @@ def _open_branch(store: Store, branch: str) -> BranchState:
 
 
 def _require_same_schema(graph: Graph, catalog: Any) -> Graph:
-    """Return the graph if its schema is equivalent to the given one; otherwise raise an error with the differences."""
+    """Return the graph if its schema is equivalent to `catalog`. Otherwise, raise an error with the differences."""
     from omnigraph.lang.schema.migrate import plan_migration
 
     plan = plan_migration(graph.schema.ir, catalog)
@@ -190,6 +190,6 @@ def _require_same_schema(graph: Graph, catalog: Any) -> Graph:
         raise SchemaUnsupported(
             f"the graph at {graph.uri} already has a different schema ({count} change{'s'[: count > 1]})",
             steps=plan.steps,
-            hint="open the graph and change its schema, or choose a different location",
+            hint="open the existing graph and change its schema, or choose a different location",
         )
     return graph

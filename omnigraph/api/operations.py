@@ -1,4 +1,4 @@
-"""`graph.maintenance.operations`: operations that are running or whose process crashed."""
+"""`graph.maintenance.operations`: long operations that are running or whose process crashed."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ class Operations(Facet):
         return list_recovery_records(self._handle.store)
 
     def pending(self) -> "list[PendingIntent]":
-        """Return the running operations, and the operations of crashed processes that the next write will recover."""
+        """Return the running operations, and operations from crashed processes that the next write will recover."""
         from omnigraph.publish.intent import list_intents
 
         self._handle.require_open()
@@ -30,8 +30,7 @@ class Operations(Facet):
     def set_aside(self) -> "list[SetAsideIntent]":
         """Return the operations that recovery could not resolve, oldest first, each with its error.
 
-        Such operations do not block readers or writers. The data that these operations need is
-        retained until they are dropped.
+        These operations do not block readers or writers. The data that they need is kept until they are dropped.
         """
         from omnigraph.publish.set_aside import list_set_aside_operations
 
@@ -39,10 +38,10 @@ class Operations(Facet):
         return list_set_aside_operations(self._handle.store)
 
     def retry(self, operation_id: str) -> RecoveryRecord | None:
-        """Resolve an operation that was set aside, after the cause of its failure has been fixed.
+        """Resolve an operation that was set aside. Call this method after fixing the cause of the failure.
 
-        Returns the outcome, or None if the operation was already resolved. If recovery still fails,
-        raises the error and leaves the operation set aside.
+        Returns the outcome, or None if the operation has already been resolved. If recovery fails again, raises the
+        error and leaves the operation set aside.
         """
         from omnigraph.publish.set_aside import retry_operation
 
@@ -55,9 +54,9 @@ class Operations(Facet):
         return outcome
 
     def drop(self, operation_id: str) -> RecoveryRecord:
-        """Delete an operation that was set aside; a cleanup may then remove the files that it staged.
+        """Delete an operation that was set aside. A cleanup may then remove the files that it staged.
 
-        The deletion is recorded and listed by `recoveries`.
+        The deletion is recorded, and `recoveries` lists it.
         """
         from omnigraph.publish.set_aside import drop_operation
 

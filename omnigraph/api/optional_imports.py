@@ -1,11 +1,11 @@
-"""Import optional libraries by name. The error for a missing library explains how to install it."""
+"""Import optional libraries by name. If a library is missing, the error explains how to install it."""
 
 from importlib import import_module
 from typing import Any
 
 
 def import_optional(module_name: str) -> Any:
-    """Return an optional library; if it is missing, raise an ImportError that says what to install.
+    """Return an optional library. If it is missing, raise an `ImportError` that says what to install.
 
     >>> import_optional("no_such_library")
     Traceback (most recent call last):

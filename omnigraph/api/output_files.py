@@ -1,4 +1,4 @@
-"""The files that exports, baselines, queries and blobs write.
+"""Write the output files of exports, baselines, queries and blobs.
 
 A regular file is replaced atomically: it is either complete or unchanged, and a symbolic link stays a
 link. The same holds for an S3 object. A pipe, a device or a terminal is written to directly, because
@@ -21,14 +21,16 @@ from omnigraph.errors import InputError
 
 # Names of open descriptors and devices, such as /dev/stdout, even if they refer to a regular file.
 _SYSTEM_DIRECTORIES = ("/dev/", "/proc/")
-# Opening such a name again would truncate a file to which the descriptor is redirected.
+# Opening such a name again would truncate a file that the descriptor is redirected to.
 _DESCRIPTOR_PATTERN = re.compile(r"/dev/(stdout|stderr|fd/([0-9]{1,9}))")
 _BLOCK_BYTES = 8 << 20  # number of bytes sent to an object store at once
 _NAMED_DESCRIPTORS = {"stdout": 1, "stderr": 2}
 
 
 def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
-    """Write lines to a file, compressed if its suffix is .gz or .zst; return the line count.
+    """Write lines to a file, compressed if its suffix is .gz or .zst. Return the number of lines.
+
+    A line may consist of several items; only its last item ends in a newline.
 
     With `durable`, the file survives a crash, and it is an error if the file is replaced concurrently.
     """
@@ -49,7 +51,7 @@ def write_lines_to_s3(uri: str, lines: Iterable[bytes]) -> int:
     def counted_lines() -> Iterator[bytes]:
         nonlocal line_count
         for line in lines:
-            line_count += 1
+            line_count += line.endswith(b"\n")
             yield line
 
     write_object(uri, _compressed_blocks(counted_lines(), Path(uri).suffix))
@@ -87,10 +89,10 @@ class _KeepBuffer(io.RawIOBase):
 
 @contextmanager
 def open_output(path: Path, *, sync: bool = False, durable: bool = False) -> Iterator[IO[bytes]]:
-    """Open a file for writing; the path gets the new content only if the block succeeds.
+    """Open a file for writing. The path gets the new content only if the block succeeds.
 
-    The content is first written to a temporary file in the same folder; once complete, the temporary file is renamed.
-    With `sync`, the content is flushed to the disk before the rename. A pipe or device is written to directly.
+    The content is first written to a temporary file in the same folder, which is renamed once it is complete. If `sync`
+    is true, the content is flushed to disk before the rename. Pipes and devices are written to directly.
     """
     if is_written_directly(path):
         with _open_directly(path) as output_file:
@@ -112,7 +114,7 @@ def open_output(path: Path, *, sync: bool = False, durable: bool = False) -> Ite
 
 
 def _open_directly(path: Path) -> IO[bytes]:
-    """Open a pipe or device; an open descriptor such as /dev/stdout is written at its current position."""
+    """Open a pipe or device. An open descriptor such as /dev/stdout is written at its current position."""
     descriptor_match = _DESCRIPTOR_PATTERN.fullmatch(str(path))
     if descriptor_match is None:
         return path.open("wb")
@@ -146,7 +148,7 @@ def _sync_file(path: Path) -> os.stat_result:
 
 
 def _sync_rename(path: Path, written_stat: os.stat_result) -> None:
-    """Make the rename of a file durable, and verify that the path still refers to the written file."""
+    """Make a file's rename durable, and verify that the path still refers to the written file."""
     folder_descriptor = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder_descriptor)
@@ -161,7 +163,7 @@ def _write_all(output_file: Any, lines: Iterable[bytes]) -> int:
     line_count = 0
     for line in lines:
         output_file.write(line)
-        line_count += 1
+        line_count += line.endswith(b"\n")
     return line_count
 
 
@@ -176,13 +178,13 @@ def _compress_by_suffix(raw_file: Any, suffix: str) -> Iterator[Any]:
 
 
 def read_umask() -> int:
-    """Return the umask of this process: the permission bits that new files do not get."""
+    """Return this process's umask, that is, the permission bits that new files do not get."""
     current_umask = os.umask(0)
     os.umask(current_umask)
     return current_umask
 
 
 def unwritable_error(path: Path, error: OSError) -> InputError:
-    """Return the error for a path that cannot be written."""
+    """Return the error for a path that cannot be written to."""
     hint = "check the folder's free space and permissions"
     return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)

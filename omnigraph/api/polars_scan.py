@@ -1,7 +1,7 @@
 """`graph.scan()`: one type at one commit as a polars LazyFrame.
 
-Polars tells the scan which columns and how many rows it needs, and only those are read, batch by batch. Filters are
-applied by polars to each batch.
+Polars requests the columns and the number of rows that it needs, and only those are read, one batch at a time. Polars
+itself applies filters to each batch.
 """
 
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ def scan(
     branch: str | None = None,
     at: Revision | None = None,
 ) -> Any:
-    """Return a type as a polars LazyFrame, with the columns `id`, the properties and, for edges, `src` and `dst`.
+    """Return a type as a polars LazyFrame. Its columns are `id`, the properties and, for edges, `src` and `dst`.
 
-    The frame is pinned to one commit. A node type takes precedence over an edge type of the same name, unless `kind` is
-    `edge`. Blob properties are left out.
+    The frame is pinned to one commit. A node type takes precedence over an edge type with the same name, unless `kind`
+    is `edge`. Blob properties are not included.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:
@@ -61,7 +61,7 @@ def scan(
 
 
 def _limit_rows(frames: Iterator[Any], row_limit: int) -> Iterator[Any]:
-    """Yield frames until they hold `row_limit` rows in total; the last one is cut."""
+    """Yield frames with `row_limit` rows in total. The last frame is truncated to fit."""
     remaining_rows = row_limit
     for frame in frames:
         if remaining_rows <= 0:

@@ -1,7 +1,7 @@
 """Queries, streams, plans, node and edge sets, and exports.
 
-Each function takes one snapshot from a handle, compiles the query text (or reuses the compiled query) and passes the
-snapshot and the query to the engine. No function opens a table itself.
+Each function takes one snapshot from a handle, compiles the query text (or reuses a compiled query), and passes both to
+the engine. No function opens a table itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ Params = Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class QueryCall:
-    """Query text, the name of a query in it, and the arguments of one call."""
+    """Query text, the name of a query in it, and the arguments for one call."""
 
     source: QuerySource
     name: str | None = None
@@ -54,7 +54,7 @@ class QueryCall:
 
     @property
     def limits(self) -> QueryLimits | None:
-        """The limits for the engine; None means the defaults."""
+        """The limits for the engine, or None to use the defaults."""
         return None if self.timeout is None else replace(QueryLimits.default(), timeout=self.timeout)
 
 
@@ -67,7 +67,7 @@ def combine_arguments(params: Params, values: Mapping[str, Any]) -> dict[str, An
     if params and values:
         repeated = [name for name in params if name in values]
         if repeated:
-            raise InputError(f"parameter ${repeated[0]} is specified twice", reason="given twice")
+            raise InputError(f"parameter ${repeated[0]} is specified twice", reason="duplicate parameter")
     return {**(params or {}), **values}
 
 
@@ -84,10 +84,10 @@ def stream(  # noqa: PLR0913 - all but the first are keywords
     assume_utc: bool = False,
     **values: Any,
 ) -> ResultStream:
-    """Run a query on one snapshot and read its rows batch by batch, in bounded memory.
+    """Run a query on one snapshot and read its rows one batch at a time, in bounded memory.
 
-    Without `order`, the rows are returned in storage order. With `assume_utc`, parameter values without a time zone are
-    in UTC.
+    If the query has no `order`, rows are returned in storage order. If `assume_utc` is true, parameter values without a
+    time zone are assumed to be in UTC.
     """
     call = QueryCall(source, name, combine_arguments(params, values), timeout, assume_utc)
     return stream_query(handle.for_read(branch, at), call)
@@ -105,7 +105,7 @@ def explain(  # noqa: PLR0913 - all but the first are keywords
     analyze: bool = False,
     **values: Any,
 ) -> Any:
-    """Return a query's plan with estimated row counts; with `analyze`, also run the query and measure it.
+    """Return a query's plan with estimated row counts. If `analyze` is true, also run the query and measure it.
 
     `branch` and `at` select the commit, as in `graph.query`.
     """
@@ -117,7 +117,7 @@ def explain(  # noqa: PLR0913 - all but the first are keywords
 
 
 def nodes(handle: Handle, type_name: str, /) -> "NodeSet":
-    """Return the nodes of a type or interface, as a set that can be filtered, traversed and read."""
+    """Return the nodes of a given type or interface, as a set that can be filtered, traversed and read."""
     from omnigraph.api.builders.entity_sets import node_set
 
     catalog = handle.latest_snapshot().schema.ir.catalog
@@ -125,7 +125,7 @@ def nodes(handle: Handle, type_name: str, /) -> "NodeSet":
 
 
 def edges(handle: Handle, type_name: str, /) -> "EdgeSet":
-    """Return the edges of a type, with their ids, endpoints and properties."""
+    """Return the edges of a given type, with their ids, endpoints and properties."""
     from omnigraph.api.builders.entity_sets import edge_set
 
     catalog = handle.latest_snapshot().schema.ir.catalog
@@ -133,7 +133,7 @@ def edges(handle: Handle, type_name: str, /) -> "EdgeSet":
 
 
 def node(handle: Handle, type_name: str, key: Any, /) -> "Node | None":
-    """Return a node by its key, or by its id if the type has no key; return None if there is no such node.
+    """Return a node by key, or by id if the type has no key. Return None if there is no such node.
 
     Pass a composite key as a mapping, or as a tuple in declaration order.
     """
@@ -150,7 +150,7 @@ def node(handle: Handle, type_name: str, key: Any, /) -> "Node | None":
 
 
 def table(handle: Handle, name: str, *, kind: str | None = None) -> Any:
-    """Return the pinned Lance dataset of a type; a node type takes precedence over an edge type of the same name."""
+    """Return a type's pinned Lance dataset. A node type takes precedence over an edge type with the same name."""
     from omnigraph.lang.schema.type_names import resolve_type
 
     handle.require_open()
@@ -190,7 +190,7 @@ def run_query(handle: Handle, call: QueryCall) -> Result:
 
 
 def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
-    """Run a query and return its rows batch by batch."""
+    """Run a query and return its rows as a stream of batches."""
     from omnigraph.engine.run_query import stream_read, tables_read
 
     with log_operation("stream", handle.branch_name) as event:
@@ -208,7 +208,7 @@ def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
 
 
 def prepare_query(graph: "Graph", handle: Handle, source: QuerySource, name: str | None) -> Prepared:
-    """Check a query now; the returned `Prepared` runs it on the graph."""
+    """Check a query now, and return a `Prepared` object that runs it on the graph."""
     _, query = _compile(handle, QueryCall(source, name))
     query_text = read_query(source, {})
     text, query_name = SourceText(query_text.source_name, query_text.text), query.name
@@ -226,7 +226,7 @@ def prepare_query(graph: "Graph", handle: Handle, source: QuerySource, name: str
 
 
 def require_node(handle: Handle, type_name: str, key: Any) -> "Node":
-    """Return a node by its key; raise `EntityNotFound`, which is a `KeyError`, if the node does not exist."""
+    """Return a node by key. Raise `EntityNotFound`, which is a `KeyError`, if there is no such node."""
     existing = node(handle, type_name, key)
     if existing is None:
         raise EntityNotFound(f"no {type_name} '{key}' found")
@@ -237,21 +237,28 @@ def export_graph(
     handle: Handle, path: str | PathLike[str] | None, types: Sequence[str] | None, *, iso_dates: bool
 ) -> Iterator[bytes] | int:
     """Return the lines of an export, or the number of entities that were written to a file."""
-    from omnigraph.ingest.export import export_lines
-    from omnigraph.publish.read_lease import protect_while_reading
+    from omnigraph.ingest.export import join_lines
 
-    snapshot = handle.latest_snapshot()
-    batches = explain_missing_batches(snapshot, export_lines(snapshot, types, iso_dates=iso_dates))
-    lines = protect_while_reading(handle.branch_state, snapshot, batches)
+    parts = export_parts(handle, types, iso_dates=iso_dates)
     if path is None:
-        return lines
+        return join_lines(parts)
     from omnigraph.api.output_files import write_lines, write_lines_to_s3
     from omnigraph.storage.plain_objects import is_s3_uri
 
     with log_operation("export", handle.branch_name) as event:
-        count = write_lines_to_s3(fspath(path), lines) if is_s3_uri(path) else write_lines(Path(path), lines)
+        count = write_lines_to_s3(fspath(path), parts) if is_s3_uri(path) else write_lines(Path(path), parts)
         event.rows = count
     return count
+
+
+def export_parts(handle: Handle, types: Sequence[str] | None, *, iso_dates: bool) -> Iterator[bytes]:
+    """Yield the lines of an export, in several parts if they contain large blobs."""
+    from omnigraph.ingest import export
+    from omnigraph.publish.read_lease import protect_while_reading
+
+    snapshot = handle.latest_snapshot()
+    parts = explain_missing_batches(snapshot, export.export_parts(snapshot, types, iso_dates=iso_dates))
+    return protect_while_reading(handle.branch_state, snapshot, parts)
 
 
 @guarded
@@ -260,7 +267,7 @@ def _run_text(handle: Handle, text: str, arguments: Mapping[str, Any]) -> Result
 
 
 def _compile_read(handle: Handle, call: QueryCall, event: OperationEvent) -> tuple[Snapshot, CompiledQuery]:
-    """Return the snapshot to read and the compiled query; raise an error if the query is a mutation."""
+    """Return the snapshot to read and the compiled query. Raise an error if the query is a mutation."""
     event.start_phase("state")
     snapshot = handle.latest_snapshot()
     event.start_phase("compile")

@@ -1,13 +1,13 @@
-"""The name of a query that is written without a name, and how messages refer to queries.
+"""The name given to unnamed queries, and how messages refer to queries.
 
-This module defines wording only, and imports nothing, so any command can use it.
+This module defines only wording. It imports nothing, so any command can use it.
 """
 
 ANONYMOUS = "anonymous"
 
 
 def describe_origin(query_name: str | None) -> str:
-    """Return the part of a message that names the query, which is empty for a query without a name.
+    """Return the part of a message that names the query, or an empty string for an unnamed query.
 
     >>> describe_origin("adults"), describe_origin(ANONYMOUS)
     (' via adults', '')
@@ -16,7 +16,7 @@ def describe_origin(query_name: str | None) -> str:
 
 
 def quote_query(query_name: str) -> str:
-    """Return the subject of a message about a query.
+    """Return how a message refers to a query.
 
     >>> quote_query("adults"), quote_query(ANONYMOUS)
     ("'adults'", 'this query')

@@ -1,7 +1,7 @@
-"""Upsert or patch records, as one commit or no commit.
+"""Upsert or patch records in one commit.
 
-This module reads the records, and determines the rows that the write depends on and the digest that identifies a
-repeated request. The engine is imported only when something is written.
+This module reads the records, and determines which rows the write depends on and which digest identifies a repeated
+request. The engine is imported only when something is written.
 """
 
 from dataclasses import replace
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def write_partial_records(handle: Handle, type_name: str, data: Any, verb: "Verb", options: WriteOptions) -> Receipt:
-    """Upsert or patch records as one commit, or no commit if nothing changes."""
+    """Upsert or patch records in one commit. If nothing changes, no commit is made."""
     from omnigraph.engine.writes.mutate import run_operations
     from omnigraph.history.schemas import read_schema
 
-    handle.require_writable("a load")
+    handle.require_writable("loading data")
     branch = handle.branch_name
     with (
         log_operation("load", branch) as event,
@@ -54,7 +54,7 @@ def write_partial_records(handle: Handle, type_name: str, data: Any, verb: "Verb
 
 
 def read_record_write(ir: SchemaIR, type_name: str, data: Any, verb: "Verb") -> "RecordWrite":
-    """Read the records of an upsert or a patch; raise an error for the first problem."""
+    """Read the records for an upsert or a patch. Raise an error for the first problem."""
     from omnigraph.engine.writes.record_writes import RecordWrite
     from omnigraph.ingest.given_columns import read_partial_records
 
@@ -62,5 +62,5 @@ def read_record_write(ir: SchemaIR, type_name: str, data: Any, verb: "Verb") -> 
 
 
 def describe_record_write(verb: "Verb", type_name: str, data: Any) -> object:
-    """Return a description that identifies the request; upserts have the same description as in earlier releases."""
+    """Return a description that identifies the request. Upserts have the same description as in earlier releases."""
     return describe_load_request("merge" if verb == "upsert" else verb, {type_name: data})

@@ -1,9 +1,8 @@
-"""The digest of a write request, which shows whether a repeated idempotency key belongs to the same request.
+"""Digest write requests, to tell whether a repeated idempotency key belongs to the same request.
 
-This module defines the canonical form of a request: a string that depends only on the request itself, never on the
-names of classes and fields in this code. Records written by an earlier release must still match, so a released form
-never changes. This form is version 1, and its digests have no prefix. A new form gets the next version number, and its
-digests get a prefix.
+A request's canonical form is a string that depends only on the request itself, never on the names of classes and fields
+in this code. Records written by an earlier release must still match, so a released form must never change. This form is
+version 1, and its digests have no prefix. A new form would get the next version number, and its digests a prefix.
 """
 
 import hashlib
@@ -49,7 +48,7 @@ _FORM_NAMES: dict[type, str] = {
     plan.MatchedDelete: "MatchedDelete kind type_name matched cascades",
 }
 
-# Classes whose form omits fields that have their default value, so a new field with a default is compatible.
+# Classes whose form omits fields with default values, so that adding a field with a default is compatible.
 _SPARSE_FORM_NAMES: dict[type, str] = {
     plan.UpdateRows: "UpdateRows type_name assignments where kind",
     plan.MatchedUpdate: "MatchedUpdate type_name assignments matched kind",
@@ -73,7 +72,7 @@ _SPARSE_FORM_NAMES: dict[type, str] = {
 
 
 def digest_request(request: object) -> str:
-    """Return the digest of a request. A request is a write plan with its arguments, records, or a list of these.
+    """Return the digest of a request, which is a write plan with its arguments, records, or a list of these.
 
     >>> digest_request(("append", [("Person", [[("name", "'ann'")]])]))[:16]
     '5784f9f6d4e3190e'

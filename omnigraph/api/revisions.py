@@ -1,8 +1,7 @@
-"""`graph.revisions`: commits, and the history of single entities.
+"""`graph.revisions`: commits, and the history of individual entities.
 
-As in git, a revision is anything that names a commit, such as an id, a tag or `HEAD~1`. The common
-methods `graph.log`, `graph.at` and `graph.diff` are on the graph itself; this facet has the less
-common methods.
+As in git, a revision is anything that names a commit, such as an id, a tag or `HEAD~1`. The most common methods
+(`graph.log`, `graph.at` and `graph.diff`) are on the graph itself. This facet has the less common ones.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Revisions(Facet):
-    """The commits of a graph: look up, revert or cherry-pick a commit, or trace an entity's history.
+    """A graph's commits. Look up, revert or cherry-pick a commit, or trace an entity's history.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:
@@ -42,13 +41,13 @@ class Revisions(Facet):
         self._make_graph = make_graph
 
     def commit(self, commit_id: str) -> Commit:
-        """Return a commit by id, tag, branch, or a revision such as `HEAD~3`; this graph's branch is searched first."""
+        """Return a commit by id, tag, branch or revision such as `HEAD~3`. This graph's branch is searched first."""
         handle = self._handle
         handle.require_open()
         return resolve_commit(handle.store, handle.branch_state, handle.snapshot, commit_id)
 
     def pin(self) -> "Graph":
-        """Return a read-only graph pinned to the newest commit, for several reads of one snapshot."""
+        """Return a read-only graph pinned to the newest commit, so that several reads use the same snapshot."""
         return self._make_graph(self._handle.pin(self._handle.latest_snapshot()))
 
     def history(
@@ -58,13 +57,13 @@ class Revisions(Facet):
 
         An entity is identified by its key, or by its id if its type has no key. Versions from merged branches are
         listed with the commits that wrote them. Values are converted to the current schema. `.gap` is None if the
-        history is complete. Otherwise, it is a commit: the history before that commit was removed by a cleanup or
-        cannot be converted to the current schema.
+        history is complete. Otherwise, it is the commit before which the history was removed by a cleanup or cannot be
+        converted to the current schema.
         """
         return _trace_entity(self._handle, type_name, key, kind).versions(limit)
 
     def blame(self, type_name: str, key: Any, /, *, kind: str | None = None) -> "dict[str, Blamed]":
-        """Return the commit and the actor that last set each property of an entity."""
+        """Return the commit and actor that last set each of an entity's properties."""
         return _trace_entity(self._handle, type_name, key, kind).blame()
 
     def revert(  # noqa: PLR0913 - all but the first are keywords
@@ -80,12 +79,12 @@ class Revisions(Facet):
         granularity: "Granularity" = "property",
         dry_run: bool = False,
     ) -> "MergeResult":
-        """Undo the changes of a commit, or of a range, in a new commit; later changes are kept.
+        """Undo the changes made by a commit or range, in a new commit. Later changes are kept.
 
-        For a range `A..B`, the net effect of the commits after A, up to and including B, is undone; B defaults to the
+        For a range `A..B`, this undoes the net effect of the commits after A, up to and including B. B defaults to the
         head. A must be an ancestor of B.
 
-        Properties that have changed again since then are conflicts, as in a merge; `ours` keeps the current values, and
+        Properties that have changed again since then are conflicts, as in a merge: `ours` keeps the current values, and
         `theirs` restores the values from before the commit. Other properties of the same entities are kept unless
         `granularity` is "entity". A merge commit is reverted relative to its first parent, or to parent number
         `mainline`. Values from before a schema change are converted to the current schema, which does not change.
@@ -118,7 +117,7 @@ class Revisions(Facet):
         granularity: "Granularity" = "property",
         dry_run: bool = False,
     ) -> "MergeResult":
-        """Apply the changes of one commit to a branch, by default this branch.
+        """Apply the changes made by one commit to a branch, by default this one.
 
         Conflicts are handled as in a merge, where `ours` is the branch and `theirs` is the commit.
 

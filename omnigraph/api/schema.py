@@ -1,7 +1,7 @@
-"""`Schema`: a checked schema as an immutable object, without a graph.
+"""`Schema`: a checked schema as an immutable object that does not need a graph.
 
-This module owns the public class and the forms in which callers pass a schema. `graph_schema` owns `graph.schema`. Only
-the methods that need Arrow import it.
+This module defines the public class and the forms in which callers can pass a schema. `graph.schema` is in
+`graph_schema`. Arrow is imported only by the methods that need it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.lang.schema.migrate import MigrationPlan
 
 DiagramFormat = Literal["mermaid", "svg"]
-_SHOWN_TYPES = 10  # types shown in the repr of a schema
+_SHOWN_TYPES = 10  # maximum number of types shown in a schema's repr
 
 
 class HasSchema(Protocol):
@@ -39,10 +39,10 @@ class HasSchema(Protocol):
 
 
 class Schema:
-    """A checked schema. Two schemas are equal if they mean the same, whatever their layout, order and comments.
+    """A checked schema. Schemas with the same meaning are equal, whatever their layout, order and comments.
 
-    `schema` is `.pg` text, the path of a `.pg` file, or another schema. Every function that takes a schema also takes a
-    `Schema` object. Raises one language error that lists every mistake.
+    `schema` is `.pg` text, the path to a `.pg` file, or another schema. Every function that takes a schema also takes a
+    `Schema` object. If the schema is invalid, raises one language error that lists every mistake.
 
     >>> schema = Schema("node Person { name: String @key  age: I32? } edge Knows: Person -> Person")
     >>> schema
@@ -65,7 +65,7 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str, name: str = "<schema>") -> "Schema":
-        """Return the schema in `text`, which is never treated as a path; `name` is used in error messages.
+        """Parse a schema from `text`, which is never treated as a path. `name` is used in error messages.
 
         >>> Schema.parse("node Lamp {}").node_types
         ('Lamp',)
@@ -76,12 +76,12 @@ class Schema:
     def from_classes(cls, *classes: type) -> "Schema":
         """Return a schema with one type per dataclass or pydantic model.
 
-        A field is a property: `str` is String, `int` is I64, `float` is F64, `bytes` is Blob, `list[T]` is a list, an
-        Enum or a Literal of strings is an enum, and `T | None` is nullable. `Annotated[str, omnigraph.key]` marks the
-        key. Any other annotation of the schema language is written as text, as in `Annotated[str, "@unique"]`, and
-        `Annotated[int, "I32"]` names the type. A class with two fields that refer to other classes is an edge type from
-        the first to the second; `Annotated[str, Person]` refers to a class by the id of the node. Raises `UsageError`
-        for a class or a type that a schema cannot express.
+        Each field becomes a property: `str` becomes String, `int` I64, `float` F64, `bytes` Blob, `list[T]` a list, an
+        Enum or a Literal of strings an enum, and `T | None` is nullable. `Annotated[str, omnigraph.key]` marks the key.
+        Other schema annotations are written as text, as in `Annotated[str, "@unique"]`, and `Annotated[int, "I32"]`
+        names the type. A class with two fields that refer to other classes becomes an edge type from the first class to
+        the second. `Annotated[str, Person]` refers to a class by its node id. Raises `UsageError` for a class or type
+        that a schema cannot express.
 
         >>> from dataclasses import dataclass
         >>> from typing import Annotated
@@ -109,12 +109,13 @@ class Schema:
 
     @classmethod
     def infer(cls, data: Any, *, sample_rows: int = 100_000) -> "Schema":
-        """Propose a schema for data; the comments in `.source` say what was guessed and why.
+        """Propose a schema for data. Comments in `.source` explain what was guessed and why.
 
-        `data` maps type names to Arrow tables, pandas or polars frames, lists of dicts, or paths of CSV, NDJSON or
-        Parquet files; or it is a path or a list of paths, and the files name the types. A column that is unique becomes
-        the key. A table with the columns `from` and `to`, or `src` and `dst`, becomes an edge type if their values are
-        keys of other types. At most `sample_rows` rows of each type are read. Raises `InputError`.
+        `data` maps type names to Arrow tables, pandas or polars frames, lists of dicts, or paths to CSV, NDJSON or
+        Parquet files. It can also be a path or a list of paths, in which case types are named after the files. A unique
+        column becomes the key. A table with the columns `from` and `to`, or `src` and `dst`, becomes an edge type if
+        their values are keys in other types. At most `sample_rows` rows are read per type. Raises `InputError` if the
+        data cannot be read.
 
         >>> people = [{"name": "ada", "age": 36}, {"name": "bob", "age": None}]
         >>> print(Schema.infer({"Person": people, "Knows": [{"from": "ada", "to": "bob"}]}))
@@ -123,7 +124,7 @@ class Schema:
             age: I64?
         }
         <BLANKLINE>
-        // from: all values are keys of Person; to: all values are keys of Person
+        // from: all values are Person keys; to: all values are Person keys
         // each pair of nodes occurs once, so the pair is the key
         edge Knows: Person -> Person {
             @key(src, dst)
@@ -136,7 +137,7 @@ class Schema:
 
     @classmethod
     def _from_stored(cls, source: str, ir: SchemaIR) -> "Schema":
-        """Return the schema of a graph, in which types and properties have permanent ids."""
+        """Return a graph's schema, in which types and properties have permanent ids."""
         schema = cls.__new__(cls)
         schema._set(source, "<schema>", ir.catalog, ir)
         return schema
@@ -152,12 +153,12 @@ class Schema:
 
     @property
     def source(self) -> str:
-        """The `.pg` text, as its author wrote it."""
+        """The `.pg` text, exactly as written."""
         return self._source
 
     @property
     def name(self) -> str:
-        """The name of the file that the schema was read from, for messages."""
+        """The name of the file that the schema was read from, for use in messages."""
         return self._name
 
     @property
@@ -167,27 +168,27 @@ class Schema:
 
     @property
     def shape_hash(self) -> str:
-        """A hash that is equal for schemas with the same meaning, as printed by `omnigraph schema check --json`."""
+        """A hash that is the same for schemas with the same meaning. `omnigraph schema check --json` prints it."""
         return shape_hash(self._catalog)
 
     @property
     def types(self) -> Mapping[str, NodeTypeInfo]:
-        """The node types by name, in the order of the text."""
+        """The node types, keyed by name, in text order."""
         return MappingProxyType(describe_node_types(self._catalog, self._declared_order()))
 
     @property
     def edges(self) -> Mapping[str, EdgeTypeInfo]:
-        """The edge types by name, in the order of the text."""
+        """The edge types, keyed by name, in text order."""
         return MappingProxyType(describe_edge_types(self._catalog, self._declared_order()))
 
     @property
     def node_types(self) -> tuple[str, ...]:
-        """The names of the node types, in name order."""
+        """The names of the node types, sorted."""
         return tuple(node.name for node in self._catalog.nodes)
 
     @property
     def edge_types(self) -> tuple[str, ...]:
-        """The names of the edge types, in name order."""
+        """The names of the edge types, sorted."""
         return tuple(edge.name for edge in self._catalog.edges)
 
     def _declared_order(self) -> DeclaredOrder:
@@ -196,7 +197,7 @@ class Schema:
         return self._order
 
     def __getitem__(self, type_name: str) -> NodeTypeInfo | EdgeTypeInfo:
-        """Return a type by its name; a node type takes precedence over an edge type. Raises `KeyError`."""
+        """Return a type by name. Node types take precedence over edge types. Raises `KeyError` for unknown names."""
         info = self.types.get(type_name) or self.edges.get(type_name)
         if info is None:
             hint = did_you_mean(str(type_name), type_names(self._catalog))
@@ -219,7 +220,7 @@ class Schema:
         return list(self)
 
     def to_arrow(self, type_name: str) -> "pa.Schema":
-        """Return the Arrow schema of the rows of a type, as `graph.nodes` and `graph.edges` return them.
+        """Return the Arrow schema for a type's rows, as `graph.nodes` and `graph.edges` return them.
 
         The columns are `id`, then `from` and `to` for an edge type, then the properties in name order. A Blob property,
         which queries do not return, is `large_binary`. Raises `InputError` for an unknown type.
@@ -236,7 +237,7 @@ class Schema:
     def diff(self, other: "SchemaText", *, allow_data_loss: bool = False) -> "MigrationPlan":
         """Return the migration plan from this schema to another one, without reading data.
 
-        With `allow_data_loss`, planned drops also delete the history of the dropped data.
+        If `allow_data_loss` is true, planned drops also delete the history of the dropped data.
 
         >>> plan = Schema("node Person { age: I32 }").diff("node Person { age: I64 }")
         >>> print(plan)
@@ -292,7 +293,7 @@ SchemaText = str | PathLike[str] | SourceText | Schema | HasSchema
 
 
 def read_schema_text(schema: SchemaText) -> tuple[str, str]:
-    """Return the text of a schema and its name; a single word that ends in `.pg` is treated as a path.
+    """Return the text of a schema and its name; a string is always text, and a file is passed as a `Path`.
 
     >>> read_schema_text("node Lamp {}")
     ('node Lamp {}', '<schema>')
@@ -302,8 +303,10 @@ def read_schema_text(schema: SchemaText) -> tuple[str, str]:
         return schema.source, schema.name
     if isinstance(schema, SourceText):
         return schema.text, schema.name
-    is_path = not isinstance(schema, str) or (schema.endswith(".pg") and "\n" not in schema)
-    if isinstance(schema, str) and not is_path:
+    if isinstance(schema, str):
+        if schema.endswith(".pg") and not any(character in schema for character in "\n{"):
+            hint = "to use a schema from a file, pass the file as a pathlib.Path"
+            raise InputError(f"'{schema}' is not a schema", reason="no schema", hint=hint)
         return schema, "<schema>"
     try:
         path = Path(schema)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The notebook card of a schema: its diagram, and its text below it. All text is escaped; there are no scripts."""
+"""The notebook card for a schema: its diagram, followed by its text. All text is escaped, and there are no scripts."""
 
 from html import escape
 from typing import TYPE_CHECKING
@@ -7,11 +7,11 @@ if TYPE_CHECKING:
     from omnigraph.api.schema import Schema
 
 _MAX_SOURCE_LENGTH = 20_000
-_MAX_TYPES = 150  # the diagram of a larger schema is neither readable nor small
+_MAX_TYPES = 150  # the diagram of a larger schema would be too big and hard to read
 
 
 def schema_card(schema: "Schema") -> str:
-    """Return the schema as HTML: the diagram, and the text behind a fold."""
+    """Return the schema as HTML: the diagram, and the text in a collapsible section."""
     counts = f"{len(schema.node_types)} node types, {len(schema.edge_types)} edge types"
     diagram = schema.diagram("svg") if len(schema) <= _MAX_TYPES else ""
     source = schema.source

@@ -1,4 +1,4 @@
-"""The public surface of `graph.schema`, as a protocol; `facet_surfaces` has the other facets.
+"""The public interface of `graph.schema`, as a protocol. The other facets are in `facet_surfaces`.
 
 The methods are documented where they are implemented.
 """

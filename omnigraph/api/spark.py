@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Spark(Facet):
-    """The graph as seen by Spark; for example, `graph.spark.frames(session).nodes("Paper")` is a DataFrame."""
+    """The graph in Spark. For example, `graph.spark.frames(session).nodes("Paper")` is a DataFrame."""
 
     __slots__ = ()
 
     def frames(self, session: Any = None, *, master: str | None = None, remote: str | None = None) -> "SparkGraph":
-        """Return the newest snapshot for use in Spark, with node and edge types as DataFrames.
+        """Return the newest snapshot for use in Spark, with each node and edge type as a DataFrame.
 
         If no session is passed, the active session is used, or a local session is started.
         """
@@ -43,15 +43,15 @@ class Spark(Facet):
         rejects: str | PathLike[str] | None = None,
         available_now: bool = False,
     ) -> Any:
-        """Load a streaming DataFrame batch by batch, exactly once per batch; return the streaming query.
+        """Load a streaming DataFrame, each batch exactly once, and return the streaming query.
 
-        `name` identifies the stream, and `checkpoint` is the folder in which Spark records its
-        progress. With `available_now`, the query ends when all available data has been loaded.
+        `name` identifies the stream, and `checkpoint` is the folder in which Spark records its progress. If
+        `available_now` is true, the query ends when all available data has been loaded.
         """
         from omnigraph.spark.stream import stream_load
 
         handle = self._handle.for_branch(branch)
-        handle.require_writable("a stream")
+        handle.require_writable("streaming")
         return stream_load(
             handle.branch_state,
             frame,

@@ -1,7 +1,7 @@
 """`graph.subgraph()`: collect the nodes and edges that a query returns.
 
-Nodes, edges and paths are taken from the columns of the result; other columns are ignored. The schema determines the
-types of the endpoints, so nodes of different types never get mixed up, even if their ids are equal.
+Nodes, edges and paths are taken from the columns in the result, and other columns are ignored. The schema determines
+the types of the endpoints, so nodes of different types never get mixed up, even if their ids are equal.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,10 +32,10 @@ def subgraph(  # noqa: PLR0913 - all but the first are keywords
     timeout: float | None = None,
     **values: Any,
 ) -> Subgraph:
-    """Return the nodes and edges of a query result, for networkx, igraph or a GraphML file.
+    """Return the nodes and edges in a query result, for networkx, igraph or a GraphML file.
 
-    `source` is a query, as for `graph.query`, or a result of this graph. The query returns whole nodes, whole edges or
-    paths, as in `return { $p, $e, $q }`.
+    `source` is a query, as for `graph.query`, or a result from this graph. The query must return whole nodes, whole
+    edges or paths, as in `return { $p, $e, $q }`.
 
     >>> from omnigraph import testing
     >>> schema = "node Person { name: String @key }  edge Knows: Person -> Person"
@@ -45,7 +45,7 @@ def subgraph(  # noqa: PLR0913 - all but the first are keywords
     ...     graph.subgraph("match { $p: Person  $p $e:knows $q } return { $p, $e, $q }")
     <Subgraph: 2 nodes, 1 edge>
 
-    Raises `InputError` if the result has no node, edge or path, and the errors of `graph.query`.
+    Raises `InputError` if the result contains no node, edge or path, and the same errors as `graph.query`.
     """
     target = handle.for_read(branch, at)
     if isinstance(source, Result):
@@ -56,7 +56,7 @@ def subgraph(  # noqa: PLR0913 - all but the first are keywords
 
 
 def collect_subgraph(result: Result, catalog: Catalog) -> Subgraph:
-    """Collect the nodes, edges and paths in the columns of a result."""
+    """Collect the nodes, edges and paths in a result's columns."""
     nodes: dict[NodeKey, dict[str, Any]] = {}
     edges: dict[tuple[str, str], SubgraphEdge] = {}
     has_entities = False
@@ -77,7 +77,7 @@ def collect_subgraph(result: Result, catalog: Catalog) -> Subgraph:
 
 
 def _iter_entities(result: Result) -> Iterator[Mapping[str, Any]]:
-    """Yield every node and edge in the result, including those of paths."""
+    """Yield every node and edge in the result, including those in paths."""
     for column in result.columns:
         for value in result.scalars(column):
             yield from _entities_of(value)

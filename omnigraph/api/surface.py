@@ -1,9 +1,8 @@
-"""The public surface of a graph as protocols, shared by local and remote graphs.
+"""The public interface of a graph, as a protocol that local and remote graphs share.
 
-mypy checks `Graph` against `GraphSurface`; the client of a server implements the same protocol.
-The protocol omits only the members that need direct access to the files, namely `Graph.snapshot`,
-`Graph.table`, `Graph.scan`, `Graph.duckdb` and `Graph.schema.contract`. The methods are documented where they are
-implemented.
+mypy checks `Graph` against `GraphSurface`, and the HTTP client implements the same protocol. The protocol omits only
+members that need direct access to the files, namely `Graph.snapshot`, `Graph.table`, `Graph.scan`, `Graph.duckdb`,
+`Graph.pool` and `Graph.schema.contract`. The methods are documented where they are implemented.
 """
 
 # ruff: noqa: D102, PLR0913
@@ -324,6 +323,8 @@ class GraphSurface(Protocol):
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> Transaction: ...
+
+    def acting(self, actor: str | None) -> GraphSurface: ...
 
     def checkout(self, branch: str) -> GraphSurface: ...
 

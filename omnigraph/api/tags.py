@@ -1,4 +1,4 @@
-"""`graph.tags`: permanent names for single commits, as a mapping from names to tags."""
+"""`graph.tags`: permanent names for commits, as a mapping from names to tags."""
 
 from collections.abc import Iterator
 
@@ -7,10 +7,11 @@ from omnigraph.errors import NotFound
 from omnigraph.history import tags
 from omnigraph.history.revisions import Revision
 from omnigraph.history.tags import Tag
+from omnigraph.values.option_text import check_option_text
 
 
 class Tags(Facet):
-    """The tags of a graph: iterate over the names, and look up, create or delete a tag.
+    """A graph's tags. Iterate over their names, or look up, create or delete a tag.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -27,7 +28,7 @@ class Tags(Facet):
         return tags.list_tags(self._handle.store)
 
     def names(self) -> list[str]:
-        """Return all names in sorted order."""
+        """Return all tag names in sorted order."""
         return [tag.name for tag in self.values()]
 
     def __iter__(self) -> Iterator[str]:
@@ -40,7 +41,7 @@ class Tags(Facet):
         return name in self.names()
 
     def __getitem__(self, name: str) -> Tag:
-        """Return the tag with the given name; raise `NotFound`, which is a `KeyError`, if it does not exist."""
+        """Return the tag with the given name. Raise `NotFound`, which is a `KeyError`, if it does not exist."""
         self._handle.require_open()
         return tags.find_tag(self._handle.store, name)
 
@@ -52,16 +53,17 @@ class Tags(Facet):
             return None
 
     def create(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag:
-        """Tag a commit, by default the one that the graph shows.
+        """Tag a commit, by default the one that the graph reads from.
 
         `point` is any revision that `graph.at` accepts. The commit stays readable as long as the
         tag exists, even if its branch is deleted.
         """
         from omnigraph.publish import tag_lifecycle
 
+        check_option_text(message, "message")
         handle = self._handle
         if not handle.pinned:
-            handle.require_writable("a tag")
+            handle.require_writable("creating a tag")
         handle.require_open()
         snapshot = handle.snapshot if point is None else handle.at(point).snapshot
         exact_commit = snapshot.commit_id if point is not None or handle.pinned else None
@@ -70,8 +72,8 @@ class Tags(Facet):
         )
 
     def delete(self, name: str) -> None:
-        """Delete a tag; its commit is kept as long as a branch or another tag needs it."""
+        """Delete a tag. Its commit is kept as long as a branch or another tag needs it."""
         from omnigraph.publish import tag_lifecycle
 
-        self._handle.require_writable("taking a tag away")
+        self._handle.require_writable("deleting a tag")
         tag_lifecycle.delete_tag(self._handle.store, name)

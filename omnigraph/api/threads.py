@@ -1,7 +1,7 @@
-"""Run blocking calls in asynchronous programs: a bounded thread pool, and cancellation.
+"""Run blocking calls in asynchronous programs, using a bounded thread pool with support for cancellation.
 
-A write that is cancelled before it is published has no effect; once publishing has begun, its
-outcome is awaited. This module never runs its own event loop.
+A cancelled read stops at the next chunk. A write that is cancelled before it is published has no effect; once
+publishing has begun, its outcome is awaited. This module never runs its own event loop.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from functools import wraps
 from itertools import islice
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from omnigraph.api.write_options import STOP_EVENT
+from omnigraph.values.cancellation import STOP_EVENT
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -52,7 +52,7 @@ async def run(call: Callable[..., Answer], /, *args: Any, **options: Any) -> Ans
 
 
 async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any, **options: Any) -> Answer:
-    """Run a call in an executor. On cancellation, signal the call to stop and wait until it ends."""
+    """Run a call in an executor. If cancelled, signal the call to stop and wait until it ends."""
     stop = threading.Event()
     context = copy_context()
     context.run(STOP_EVENT.set, stop)
@@ -82,7 +82,7 @@ async def iterate(items: Iterator[Item]) -> AsyncIterator[Item]:
 
 
 class AsyncFacet(Generic[Sync]):
-    """A facet whose methods are coroutines. `sync` is the blocking facet that these methods call."""
+    """A facet whose methods are coroutines. `sync` is the blocking facet that they call."""
 
     def __init__(self, sync: Sync) -> None:
         self.sync = sync
@@ -97,7 +97,7 @@ class AsyncFacet(Generic[Sync]):
 def in_thread(
     method: Callable[Concatenate[Any, Params], Answer],
 ) -> Callable[Concatenate[Any, Params], Coroutine[Any, Any, Answer]]:
-    """Return a blocking method as a coroutine, with the same parameters and docstring.
+    """Turn a blocking method into a coroutine with the same parameters and docstring.
 
     Use this function in the body of an `AsyncFacet`, as in `cleanup =
     in_thread(Maintenance.cleanup)`.

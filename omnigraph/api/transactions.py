@@ -1,8 +1,8 @@
 """Transactions: several writes that are published as one commit.
 
-This module keeps the list of a transaction's operations. Each operation runs immediately on an overlay of the first
-snapshot, so that reads inside the transaction see its changes, and runs again on the newest state when the transaction
-ends. Nothing is visible outside the transaction before it ends.
+Each operation runs immediately on an overlay over the first snapshot, so that reads inside the transaction see its
+changes. When the transaction ends, all operations run again on the newest state. Nothing is visible outside the
+transaction before it ends.
 """
 
 import threading
@@ -68,7 +68,7 @@ Params = Mapping[str, Any] | None
 
 @dataclass(slots=True)
 class _Work:
-    """The operations of a transaction, and the state that it started from."""
+    """A transaction's operations, and the state that it started from."""
 
     txn: WriteTxn
     overlay: Any
@@ -80,14 +80,14 @@ class _Work:
     replayed: bool = False
 
     def current_snapshot(self) -> Snapshot:
-        """Return the state that is visible to reads in the transaction. This state is rebuilt after each write."""
+        """Return the state that reads in the transaction see. It is rebuilt after each write."""
         if self.snapshot is None:
             self.snapshot = overlay_snapshot(self.overlay)
         return self.snapshot
 
 
 class Transaction(Guarded):
-    """Writes that become one commit at the end of the `with` block; `receipt` describes the commit.
+    """Several writes that become one commit at the end of the `with` block. `receipt` describes the commit.
 
     A transaction can only be used in the thread that began it.
 
@@ -140,7 +140,7 @@ class Transaction(Guarded):
     # Writing ------------------------------------------------------------------------------------
 
     def mutate(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> None:
-        """Run a mutation on the state of the transaction; see `Graph.mutate`."""
+        """Run a mutation on the transaction's state; see `Graph.mutate`."""
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "mutation")
         mutation, work = bind_mutation(query, arguments, "python"), self._open_work()
@@ -169,7 +169,7 @@ class Transaction(Guarded):
     def update(
         self, type_name: str, /, *, where: str, set: Mapping[str, Any], params: Params = None, **values: Any
     ) -> None:
-        """Set properties of the nodes or edges that match a predicate; see `Graph.update`."""
+        """Set properties on the nodes or edges that match a predicate; see `Graph.update`."""
         catalog = self._open_work().overlay.catalog
         text, arguments = build_update(catalog, type_name, where, set, {**(params or {}), **values})
         self.mutate(text, params=arguments)
@@ -181,7 +181,7 @@ class Transaction(Guarded):
         self.mutate(text, params=arguments)
 
     def load(self, data: Any, *, mode: LoadMode) -> None:
-        """Load records with the mode "append" or "merge"; see `Graph.load`. A transaction rejects other modes."""
+        """Load records in "append" or "merge" mode; see `Graph.load`. A transaction rejects other modes."""
         self._open_work()
         with self._blobs.activate():
             parsed = parse_input(self._branch_state, data, mode, ProblemCollector(), LoadOptions())
@@ -197,7 +197,7 @@ class Transaction(Guarded):
     # Reading ------------------------------------------------------------------------------------
 
     def query(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> Result:
-        """Run a query that sees the earlier writes of this transaction."""
+        """Run a query that sees this transaction's earlier writes."""
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "read")
         work = self._open_work()
@@ -208,11 +208,11 @@ class Transaction(Guarded):
         return Result(answer.table, query_name=query.name, params=arguments, target=target)
 
     def nodes(self, type_name: str, /) -> NodeSet:
-        """Return the nodes of a type, including those written in this transaction."""
+        """Return the nodes of a given type, including those written in this transaction."""
         return node_set(self._run_text, self._open_work().overlay.catalog, type_name)
 
     def edges(self, type_name: str, /) -> EdgeSet:
-        """Return the edges of a type, including those written in this transaction."""
+        """Return the edges of a given type, including those written in this transaction."""
         return edge_set(self._run_text, self._open_work().overlay.catalog, type_name)
 
     def blob(self, type_name: str, key: Any, property_name: str, /, *, kind: str | None = None) -> Blob:
@@ -233,7 +233,7 @@ class Transaction(Guarded):
 
     def _open_work(self) -> _Work:
         if threading.get_ident() != self._thread:
-            raise UsageError(reason="a transaction can be used only in the thread that began it")
+            raise UsageError(reason="a transaction can be used only in the thread that started it")
         if self._work is None:
             raise UsageError(reason="the transaction is not open: use it inside its `with` block")
         return self._work
@@ -263,7 +263,7 @@ class Transaction(Guarded):
         work.snapshot = None
 
     def _is_replay(self, work: _Work) -> bool:
-        """Return whether a transaction with the same idempotency key was already published."""
+        """Return whether a transaction with the same idempotency key has already been published."""
         key, base = self._options.idempotency_key, work.txn.base.state
         return key is not None and find_commit_by_key(self._branch_state.store, base, key) is not None
 

@@ -1,6 +1,6 @@
-"""The types and properties of a schema as plain data: what `schema["Person"]` returns.
+"""A schema's types and properties as plain data, as returned by `schema["Person"]`.
 
-Names and orders are those of the schema file. The objects are immutable and contain no graph.
+Names and order are the same as in the schema file. The objects are immutable and do not refer to a graph.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,9 +15,9 @@ from omnigraph.lang.schema.declared_order import DeclaredOrder
 
 @dataclass(frozen=True, slots=True)
 class PropertyInfo:
-    """One property: its name, its type as written without `?`, and whether it may be null.
+    """A property, with its name, its type as written but without `?`, and whether it may be null.
 
-    `annotation_items` are the name and the argument of each annotation; the argument is None if there is none.
+    `annotation_items` contains each annotation's name and argument. The argument is None if there is none.
 
     >>> from omnigraph import Schema
     >>> age = Schema("node Person { name: String @key  age: I32? @index }")["Person"].properties["age"]
@@ -32,7 +32,7 @@ class PropertyInfo:
 
     @property
     def annotations(self) -> Mapping[str, str | None]:
-        """The annotations by name, such as `key`, `default` and `description`."""
+        """The annotations, keyed by names such as `key`, `default` and `description`."""
         return MappingProxyType(dict(self.annotation_items))
 
     @property
@@ -51,11 +51,10 @@ class PropertyInfo:
 
 @dataclass(frozen=True, slots=True)
 class NodeTypeInfo:
-    """A node type of a schema.
+    """A node type in a schema.
 
-    `key` are the properties of `@key`, in name order, and is empty if the type has no key. `constraints` are the
-    checked constraints, each with the `columns` or the `column` that it applies to. `source` is the declaration as
-    written.
+    `key` lists the `@key` properties in name order. It is empty if the type has no key. `constraints` are the checked
+    constraints, each with the `columns` or `column` that it applies to. `source` is the declaration as written.
 
     >>> from omnigraph import Schema
     >>> person = Schema('node Person @description("A human") { name: String @key  age: I32? }')["Person"]
@@ -75,12 +74,12 @@ class NodeTypeInfo:
 
     @property
     def properties(self) -> Mapping[str, PropertyInfo]:
-        """The properties by name."""
+        """The properties, keyed by name."""
         return MappingProxyType({declared.name: declared for declared in self.property_items})
 
     @property
     def annotations(self) -> Mapping[str, str | None]:
-        """The annotations of the type by name."""
+        """The type's annotations, keyed by name."""
         return MappingProxyType(dict(self.annotation_items))
 
     def __str__(self) -> str:
@@ -92,10 +91,10 @@ class NodeTypeInfo:
 
 @dataclass(frozen=True, slots=True)
 class EdgeTypeInfo:
-    """An edge type of a schema, from the node type `source_type` to the node type `target_type`.
+    """An edge type in a schema, from the node type `source_type` to the node type `target_type`.
 
-    `cardinality` is the smallest and the largest number of edges of this type that leave a source node; None means
-    unlimited. The other members are those of `NodeTypeInfo`.
+    `cardinality` is the minimum and maximum number of edges of this type per source node, where None means unlimited.
+    The other members are the same as in `NodeTypeInfo`.
 
     >>> from omnigraph import Schema
     >>> knows = Schema("node Person {} edge Knows: Person -> Person @card(0..9) { since: Date? }").edges["Knows"]
@@ -117,12 +116,12 @@ class EdgeTypeInfo:
 
     @property
     def properties(self) -> Mapping[str, PropertyInfo]:
-        """The properties by name."""
+        """The properties, keyed by name."""
         return MappingProxyType({declared.name: declared for declared in self.property_items})
 
     @property
     def annotations(self) -> Mapping[str, str | None]:
-        """The annotations of the type by name."""
+        """The type's annotations, keyed by name."""
         return MappingProxyType(dict(self.annotation_items))
 
     def __str__(self) -> str:
@@ -133,12 +132,12 @@ class EdgeTypeInfo:
 
 
 def describe_node_types(catalog: Catalog, order: DeclaredOrder) -> dict[str, NodeTypeInfo]:
-    """Return the node types of a schema by name."""
+    """Return a schema's node types, keyed by name."""
     return {node.name: _describe_node(node, order) for node in order.sort_types("node", catalog.nodes)}
 
 
 def describe_edge_types(catalog: Catalog, order: DeclaredOrder) -> dict[str, EdgeTypeInfo]:
-    """Return the edge types of a schema by name."""
+    """Return a schema's edge types, keyed by name."""
     return {edge.name: _describe_edge(edge, order) for edge in order.sort_types("edge", catalog.edges)}
 
 

@@ -1,29 +1,26 @@
 """Options that every write accepts: actor, message, precondition and idempotency key.
 
-This module converts a caller's options to the commit metadata and to the requirements that the write protocol checks on
+This module converts a caller's options to commit metadata, and to the requirements that the write protocol checks on
 every attempt. It never writes anything itself.
 """
 
 import threading
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 from omnigraph.api.request_digest import digest_request
-from omnigraph.errors import Cancelled, InputError
+from omnigraph.errors import Cancelled
 from omnigraph.publish.read_set import UnchangedReads
 from omnigraph.publish.requirements import ExpectedHead, Requirement
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.storage.pending_blobs import content_digest
+from omnigraph.storage.blob_placeholders import content_digest
+from omnigraph.values.cancellation import STOP_EVENT
+from omnigraph.values.option_text import check_option_text
 
 _PLAIN_TYPES = (str, bytes, int, float, date)
-_MAX_TEXT_LENGTH = 4096  # maximum number of characters in a message, an actor or a key
-
-# Setting this event stops the writes in the current context, for example when a coroutine is cancelled.
-STOP_EVENT: ContextVar[threading.Event | None] = ContextVar("omnigraph_stop", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +33,12 @@ class WriteOptions:
     idempotency_key: str | None = None
 
     def commit_metadata(self, request: object = None) -> CommitMetadata:
-        """Return the metadata of the commit; with an idempotency key, include the digest of the request.
+        """Return the commit's metadata. If there is an idempotency key, include the digest of the request.
 
         The digest distinguishes a repeated request from a different request with the same key.
         """
         for option_name in ("message", "actor", "idempotency_key"):
-            option_text = getattr(self, option_name)
-            if option_text is not None and len(option_text) > _MAX_TEXT_LENGTH:
-                raise InputError(f"{option_name} has more than {_MAX_TEXT_LENGTH} characters", reason="too long")
+            check_option_text(getattr(self, option_name), option_name)
         key = self.idempotency_key
         digest = None if key is None else digest_request(request)
         return CommitMetadata(self.actor, self.message, key, digest)
@@ -58,36 +53,38 @@ class WriteOptions:
 
 @dataclass(slots=True)
 class AttemptCounter:
-    """Counts the attempts of a write, and stops the write if its caller is no longer waiting."""
+    """Counts the attempts at a write, and stops the write if the caller is no longer waiting."""
 
     count: int = 0
     stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def to_json(self) -> list[Any]:
-        """Return an empty stored form, because only the process that runs the write can check this requirement."""
+        """Return an empty stored form. Only the process that runs the write can check this requirement."""
         return ["watch", []]
 
     def check(self, txn: WriteTxn) -> None:
-        """Count an attempt; raise `Cancelled` if the caller is no longer waiting."""
+        """Count an attempt, and raise `Cancelled` if the caller is no longer waiting."""
         self.count += 1
         if self.stop_event is not None and self.stop_event.is_set():
             raise Cancelled(f"the write to {txn.branch} was cancelled; nothing was changed")
 
     @property
     def retries(self) -> int:
-        """The number of times that the write was repeated after a conflict."""
+        """The number of times that the write was retried after a conflict."""
         return max(0, self.count - 1)
 
 
 def describe_load_request(mode: str, source: object) -> object:
-    """Return the properties that identify a load: its mode and its records.
+    """Return the data that identifies a load: its mode and its records.
 
-    Files and frames would have to be read first, so such a load is identified only by its
-    idempotency key.
+    Files and frames would have to be read first, so a load from these is identified only by its idempotency key.
 
     >>> describe_load_request("append", {"Person": [{"name": "ann"}]})
     ('append', [('Person', [[('name', "'ann'")]])])
     """
+    content_digest_text = getattr(source, "content_digest", None)
+    if isinstance(content_digest_text, str):
+        return mode, content_digest_text
     if not isinstance(source, Mapping):
         type_names = getattr(source, "type_names", None)
         return mode if type_names is None else (mode, [(type_name, "") for type_name in sorted(type_names)])
@@ -95,7 +92,7 @@ def describe_load_request(mode: str, source: object) -> object:
 
 
 def describe_plain_value(value: object) -> object:
-    """Return a process-independent description of plain data, or "" for anything else.
+    """Return a description of plain data that is the same in every process, or "" for anything else.
 
     >>> describe_plain_value({"b": [1.5, None], "a": "x"})
     [('a', "'x'"), ('b', ['1.5', 'None'])]
@@ -108,6 +105,23 @@ def describe_plain_value(value: object) -> object:
         return f"sha256:{digest}"
     if value is None or isinstance(value, _PLAIN_TYPES):
         return repr(value)
+    if hasattr(value, "to_batches"):
+        return f"sha256:{_digest_table(value)}"
     # Convert arrays to lists, because the repr of a long array omits the middle elements.
     to_list = getattr(value, "tolist", None)
     return describe_plain_value(to_list()) if to_list is not None else ""
+
+
+def _digest_table(table: Any) -> str:
+    """Return the SHA-256 of the rows of an Arrow table, which does not depend on how they are split into batches."""
+    from hashlib import sha256
+
+    import pyarrow as pa
+
+    digest = sha256()
+    plain_table = table.replace_schema_metadata(None).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, plain_table.schema) as writer:
+        writer.write_table(plain_table)
+    digest.update(sink.getvalue())
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Mutations and record inserts; each call makes one commit or has no effect.
+"""Mutations and record writes. Each call makes one commit or has no effect.
 
 The convenience methods compile to the same mutations and loads, so the same rules apply.
 """
@@ -45,8 +45,8 @@ Answer = TypeVar("Answer")
 class WriteKeywords(TypedDict, total=False):
     """The options that every write accepts.
 
-    `branch` selects a branch other than the handle's own. With `if_commit`, the write succeeds only
-    if the branch is at this commit. A repeated `idempotency_key` returns the first commit again.
+    `branch` selects a branch other than the handle's own. If `if_commit` is given, the write succeeds only if the
+    branch is at this commit. Repeating an `idempotency_key` returns the first commit again.
     """
 
     branch: str | None
@@ -57,7 +57,7 @@ class WriteKeywords(TypedDict, total=False):
 
 
 class RecordKeywords(WriteKeywords, total=False):
-    """The options of a write of records; with `assume_utc`, times without a time zone are in UTC."""
+    """The options for writing records. If `assume_utc` is true, times without a time zone are assumed to be in UTC."""
 
     assume_utc: bool
 
@@ -77,13 +77,13 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
     assume_utc: bool = False,
     **values: Any,
 ) -> Receipt:
-    """Run a mutation as one commit, or without a commit if nothing matches.
+    """Run a mutation in one commit. If nothing matches, no commit is made.
 
     Every write accepts `branch`, `if_commit` (write only if the branch is at this commit), `message`, `actor`, and
-    `idempotency_key` (a repeated write returns the first commit again). With `assume_utc`, values without a time zone
-    are in UTC. An update, upsert, patch or delete is strict: it fails with a conflict if a value that it reads or
-    writes has changed since this graph last showed the entity, or if its predicate no longer matches the same entities.
-    All other conflicts are retried internally.
+    `idempotency_key` (a repeated write returns the first commit again). If `assume_utc` is true, values without a time
+    zone are assumed to be in UTC. Updates, upserts, patches and deletes are strict: they fail with a conflict if a
+    value that they read or write has changed since the entity was last read through this graph, or if the predicate no
+    longer matches the same entities. All other conflicts are retried internally.
 
     Raises a language error if the query is invalid, and `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
     `EntityNotFound`, `StatementConflict`, `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit` or
@@ -95,20 +95,20 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
 
 
 def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
-    """Add entities from dicts, dataclasses, or one table or frame; an existing key is an error."""
+    """Add entities from dicts, dataclasses, or a single table or frame. An existing key is an error."""
     with suggest_upsert():
         rows = {require_text(type_name, "type"): normalize_records(records)}
         return write_records(handle, rows, "append", options)
 
 
 def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
-    """Add entities, or change those with the same key or `id`.
+    """Add entities, or update those with the same key or `id`.
 
-    An existing entity keeps the properties that its record omits; a property whose value is None becomes null. To
+    An existing entity keeps the properties that its record omits, and a property whose value is None becomes null. To
     replace whole entities, use `load(…, mode="merge")`. Like an update, an upsert fails with a conflict if a value that
-    it sets has changed since this graph last showed it. If an edge type has no `@key`, every record without an `id`
-    adds a new edge. If a repeated call must not duplicate edges, declare `@key(src, dst)` in the schema or give the
-    edges ids.
+    it sets has changed since it was last read through this graph. If an edge type has no `@key`, every record without
+    an `id` adds a new edge. To keep a repeated call from duplicating edges, declare `@key(src, dst)` in the schema or
+    give the edges ids.
     """
     target = handle.for_branch(options.get("branch"))
     with naive_times_as_utc(options.get("assume_utc", False)):
@@ -121,8 +121,8 @@ def patch(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[Re
     """Change existing entities, as in `patch("Person", {"name": "ann", "age": 31})`.
 
     Each record identifies its entity by its complete key or by `id`, and contains the properties to change. The records
-    have the same forms as in `insert`. Raises `EntityNotFound` if an entity does not exist, and `VersionConflict` if a
-    value that the patch sets has changed since this graph last showed it.
+    can have the same forms as in `insert`. Raises `EntityNotFound` if an entity does not exist, and `VersionConflict`
+    if a value that the patch sets has changed since it was last read through this graph.
     """
     target = handle.for_branch(options.get("branch"))
     with naive_times_as_utc(options.get("assume_utc", False)):
@@ -134,8 +134,8 @@ def connect_nodes(
 ) -> Receipt:
     """Add edges, given as tuples such as `("ada", "bob", {"since": "2020-01-01"})`.
 
-    An endpoint is the key of its node as a Python value: a string, a number or a date, or a tuple
-    or dict for a composite key. A node whose type has no key is identified by its id.
+    An endpoint is its node's key as a Python value: a string, a number or a date, or a tuple or dict for a composite
+    key. A node whose type has no key is identified by its id.
     """
     target = handle.for_branch(options.get("branch"))
     with naive_times_as_utc(options.get("assume_utc", False)):  # a key may be a time
@@ -159,9 +159,9 @@ def update(  # noqa: PLR0913 - all but the first are keywords
     assume_utc: bool = False,
     **values: Any,
 ) -> Receipt:
-    """Set properties of nodes or edges, as in `update("Person", where="name = $n", set=…, n=…)`.
+    """Set properties on nodes or edges, as in `update("Person", where="name = $n", set=…, n=…)`.
 
-    Keys and the endpoints of edges cannot be changed.
+    Keys and edge endpoints cannot be changed.
     """
     target = handle.for_branch(branch)
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
@@ -204,15 +204,15 @@ def transaction(
 ) -> "Transaction":
     """Combine several writes into one commit, as in `with graph.transaction() as tx: tx.insert(…)`.
 
-    Reads inside the transaction see its earlier writes. If the block raises an exception, the graph
-    is unchanged. Everything that the transaction read, updated or deleted must be unchanged when it ends; otherwise
-    `ReadSetConflict` is raised. Changes to other nodes of the same types do not matter, unless the transaction
-    traversed, searched or ranked these types.
+    Reads inside the transaction see its earlier writes. If the block raises an exception, the graph is unchanged. If
+    anything that the transaction read, updated or deleted has changed by the time it ends, `ReadSetConflict` is raised.
+    Changes to other nodes of the same types do not matter, unless the transaction traversed, searched or ranked these
+    types.
     """
     from omnigraph.api.transactions import Transaction
 
     target = handle.for_branch(branch)
-    target.require_writable("a transaction")
+    target.require_writable("starting a transaction")
     write_options = target.with_actor(WriteOptions(if_commit, message, actor, idempotency_key))
     return Transaction(
         target.branch_state, write_options, target.record_write, target.new_pending_blobs(copies_files=True)
@@ -220,10 +220,10 @@ def transaction(
 
 
 def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -> Receipt:
-    """Run a mutation as one commit, or without a commit if nothing matches."""
+    """Run a mutation in one commit. If nothing matches, no commit is made."""
     from omnigraph.engine.writes.mutate import bind_mutation, run_operations
 
-    handle.require_writable("a mutation")
+    handle.require_writable("running a mutation")
     branch = handle.branch_name
     with (
         log_operation("mutate", branch) as event,
@@ -252,7 +252,7 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
 
 
 def write_records(handle: Handle, records: Any, mode: LoadMode, options: RecordKeywords) -> Receipt:
-    """Write the given records of each type, or records with an envelope, with the caller's options."""
+    """Write records, given per type or with an envelope, using the caller's options."""
     target, write_options = handle.for_branch(options.get("branch")), _write_options_of(options)
     with naive_times_as_utc(options.get("assume_utc", False)):
         receipt = load_source(target, records, mode, EngineOptions(), write_options, records=True)
@@ -273,7 +273,7 @@ def retry_call(handle: Handle, call: Callable[[], Answer], attempts: int) -> Ans
 
 
 def pause_before_retry(handle: Handle, attempt: int) -> None:
-    """Wait for a random time that grows with the number of attempts, then refresh the handle."""
+    """Wait for a random time that tends to grow with each attempt, then refresh the handle."""
     handle.branch_state.back_off(attempt)
     handle.refresh()
 

@@ -1,8 +1,8 @@
-"""Resolve the graph that a command works on, and ask for confirmation before destructive changes.
+"""Resolve which graph a command works on, and ask for confirmation before destructive changes.
 
-This module defines the ways to name a graph: a positional argument, `--store` or `--uri`, `OMNIGRAPH_STORE`, and the
-profiles and defaults of the operator configuration. It announces the target of a write, prompts before a destructive
-action, and opens graphs only for reading.
+This module defines how a graph can be named: with a positional argument, `--store` or `--uri`, `OMNIGRAPH_STORE`, or
+the profiles and defaults in the operator configuration. It announces the target of a write, prompts before a
+destructive action, and opens graphs only for reading.
 """
 
 import os
@@ -33,9 +33,9 @@ _NO_SERVER = "servers and clusters are not supported yet: use a path or s3://buc
 
 @record
 class GraphAddress:
-    """The graph as the command line names it; all members are None if only the environment names a graph.
+    """The graph that the command line names; all members are None if only the environment names one.
 
-    `graph_id` is the graph within a server or cluster.
+    `graph_id` identifies the graph on a server or cluster.
     """
 
     argument: str | None = None
@@ -48,7 +48,7 @@ class GraphAddress:
 
     @property
     def spellings(self) -> dict[str, str]:
-        """The explicit addresses, by the flag or argument that gives them."""
+        """The explicit addresses, by the flag or argument that specifies them."""
         spellings = {
             GRAPH_METAVAR: self.argument,
             "--uri": self.uri,
@@ -60,12 +60,12 @@ class GraphAddress:
 
     @property
     def typed_location(self) -> str:
-        """The explicit location of the graph, or an empty string."""
+        """The graph's explicit location, or an empty string if there is none."""
         return self.argument or self.uri or self.store or ""
 
 
 def _load_default_actor() -> str | None:
-    """Return `operator.actor` of the configuration, unless the environment names an actor."""
+    """Return `operator.actor` from the configuration unless the environment names an actor."""
     if os.environ.get(ACTOR_VARIABLE):
         return None
     from .operator_config import load_config
@@ -77,14 +77,14 @@ actor_option = scope_option(
     "--as",
     "actor",
     metavar="ACTOR",
-    help="Actor to record for the change; default: $OMNIGRAPH_ACTOR",
+    help="Actor to record in the commit; defaults to $OMNIGRAPH_ACTOR",
     load_default=_load_default_actor,
 )
 external_blobs_option = click.option(
     "--external-blobs",
     metavar="URI",
     multiple=True,
-    help="Allow blobs from below this location, such as s3://bucket/prefix; may be repeated",
+    help="Allow external blobs under this location, such as s3://bucket/prefix; may be repeated",
 )
 yes_option = scope_option("--yes", "yes", is_flag=True, help="Skip the confirmation prompt for remote stores")
 
@@ -93,11 +93,11 @@ _GRAPH_OPTIONS = (
         "--store",
         "store",
         metavar="URI",
-        help="Graph location, instead of GRAPH; default: $OMNIGRAPH_STORE, then the profile",
+        help="Graph location, as an alternative to GRAPH; defaults to $OMNIGRAPH_STORE, then the profile",
     ),
     click.option("--uri", metavar="URI", hidden=True),
     scope_option(
-        "--profile", "profile", metavar="NAME", help="Profile that names the graph; default: $OMNIGRAPH_PROFILE"
+        "--profile", "profile", metavar="NAME", help="Profile that selects the graph; defaults to $OMNIGRAPH_PROFILE"
     ),
     scope_option("--server", "server", metavar="URL", hidden=True),
     scope_option("--cluster", "cluster", metavar="URI", hidden=True),
@@ -107,10 +107,10 @@ _ADDRESS_NAMES = ("store", "uri", "profile", "server", "cluster", "graph_id")
 
 
 def graph_arguments(*, direct: bool = False, **slots: str) -> Callable[[Command], Command]:
-    """Add the graph and the other positional arguments of a command; the command receives the graph as `address`.
+    """Add the graph and other positional arguments to a command, which receives the graph as `address`.
 
-    `slots` maps parameter names to metavars, with brackets around optional ones. Commands that are `direct` refuse
-    `--server`, because a server does not run them for its clients.
+    `slots` maps parameter names to metavars, with brackets around optional ones. A `direct` command rejects `--server`,
+    because a server does not run it for its clients.
     """
 
     def add_arguments(command: Command) -> Command:
@@ -133,15 +133,15 @@ def graph_arguments(*, direct: bool = False, **slots: str) -> Callable[[Command]
 
 def _reject_server() -> None:
     context = click.get_current_context()
-    advice = "needs direct storage access: use a path or s3://bucket/prefix instead of --server"
+    advice = "requires direct storage access: use a path or s3://bucket/prefix instead of --server"
     raise click.UsageError(f"{context.info_name} {advice}", context)
 
 
 def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot":
     """Return the root of the graph that a command names; raise an error if two addresses are given.
 
-    An explicit address wins over `--profile`, which wins over `OMNIGRAPH_STORE`, `OMNIGRAPH_PROFILE` and the defaults
-    of the operator configuration, in this order. `alternative` is what the command accepts instead of a graph.
+    An explicit address takes precedence over `--profile`, followed by `OMNIGRAPH_STORE`, `OMNIGRAPH_PROFILE` and the
+    defaults in the operator configuration. `alternative` describes what the command accepts instead of a graph.
     """
     location = _explicit_location(address)
     if location is None and address.profile is None:
@@ -152,7 +152,7 @@ def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot"
 
 
 def has_address(address: GraphAddress) -> bool:
-    """Return whether anything but the defaults of the configuration names a graph."""
+    """Return whether anything other than the configuration defaults names a graph."""
     return bool(address.spellings or address.profile or _ambient_location())
 
 
@@ -162,7 +162,7 @@ def _ambient_location() -> str | None:
 
 
 def current_branch(uri: str) -> str:
-    """Return the branch of a graph that a command works on by default: main, or the current branch of the shell."""
+    """Return the branch that a command works on by default: main, or the shell's current branch."""
     current = current_graph()
     return current.branch if current is not None and current.uri == uri else "main"
 
@@ -179,7 +179,7 @@ def _explicit_location(address: GraphAddress) -> str | None:
         raise click.UsageError(f"{label}: {_NO_SERVER}")
     if address.graph_id is not None:
         problem = f" and cannot be combined with {label}" if label else f"; {_NO_SERVER}"
-        raise click.UsageError(f"--graph {address.graph_id} selects a graph of a server or cluster{problem}")
+        raise click.UsageError(f"--graph {address.graph_id} selects a graph on a server or cluster{problem}")
     return location
 
 
@@ -190,31 +190,31 @@ def _configured_location(address: GraphAddress, alternative: str) -> str:
     scope = resolve_scope(load_config(), address.profile)
     if scope is None:
         raise click.UsageError(
-            f"no graph given: pass {GRAPH_METAVAR} as the first argument or --store, set {STORE_VARIABLE},"
+            f"no graph specified: pass {GRAPH_METAVAR} as the first argument or --store, set {STORE_VARIABLE},"
             f" or use a profile (see `omnigraph config path`){alternative and f'; or pass {alternative}'}"
         )
     if scope.kind != "store":
-        raise click.UsageError(f"{scope.origin} names a {scope.kind}: {_NO_SERVER}")
+        raise click.UsageError(f"{scope.origin} selects a {scope.kind}: {_NO_SERVER}")
     return scope.target
 
 
 def parse_storage_uri(location: str) -> "GraphRoot":
-    """Parse a storage location; reject the address of a server."""
+    """Parse a storage location; raise an error for a server address."""
     from omnigraph.storage.root import parse_root
 
     if location.lower().startswith(_SERVER_SCHEMES):
         raise InputError(
-            f"'{location.partition('://')[0]}://…' is a server address; this command needs direct storage access",
-            reason="needs direct storage",
+            f"'{location.partition('://')[0]}://…' is a server address; this command requires direct storage access",
+            reason="requires direct storage",
             hint="use a path or s3://bucket/prefix; servers (--server) are not supported yet",
         )
     return parse_root(location)
 
 
 def open_snapshot(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
-    """Open a graph for reading: a branch or a past revision; the default is main, or what the shell is at."""
+    """Open a branch or a past revision for reading. The default is main, or the current position in the shell."""
     if branch is not None and snapshot is not None:
-        raise click.UsageError("--branch and --snapshot both select a state: use only one of them")
+        raise click.UsageError("--branch and --snapshot cannot be combined")
     from omnigraph.api.opening import open as open_graph
 
     current = current_graph()
@@ -225,12 +225,12 @@ def open_snapshot(uri: str, branch: str | None, snapshot: str | None) -> "Graph"
 
 
 def announce_target(verb: str, root: "GraphRoot") -> None:
-    """Print the target of a write to standard error before the write; the prompt of the shell already shows it."""
+    """Print the target to standard error before a write, except in the shell, whose prompt already shows it."""
     current = current_graph()
     if current is not None and current.uri == root.uri:
         if current.revision is not None:
             raise InputError(
-                f"{verb} is refused: the shell is at revision {current.revision}, not on a branch",
+                f"{verb} is not allowed: the shell is at revision {current.revision}, not on a branch",
                 reason="read-only",
                 hint=f"enter \\at to return to the head of {current.branch}",
             )
@@ -245,8 +245,8 @@ def require_consent(action: str, root: "GraphRoot", *, yes: bool) -> None:
         return
     if settings().json or sys.stdin is None or not sys.stdin.isatty():
         raise InputError(
-            f"{action} on {root.uri} needs confirmation; nothing was changed",
-            reason="needs consent",
+            f"{action} on {root.uri} requires confirmation; nothing was changed",
+            reason="not confirmed",
             hint="pass --yes to confirm",
         )
     click.echo(f"{action} on {root.uri}? [yes/no] ", nl=False, err=True)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from omnigraph.api.blobs import Blob
 
 _COMMANDS = {
-    "get": LazyCommand(__name__, "get", "Write the bytes of a blob to a file or to standard output"),
+    "get": LazyCommand(__name__, "get", "Write a blob to a file or to standard output"),
     "stat": LazyCommand(__name__, "stat", "Show the size, media type and ETag of a blob"),
-    "put": LazyCommand(__name__, "put", "Replace the blob of a node, as one commit"),
+    "put": LazyCommand(__name__, "put", "Replace a node's blob in one commit"),
 }
 _RANGE = re.compile(r"(\d+)-(\d*)")
 
@@ -33,18 +33,18 @@ _RANGE = re.compile(r"(\d+)-(\d*)")
 @scope_options
 @shared_options
 def blob() -> None:
-    """Read, describe and replace blobs, which are binary values of nodes and edges."""
+    """Read, inspect and replace blobs (binary values on nodes and edges)."""
 
 
 def _read_options(command: Command) -> Command:
-    """Add the options that select the state to read."""
+    """Add the options that select which state to read."""
     options = (
-        click.option("--branch", help="Branch to read; default: main unless --snapshot is given"),
+        click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given"),
         snapshot_option,
         click.option(
             "--kind",
             type=click.Choice(["node", "edge"]),
-            help="Kind of TYPE, if both a node and an edge type have this name",
+            help="Kind of TYPE, if a node type and an edge type share this name",
         ),
         graph_arguments(type_name="TYPE", entity_id="ID", property_name="PROPERTY"),
         shared_options,
@@ -57,19 +57,19 @@ def _read_options(command: Command) -> Command:
 @click.command()
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write atomically to a file")
 @click.option(
-    "--range", "byte_range", metavar="A-B", help="Read only the bytes from A up to and excluding B; A- reads to the end"
+    "--range", "byte_range", metavar="A-B", help="Read only bytes A up to but not including B; A- reads to the end"
 )
 @click.option("--if-match", metavar="ETAG", help="Fail unless the blob has this ETag")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @_read_options
 def get(type_name: str, entity_id: str, property_name: str, out: Path | None, **options: Any) -> None:
-    """Write the bytes of a blob to standard output or, atomically, to a file.
+    """Write a blob to standard output, or atomically to a file with --out.
 
-    ID is the key of a node, or the id of an edge or of a node without a key.
+    ID is a node's key, or the id of an edge or of a node without a key.
     """
     start, stop = _parse_range(options["byte_range"])
     if out is None and settings().json:
-        raise click.UsageError("--json requires --out, because the bytes of a blob are never part of a JSON document")
+        raise click.UsageError("--json requires --out, because blob contents cannot be printed as JSON")
     opened = _open_blob(type_name, entity_id, property_name, options)
     if options["if_match"] is not None:
         opened.require_match(options["if_match"])
@@ -87,9 +87,9 @@ def get(type_name: str, entity_id: str, property_name: str, out: Path | None, **
 @click.command()
 @_read_options
 def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> None:
-    """Show the size, media type and ETag of a blob; the ETag is computed from all of its bytes.
+    """Show the size, media type and ETag of a blob. Computing the ETag reads the entire blob.
 
-    ID is the key of a node, or the id of an edge or of a node without a key.
+    ID is a node's key, or the id of an edge or of a node without a key.
     """
     opened = _open_blob(type_name, entity_id, property_name, options)
     if settings().json:
@@ -102,7 +102,7 @@ def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> 
 
 
 @click.command()
-@click.option("--media-type", metavar="TYPE", help="Media type to record in the property PROPERTY_media_type")
+@click.option("--media-type", metavar="TYPE", help="Media type to store in the PROPERTY_media_type property")
 @click.option("--if-match", metavar="ETAG", help="Write only if the stored blob has this ETag; * matches any blob")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @click.option("--branch", default="main", show_default=True, help="Branch to change")
@@ -115,10 +115,10 @@ def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> 
 @actor_option
 @shared_options
 def put(type_name: str, entity_id: str, property_name: str, file: str, **options: Any) -> None:
-    """Replace the blob of an existing node with the bytes of FILE, or of standard input if FILE is `-`.
+    """Replace the blob on an existing node with the contents of FILE, or of standard input if FILE is `-`.
 
-    The bytes are streamed, so FILE may be larger than memory. ID is the key of the node, or its id
-    if the type has no key.
+    The bytes are streamed, so FILE may be larger than memory. ID is the node's key, or its id if
+    the type has no key.
     """
     root = resolve_root(options.pop("address"))
     announce_target("blob put", root)
@@ -137,9 +137,8 @@ def put(type_name: str, entity_id: str, property_name: str, file: str, **options
 
         show.document({**change_document(receipt, graph.actor), "size": size})
     else:
-        show.result(
-            f"put {show.count(size, 'byte')} into {property_name} of {type_name} '{entity_id}' on {receipt.branch}"
-        )
+        target = f"property {property_name} of {type_name} '{entity_id}'"
+        show.confirmation(f"stored {show.count(size, 'byte')} in {target} on {receipt.branch}")
     show.warnings(graph.warnings)
 
 

@@ -22,7 +22,7 @@ _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List branches"),
     "merge": LazyCommand(_MERGE_MODULE, "merge", "Merge a branch into another, or preview its conflicts"),
     "rename": LazyCommand(_MERGE_MODULE, "rename", "Rename a branch"),
-    "reset": LazyCommand("omnigraph.cli.branch_reset", "reset", "Reset a branch to the state of a past commit"),
+    "reset": LazyCommand("omnigraph.cli.branch_reset", "reset", "Reset a branch to a past commit"),
     "delete": LazyCommand(__name__, "delete", "Delete a merged branch"),
 }
 
@@ -41,7 +41,7 @@ def branch() -> None:
     metavar="REVISION",
     default="main",
     show_default=True,
-    help="Branch, commit, tag, timestamp, or main~3 to start from",
+    help="Revision to start from: a branch, commit, tag, timestamp, or ancestor such as main~3",
 )
 @click.option(
     "--commit", "commit_id", metavar="REVISION", help="Commit on the --from branch to use instead of its head"
@@ -66,7 +66,7 @@ def create(name: str, source: str, commit_id: str | None, address: GraphAddress,
         members = {"uri": root.uri, "from": source, "name": new_branch.branch_name}
         show.document(members | {"graph_commit_id": head_commit, "actor_id": new_branch.actor})
     else:
-        show.result(f"created branch {new_branch.branch_name} from {source} at {head_commit}")
+        show.confirmation(f"created branch {new_branch.branch_name} from {source} at {head_commit}")
 
 
 @click.command("list")
@@ -91,9 +91,9 @@ def list_(address: GraphAddress) -> None:
 @yes_option
 @shared_options
 def delete(name: str, address: GraphAddress, actor: str | None, force: bool, yes: bool) -> None:
-    """Delete a branch whose commits are also on another branch or tag.
+    """Delete a branch whose commits are all on another branch or tag.
 
-    A branch with unmerged commits is deleted only with --force. Its unmerged commits can then no longer be read.
+    A branch with unmerged commits is deleted only with --force. Its unmerged commits then become unreadable.
     """
     root = resolve_root(address)
     require_consent(f"delete branch {name}", root, yes=yes)
@@ -105,4 +105,4 @@ def delete(name: str, address: GraphAddress, actor: str | None, force: bool, yes
     if settings().json:
         show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})
     else:
-        show.result(f"deleted branch {name.strip()}")
+        show.confirmation(f"deleted branch {name.strip()}")

@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--into", default="main", show_default=True, help="Branch to merge into")
 @click.option("--delete-branch", is_flag=True, help="Delete SOURCE after the merge")
-@click.option("--collapse-edges", is_flag=True, help="Keep only one edge if both branches added equal edges")
+@click.option("--collapse-edges", is_flag=True, help="Keep only one edge if both branches added identical edges")
 @conflict_options
 @engine_options("when both branches changed millions of rows")
 @graph_arguments(source="SOURCE")
 @actor_option
 @shared_options
 def merge(source: str, into: str, address: GraphAddress, **options: Any) -> None:
-    """Merge branch SOURCE into another branch, as one commit with two parents.
+    """Merge branch SOURCE into another branch with a merge commit.
 
     SOURCE can also be a tag, a commit id or another revision, such as dev~1.
 
     Changes made on only one branch are merged without conflict. Different changes to the same value
-    are conflicts: nothing is written, and the conflicts are shown with the values of both branches.
-    Use --strategy to resolve conflicts: it decides only the values in conflict, and the changes that
-    it discards are listed.
+    are conflicts: nothing is written, and the conflicts are shown with the values from both branches.
+    Use --strategy to resolve conflicts. It affects only conflicting values, and discarded changes are
+    listed.
     """
     root = resolve_root(address)
     strategies = options.pop("strategies")
@@ -78,17 +78,18 @@ def _print_result(
         show.document(_merge_document(merge_result, source, into, actor))
         return
     if merge_result.outcome == "already_up_to_date":
-        show.result(f"{into} already has all changes from {source}")
+        show.confirmation(f"{into} already has all changes from {source}")
         return
     if merge_result.conflicts:
         failure = f"'{source}' cannot be merged into '{into}'"
         preview_conflicts(merge_result.conflicts, failure, (into, source), typed_command)
         return
-    verb = "would merge" if merge_result.commit is None else "merged"
+    is_preview = merge_result.commit is None
+    verb = "would merge" if is_preview else "merged"
     commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
-    show.result(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}")
+    show.confirmation(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}", preview=is_preview)
     for line in schema_lines(merge_result.schema_change):
-        show.result(line)
+        show.confirmation(line, preview=is_preview)
     if merge_result.branch_deleted:
         show.note(f"deleted branch {source}")
     print_discarded_changes(merge_result, (into, source))
@@ -137,4 +138,4 @@ def rename(name: str, new_name: str, address: GraphAddress, actor: str | None) -
         members = {"uri": root.uri, "from": name.strip(), "name": renamed.branch_name}
         show.document(members | {"actor_id": graph.actor})
     else:
-        show.result(f"renamed branch {name.strip()} to {renamed.branch_name}")
+        show.confirmation(f"renamed branch {name.strip()} to {renamed.branch_name}")

@@ -1,4 +1,4 @@
-"""`omnigraph branch reset`: reset a branch to the state of a past commit, in a new commit."""
+"""`omnigraph branch reset`: reset a branch to a past commit's state by adding a new commit."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @actor_option
 @shared_options
 def reset(name: str, revision: str, dry_run: bool, address: GraphAddress, actor: str | None, **options: Any) -> None:
-    """Reset branch NAME to the state of TO, in a new commit. No data is copied.
+    """Reset branch NAME to revision TO with a new commit. No data is copied.
 
     TO is a commit, tag, branch, timestamp, or a revision such as HEAD~3, where HEAD is the newest
-    commit of NAME. The old commits stay in the log, so resetting to HEAD~1 undoes a reset.
+    commit on NAME. The old commits stay in the log, so resetting to HEAD~1 undoes a reset.
     """
     root = resolve_root(address)
     if not dry_run:
@@ -38,12 +38,13 @@ def reset(name: str, revision: str, dry_run: bool, address: GraphAddress, actor:
         _print_document(result, name.strip(), revision, graph.actor)
         return
     if result.outcome == "already_up_to_date":
-        show.result(f"nothing to do: {name.strip()} already has the state of {revision}")
+        show.confirmation(f"nothing to do: {name.strip()} already matches {revision}")
         return
     action, commit_note = "would reset", ""
     if result.commit is not None:
         action, commit_note = "reset", f"; commit {result.commit.id}"
-    show.result(f"{action} {name.strip()} to {revision}: {describe_counts(result)}{commit_note}")
+    summary = f"{action} {name.strip()} to {revision}: {describe_counts(result)}{commit_note}"
+    show.confirmation(summary, preview=dry_run)
 
 
 def _print_document(result: "MergeResult", branch: str, revision: str, actor: str | None) -> None:

@@ -41,7 +41,7 @@ def filter_options(command: Command) -> Command:
 
 
 def filter_arguments(filters: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters as arguments of a graph method, with None for filters that are not set."""
+    """Return the filters as arguments for a graph method, with None for filters that are not set."""
     return {filter_name: filters[filter_name] or None for filter_name in ("types", "kinds", "ops")}
 
 
@@ -49,12 +49,12 @@ def filter_arguments(filters: dict[str, Any]) -> dict[str, Any]:
 @scope_options
 @shared_options
 def changes() -> None:
-    """Follow the commits of a branch."""
+    """Follow commits on a branch."""
 
 
 @click.command("poll")
 @click.option("--branch", default="main", show_default=True, help="Branch to follow")
-@click.option("--cursor", help="Continue where an earlier poll ended")
+@click.option("--cursor", help="Cursor returned by an earlier poll")
 @click.option("--start", metavar="WHERE", help="Start position: now (the default), beginning, or after:REVISION")
 @click.option(
     "--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Approximate maximum number of changes"
@@ -65,9 +65,9 @@ def changes() -> None:
 @graph_arguments()
 @shared_options
 def poll(branch: str, cursor: str | None, start: str | None, limit: int, address: GraphAddress, **options: Any) -> None:
-    """Show the complete commits after a cursor, oldest first, and the next cursor.
+    """Show the commits after a cursor, oldest first, and the next cursor.
 
-    Store the cursor together with the results of your processing, and pass it to the next poll with
+    Store the cursor together with your processing results, and pass it to the next poll with
     the same filters. Polling with an old cursor returns the same commits again.
     """
     if cursor is not None and start is not None:
@@ -88,7 +88,7 @@ def poll(branch: str, cursor: str | None, start: str | None, limit: int, address
 
 
 def _resolve_start(graph: "Graph", start: str | None) -> str | None:
-    """Replace the tag or other revision in `after:REVISION` by the id of its commit."""
+    """Replace the tag or other revision in `after:REVISION` with its commit id."""
     prefix, _, revision = (start or "").partition(":")
     if prefix != "after" or clock_and_ids.is_ulid(revision):
         return start
@@ -114,7 +114,7 @@ def _print_feed(feed: "Feed", limit: int) -> None:
 
 
 def _take_blocks(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
-    """Yield complete commits up to the limit; an error ends the page, or is raised if no commit precedes it."""
+    """Yield complete commits up to the limit; an error ends the page, but is raised if it precedes the first commit."""
     from omnigraph.errors import ChangeDiffRefused, ChangeFeedGap
 
     change_count = block_count = 0
@@ -143,13 +143,13 @@ def _print_block(block: "ChangeBlock") -> None:
 
 
 def schema_lines(schema_change: "SchemaChange | None") -> Iterator[str]:
-    """Yield one line for each step of a schema change."""
+    """Yield one line for each step in a schema change."""
     for description in () if schema_change is None else schema_change.descriptions:
         yield f"{click.style('*', fg='cyan')} schema: {description}"
 
 
 def format_change(change: Any) -> str:
-    """Format one change as readable text: the operation, the entity, and the changed properties."""
+    """Format one change as text: the operation, the entity, and the changed properties."""
     sign, color = _OP_STYLES[change.op]
     endpoints = change.endpoints
     direction = f" from '{endpoints['src']}' to '{endpoints['dst']}'" if endpoints else ""
@@ -175,7 +175,7 @@ def _parse_interval(interval: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise click.UsageError(f"--interval {interval}: expected a time such as 2s, 500ms or 1m")
+        raise click.UsageError(f"--interval {interval}: expected a duration such as 2s, 500ms or 1m")
     return seconds
 
 
@@ -186,9 +186,9 @@ def _parse_interval(interval: str) -> float:
 @graph_arguments()
 @shared_options
 def baseline(out: str, branch: str, address: GraphAddress, **filters: Any) -> None:
-    """Export all entities of a branch as NDJSON, and print the cursor to poll from.
+    """Export all entities on a branch as NDJSON, and print the cursor to poll from.
 
-    The file appears only when it is complete; its last line holds the same cursor. Concurrent
+    The file appears only when it is complete; its last line contains the same cursor. Concurrent
     exports to the same file wait for one another; their lock file, PATH.lock, is not removed.
     """
     root = resolve_root(address)
@@ -209,7 +209,7 @@ def baseline(out: str, branch: str, address: GraphAddress, **filters: Any) -> No
 @graph_arguments(commit_id="ID")
 @shared_options
 def commit_changes(commit_id: str, limit: int, page_token: str | None, address: GraphAddress, **filters: Any) -> None:
-    """Show what one commit changed relative to its first parent. HEAD is the newest commit of main."""
+    """Show what a commit changed relative to its first parent. HEAD is the newest commit on main."""
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 

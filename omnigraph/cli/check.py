@@ -66,13 +66,13 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
         _check_absent(root, absent, also)
         return
     if also:
-        raise click.UsageError("--also needs --absent")
+        raise click.UsageError("--also requires --absent")
     sample_fraction = sample / 100 if sample is not None else None
     _check_whole_graph(root, quick, sample_fraction, engine_arguments(engine, master, remote))
 
 
 def _check_whole_graph(root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]) -> None:
-    # A check does not open a graph handle, because it must work even for a graph that cannot be opened.
+    # Do not open a graph handle here: a check must work even if the graph cannot be opened.
     from omnigraph.api.engine_choice import choose_check_executor
     from omnigraph.maintenance.check import check_graph
     from omnigraph.storage.effects import Effects
@@ -100,8 +100,8 @@ def _print_report(report: "Checkup", quick: bool) -> None:
         show.result(f"and {show.count(report.more, 'finding')} more")
     if report.damage:
         for branch_label, commit in report.readable.items():
-            show.result(f"newest readable commit of {branch_label}: {commit or 'none'}")
-    irregular_nouns = {"branches": "branch"}  # all other plurals only add an s
+            show.result(f"newest readable commit on {branch_label}: {commit or 'none'}")
+    irregular_nouns = {"branches": "branch"}  # all other plurals just add an s
     coverage = ", ".join(
         show.count(number, irregular_nouns.get(plural, plural.removesuffix("s")))
         for plural, number in report.read.items()
@@ -109,14 +109,12 @@ def _print_report(report: "Checkup", quick: bool) -> None:
     )
     if report.read["unrecorded"]:
         unrecorded_files = show.count(report.read["unrecorded"], "file")
-        show.note(f"no checksum exists for {unrecorded_files} written before checksums were introduced")
+        show.note(f"{unrecorded_files} written before checksums were introduced could not be verified")
     verified_files = show.count(report.read["verified"], "file")
     coverage += f", contents of {verified_files} verified" if report.read["verified"] else ""
     if quick:
         files = "other files" if report.read["verified"] else "files"
-        show.note(
-            f"not checked: rows, and the contents of indexes and {files}; omit --quick and --sample to check them"
-        )
+        show.note(f"not checked: rows and the contents of indexes and {files}; omit --quick and --sample to check them")
     error_count = sum(finding.severity == "error" for finding in report.findings) + report.more
     warning_count = len(report.findings) - error_count + report.more
     verdict = [show.count(error_count, "error")] if error_count else []
@@ -132,7 +130,7 @@ def _check_absent(root: "GraphRoot", absent: tuple[str, str], also: tuple[str, .
         show.document({"uri": root.uri, **absence.to_json()})
     else:
         for trace in absence.traces:
-            type_note = f" of {trace.type_key}" if trace.type_key else ""
+            type_note = f" in {trace.type_key}" if trace.type_key else ""
             show.result(f"{trace.kind}{type_note}: {trace.name}")
         files_read = f"{show.count(absence.files, 'file')}, {absence.bytes:,} bytes read"
         verdict = "no trace" if absence else show.count(len(absence.traces), "trace")

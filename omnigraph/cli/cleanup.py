@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 _ADVICE = "use --keep N, --older-than D, or both; --keep 10 is a good starting point"
 _DURATION_METAVAR = "D"
-_MAX_HOLDERS_SHOWN = 5  # maximum number of listed tags and operations that retain history
+_MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations to list that retain history
 
 
 @click.command()
-@click.option("--keep", type=int, metavar="N", help="Keep the newest N commits of every branch")
+@click.option("--keep", type=int, metavar="N", help="Keep the newest N commits on every branch")
 @click.option(
-    "--older-than", metavar=_DURATION_METAVAR, help="Keep commits younger than this, such as 30m, 12h, 7d or 2w"
+    "--older-than", metavar=_DURATION_METAVAR, help="Keep commits newer than this, such as 30m, 12h, 7d or 2w"
 )
-@click.option("--confirm", is_flag=True, help="Remove the history; the default is a preview")
+@click.option("--confirm", is_flag=True, help="Apply the cleanup; without this flag, only show what would be removed")
 @click.option(
     "--grace",
     metavar=_DURATION_METAVAR,
@@ -38,17 +38,17 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of listed tags and operations that reta
 @yes_option
 @shared_options
 def cleanup(address: GraphAddress, no_progress: bool, yes: bool, **options: Any) -> None:
-    """Remove history that is neither among the newest N commits of a branch nor recent.
+    """Remove old history, except for the newest N commits on each branch and recent commits.
 
     Everything that branches, tags, merge bases and running operations need is kept. Reads and
     writes can continue during a cleanup. Without --confirm, nothing is removed.
     """
     root = resolve_root(address)
     if options["keep"] is None and options["older_than"] is None:
-        raise click.UsageError(f"cleanup needs a retention policy: {_ADVICE}")
+        raise click.UsageError(f"cleanup requires a retention policy: {_ADVICE}")
     if options["confirm"]:
         require_consent("cleanup", root, yes=yes)
-    announce_target("cleanup" if options["confirm"] else "preview of cleanup", root)
+    announce_target("cleanup" if options["confirm"] else "cleanup preview", root)
     from omnigraph.api.opening import open as open_graph
 
     engine_choice = engine_arguments(options.pop("engine"), options.pop("master"), options.pop("remote"))
@@ -75,12 +75,15 @@ def _print_report(report: "Cleanup", options: dict[str, Any]) -> None:
     for dataset in report.datasets:
         versions = show.count(dataset.old_versions_removed, "old version")
         description = f"{dataset.type_key}: {versions}, {dataset.bytes_removed:,} bytes"
-        show.result(f"{description}; {dataset.error}" if dataset.error else description)
+        if dataset.error:
+            show.result(f"{description}; {dataset.error}")
+        else:
+            show.confirmation(description, preview=report.preview)
     for table_path in report.unreferenced_paths:
-        show.result(f"{table_path}: this table is no longer referenced")
+        show.confirmation(f"{table_path}: this table is no longer referenced", preview=report.preview)
     verb = "would remove" if report.preview else "removed"
     kept_commits = show.count(report.commits_kept, "commit")
-    show.result(f"{verb} {report.bytes_removed:,} bytes; kept {kept_commits}")
+    show.confirmation(f"{verb} {report.bytes_removed:,} bytes; kept {kept_commits}", preview=report.preview)
     for note in _report_notes(report, options):
         show.note(note)
 
@@ -96,14 +99,14 @@ def _report_notes(report: "Cleanup", options: dict[str, Any]) -> Iterator[str]:
     for unnamed_ref in report.unnamed:
         subject = f"{unnamed_ref['kind'] or 'branch or tag'} {unnamed_ref['name'] or ''}".strip()
         yield (
-            f"{subject} ({unnamed_ref['manifest']}) lost its ref object, but the data is kept;"
+            f"{subject} ({unnamed_ref['manifest']}) is missing its ref object, but the data is kept;"
             " run `omnigraph repair` to restore the name"
         )
     if report.held_by:
         holders = ", ".join(report.held_by[:_MAX_HOLDERS_SHOWN]) + (
             ", …" if len(report.held_by) > _MAX_HOLDERS_SHOWN else ""
         )
-        yield f"also kept: data needed by {holders}"
+        yield f"also kept data needed by {holders}"
     if report.deleted_rows is not None:
         yield _describe_erasure(report.deleted_rows, options)
     if report.engine != "local":
@@ -117,8 +120,8 @@ def _describe_spared(report: "Cleanup", grace: str) -> str:
     spared_files = show.count(report.spared_files, "file")
     verb = "is" if report.spared_files == 1 else "are"
     return (
-        f"{outcome}: {spared_files} ({report.spared_bytes:,} bytes) {verb} younger than the grace"
-        f" period of {grace} and may still be in use by readers; use --grace 0s to remove them"
+        f"{outcome}: {spared_files} ({report.spared_bytes:,} bytes) {verb} still within the grace"
+        f" period of {grace} and may be in use by readers; use --grace 0s to remove them"
     )
 
 
@@ -128,4 +131,4 @@ def _describe_erasure(deleted_count: int, options: dict[str, Any]) -> str:
     if (options["keep"] or 1) > 1 or options["grace"] not in ("0", "0s") or options["older_than"]:
         advice = "use --keep 1 --grace 0s to erase it"
         return f"{summary}; recent and retained data is not erased: {advice}"
-    return f"{summary}; the files that contain deleted rows, and all indexes, would be rewritten"
+    return f"{summary}; files that contain deleted rows, and all indexes, would be rewritten"

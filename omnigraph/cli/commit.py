@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from omnigraph.history.commit import Commit
 
 _COMMANDS = {
-    "list": LazyCommand(__name__, "list_", "List the commits of a branch, newest first"),
+    "list": LazyCommand(__name__, "list_", "List commits on a branch, newest first"),
     "show": LazyCommand(__name__, "show_", "Show one commit"),
     "changes": LazyCommand("omnigraph.cli.changes", "commit_changes", "Show what one commit changed"),
 }
@@ -40,7 +40,7 @@ def commit() -> None:
 @graph_arguments()
 @shared_options
 def list_(address: GraphAddress, branch: str, filters: tuple[str, ...], limit: int | None) -> None:
-    """List the commits in the history of a branch, newest first."""
+    """List the commits on a branch, newest first."""
     root = resolve_root(address)
     criteria = dict(_parse_filter(filter_text) for filter_text in filters)
     from omnigraph.api.opening import open as open_graph
@@ -70,7 +70,7 @@ def _parse_filter(filter_text: str) -> tuple[str, str]:
 @graph_arguments(commit_id="ID")
 @shared_options
 def show_(commit_id: str, address: GraphAddress) -> None:
-    """Show one commit: author, time, message and changes. HEAD is the newest commit of main."""
+    """Show one commit: author, time, message and changes. HEAD is the newest commit on main."""
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
@@ -82,7 +82,7 @@ def show_(commit_id: str, address: GraphAddress) -> None:
 
 
 def commit_document(shown_commit: "Commit") -> dict[str, Any]:
-    """Return a commit as JSON-compatible data; times are microseconds since 1970."""
+    """Return a commit as JSON-compatible data; times are in microseconds since 1970."""
     return {
         "graph_commit_id": shown_commit.id,
         "graph_branch": shown_commit.branch,

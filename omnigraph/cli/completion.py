@@ -1,7 +1,7 @@
-"""`omnigraph completion`: scripts that complete commands, flags, files and names in a shell.
+"""`omnigraph completion`: scripts for completing commands, flags, files and names in a shell.
 
-The scripts call the program with the variable `_OMNIGRAPH_COMPLETE`; `answer_shell` prints the completions. Completion
-is silent: an error only means that nothing is offered.
+The scripts run the program with the variable `_OMNIGRAPH_COMPLETE` set, and `answer_shell` prints the completions.
+Completion is silent: after an error, nothing is offered.
 """
 
 import io
@@ -46,12 +46,12 @@ class PowerShellComplete(ShellComplete):
     source_template = _POWERSHELL_SCRIPT
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the complete words and the incomplete word."""
+        """Return the completed words and the incomplete last word."""
         words = [word.strip("'\"") for word in os.environ["COMP_WORDS"].split("\n")]
         return words[1:], os.environ.get("COMP_CWORD", "").strip("'\"")
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """Return the type, the value and the help of an item, separated by tabs."""
+        """Return an item's type, value and help text, separated by tabs."""
         return f"{item.type}\t{item.value}\t{item.help or item.value}"
 
 
@@ -64,23 +64,23 @@ _COMPLETERS: dict[str, type[ShellComplete]] = {
 @click.argument("shell", type=click.Choice(SHELLS))
 @shared_options
 def completion(shell: str) -> None:
-    """Print the completion script for a shell.
+    """Print a shell completion script.
 
     Load the script with `eval "$(omnigraph completion bash)"`, or save the output to a file in the
-    completion path of the shell, such as ~/.local/share/bash-completion/completions/omnigraph. For
+    shell's completion path, such as ~/.local/share/bash-completion/completions/omnigraph. For
     PowerShell, run `omnigraph completion powershell | Out-String | Invoke-Expression`.
     """
     show.result(_new_completer(shell).source())
 
 
 def answer_shell(instruction: str) -> int:
-    """Print the completions that a completion script asks for, and return the exit code."""
+    """Print the completions that a completion script requests, and return the exit code."""
     shell, _, action = instruction.partition("_")
     if shell not in _COMPLETERS or action not in ("complete", "source"):
         return 1
     completer = _new_completer(shell)
     text = ""
-    with suppress(Exception), redirect_stderr(io.StringIO()):  # a message would end up in the line that is edited
+    with suppress(Exception), redirect_stderr(io.StringIO()):  # a message would end up in the line being edited
         text = completer.source() if action == "source" else _complete_line(completer)
     click.echo(text.encode())
     return 0
@@ -102,7 +102,7 @@ def _complete_line(completer: ShellComplete) -> str:
 
 
 def _find_names(context: click.Context) -> Any:
-    """Return the names in the graph that a command line names."""
+    """Return the names in the graph that the command line refers to."""
     from .address import GraphAddress, resolve_root
     from .completion_names import find_names
     from .completion_values import find_graph_argument

@@ -1,8 +1,8 @@
-"""Names that are completed: branches, tags, types and properties of a graph, with a cache in the home directory.
+"""Names for completion: a graph's branches, tags, types and properties, cached in the home directory.
 
-A cached answer is valid for 30 seconds. Older answers of local graphs are refreshed by a separate process, which is
-waited for only briefly, so that completion stays quick with any graph. The names of remote graphs come only from the
-cache, which the shell fills.
+Cached names are valid for 30 seconds. For a local graph, a separate process refreshes older names, and completion waits
+for it only briefly, so that it stays fast for any graph. For remote graphs, names come only from the cache, which the
+shell fills.
 """
 
 import json
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from omnigraph.lang.schema.ir import CatalogType
 
 _MAX_AGE_MS = 30_000
-_REFRESH_WAIT = 0.15  # seconds; with the start-up time of Python, completion takes less than 300 ms
+_REFRESH_WAIT = 0.15  # in seconds; including Python's start-up time, completion takes less than 300 ms
 _MAX_CACHED_GRAPHS = 50
 
 
 @record
 class GraphNames:
-    """The names in a graph; `properties` contains the names of the properties of each type."""
+    """The names in a graph; `properties` contains the property names for each type."""
 
     branches: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -39,12 +39,12 @@ class GraphNames:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The names of the types."""
+        """The type names."""
         return tuple(self.properties or ())
 
     @property
     def revisions(self) -> tuple[str, ...]:
-        """The names that select a state of the graph."""
+        """The names that select a graph state."""
         return (*self.branches, *self.tags, "HEAD")
 
 
@@ -59,7 +59,7 @@ def read_names(graph: "Graph") -> GraphNames:
 
 
 def find_names(uri: str, *, is_local: bool) -> GraphNames:
-    """Return the names in a graph as far as they are known within the time limit of completion."""
+    """Return the names in a graph that can be determined within the time limit for completion."""
     names, saved_at = load_names(uri)
     is_current = saved_at is not None and 0 <= clock_and_ids.now_millis() - saved_at < _MAX_AGE_MS
     if not is_current and is_local:
@@ -69,7 +69,7 @@ def find_names(uri: str, *, is_local: bool) -> GraphNames:
 
 
 def load_names(uri: str) -> tuple[GraphNames | None, int | None]:
-    """Return the cached names of a graph and when they were saved, in milliseconds; None if there are none."""
+    """Return a graph's cached names and when they were saved, in milliseconds, or None for both."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         document = json.loads(_cache_path(uri).read_bytes())
         properties = {type_name: tuple(names) for type_name, names in document["properties"].items()}
@@ -79,7 +79,7 @@ def load_names(uri: str) -> tuple[GraphNames | None, int | None]:
 
 
 def save_names(uri: str, names: GraphNames) -> None:
-    """Cache the names of a graph; a home directory that cannot be written to is ignored."""
+    """Cache a graph's names; an unwritable home directory is ignored."""
     path = _cache_path(uri)
     document: dict[str, Any] = {"uri": uri, "saved_at": clock_and_ids.now_millis()}
     document |= {"branches": names.branches, "tags": names.tags, "properties": dict(names.properties or {})}
@@ -91,7 +91,7 @@ def save_names(uri: str, names: GraphNames) -> None:
 
 
 def write_private_file(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, replacing an existing one in a single step."""
+    """Write a file that only its owner can read, atomically replacing any existing one."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as opened:
@@ -104,7 +104,7 @@ def _cache_path(uri: str) -> Path:
 
 
 def _refresh_names(uri: str) -> None:
-    """Start a process that reads the names, and wait briefly; a slow process fills the cache for the next time."""
+    """Start a process that reads the names, and wait briefly; a slow process fills the cache for the next call."""
     environment = {name: value for name, value in os.environ.items() if name != "_OMNIGRAPH_COMPLETE"}
     process = subprocess.Popen(  # noqa: S603 - the program itself
         [sys.executable, "-m", "omnigraph.cli.completion_refresh", uri],

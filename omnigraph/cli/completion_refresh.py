@@ -1,6 +1,6 @@
-"""The process that reads the names in a graph for completion, and stores them in the cache.
+"""The process that reads the names in a graph for completion and caches them.
 
-It ends after a few seconds even if the store does not answer, and prints nothing.
+It exits after a few seconds even if the store does not respond, and it prints nothing.
 """
 
 import signal

@@ -1,7 +1,7 @@
-"""Complete the words of a command line: commands, options, and the values that an option or argument accepts.
+"""Complete words on a command line: commands, options, and the values that an option or argument accepts.
 
-This module decides what can stand at a position; the names come from the caller. It is used by the completion scripts
-of shells and by the shell of the program. Nothing here opens a graph.
+This module decides what is valid at each position; the caller supplies the names. Both the shell completion scripts and
+`omnigraph shell` use it. It never opens a graph.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ _OPTION_VALUES = {
     "--uri": "graphs",
 }
 _FILE_METAVARS = ("FILE", "PATH")
-# What a positional argument accepts, by the command and the argument, or by the argument alone.
+# What a positional argument accepts, keyed by command and argument, or by argument alone.
 _ARGUMENT_VALUES = {
     "SOURCE": "branches",
     "COMMIT": "revisions",
@@ -55,7 +55,7 @@ _ARGUMENT_VALUES = {
 def complete_words(
     program: click.Group, words: list[str], incomplete: str, find_names: FindNames, *, offers_graphs: bool = True
 ) -> list[CompletionItem[Any]]:
-    """Return the completions of the last, incomplete word of a command line."""
+    """Return the completions for the incomplete last word on a command line."""
     context = _resolve_context(program, {"obj": Invocation()}, "omnigraph", list(words))
     target, incomplete = _resolve_incomplete(context, list(words), incomplete)
     if isinstance(target, click.Option):
@@ -74,7 +74,7 @@ def complete_words(
 
 
 def find_graph_argument(context: click.Context) -> str | None:
-    """Return the graph that a command line names so far, or None."""
+    """Return the graph that the command line names so far, or None."""
     arguments = context.params.get("arguments") or ()
     if arguments and looks_like_graph(arguments[0]):
         return str(arguments[0])

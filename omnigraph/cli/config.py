@@ -1,4 +1,4 @@
-"""`omnigraph config`: the location and the content of the operator configuration."""
+"""`omnigraph config`: show where the operator configuration is and what it contains."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,13 @@ _COMMANDS = {
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
 @shared_options
 def config() -> None:
-    """Show the configuration of this user: the file config.yaml in ~/.omnigraph or in $OMNIGRAPH_HOME."""
+    """Show the user configuration: config.yaml in ~/.omnigraph or $OMNIGRAPH_HOME."""
 
 
 @click.command()
 @shared_options
 def path() -> None:
-    """Print the path of the configuration file, which need not exist."""
+    """Print the path of the configuration file, even if it does not exist."""
     from .operator_config import config_path
 
     file_path = config_path()

@@ -1,7 +1,6 @@
-"""Human-readable conflicts: the first few with the values of each side, and the commands to run next.
+"""Human-readable conflicts: the first few, with the values on each side, and the commands to run next.
 
-This module defines the options that resolve conflicts, shared by `branch merge`, `revert` and
-`cherry-pick`.
+This module also defines the options for resolving conflicts, which `branch merge`, `revert` and `cherry-pick` share.
 """
 
 import shlex
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 _MAX_SHOWN = 3
 _MAX_VALUE_LENGTH = 40
-_ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # these conflicts are shown in the table
+_ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # the table shows these conflicts
 
 
 @record
@@ -50,7 +49,7 @@ class TypedCommand:
         return replace(self, options=self.options[:at] + self.options[at + 2 :])
 
     def with_options(self, *extra_options: str) -> str:
-        """Return the command with more options; a strategy for all conflicts replaces an earlier one."""
+        """Return the command with additional options; a strategy for all conflicts replaces an earlier one."""
         strategies = () if "--strategy" in extra_options and not self.has_named_strategies else self.strategies
         location = ("--store", self.uri) if self.uri else ()  # otherwise the environment names the graph
         command_words = ("omnigraph", *self.words, *location, *self.options, *strategies, *extra_options)
@@ -104,7 +103,7 @@ def conflict_options(command: Command) -> Command:
 
 
 def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
-    """Return one side for all conflicts, a side per type or conflict kind, or None; `*` is the side of all others.
+    """Return one side for all conflicts, a side per type or conflict kind (`*` for all others), or None.
 
     >>> parse_strategies(["ours"]), parse_strategies(["Person=theirs", "ours"])
     ('ours', {'Person': 'theirs', '*': 'ours'})
@@ -123,7 +122,7 @@ def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
 
 
 def describe_counts(merge_result: "MergeResult") -> str:
-    """Describe how much a merge changes."""
+    """Describe how many changes a merge makes."""
     stats = merge_result.stats
     labels = zip(("added", "changed", "removed"), ("inserts", "updates", "deletes"), strict=True)
     phrases = [f"{stats[stat_name]} {label}" for label, stat_name in labels]
@@ -133,11 +132,11 @@ def describe_counts(merge_result: "MergeResult") -> str:
 
 
 def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> None:
-    """Warn about edges that were deleted with a node that is kept; show only the first few."""
+    """Warn about edges that were deleted along with a node that is kept; show only the first few."""
     if not merge_result.lost_edges:
         return
     edge_count = show.count(len(merge_result.lost_edges), "edge")
-    lines = [f"{edge_count} deleted together with nodes that the merge keeps; the merge does not restore them:"]
+    lines = [f"{edge_count} deleted with nodes that the merge keeps will not be restored:"]
     lines += [
         f"  {lost_edge} on {sides[lost_edge.side == 'theirs']}" for lost_edge in merge_result.lost_edges[:_MAX_SHOWN]
     ]
@@ -177,7 +176,7 @@ def exit_with_conflicts(
 def preview_conflicts(
     conflicts: Sequence["EntityConflict"], failure: str, sides: tuple[str, str], typed_command: TypedCommand
 ) -> None:
-    """Print the conflicts of a dry run."""
+    """Print the conflicts that a dry run found."""
     show.result(f"{show.count(len(conflicts), 'conflict')}: {failure} as is")
     print_conflicts(conflicts, sides, typed_command)
 
@@ -185,15 +184,15 @@ def preview_conflicts(
 def print_conflicts(
     conflicts: Sequence["EntityConflict"], sides: tuple[str, str], typed_command: TypedCommand, *, err: bool = False
 ) -> None:
-    """Print the first conflicts with the values of each side, and the commands to run next."""
+    """Print the first few conflicts with the values on each side, and the commands to run next."""
     lines = [line for conflict in conflicts[:_MAX_SHOWN] for line in _conflict_lines(conflict, sides)]
     if len(conflicts) > _MAX_SHOWN:
         lines.append(f"  and {len(conflicts) - _MAX_SHOWN} more")
     our_name, their_name = sides
     lines.append("next commands:")
     suggestions = {
-        f"keep the values of {our_name}": _remaining_strategies(conflicts, "ours", typed_command),
-        f"take the values of {their_name}": _remaining_strategies(conflicts, "theirs", typed_command),
+        f"keep the values from {our_name}": _remaining_strategies(conflicts, "ours", typed_command),
+        f"take the values from {their_name}": _remaining_strategies(conflicts, "theirs", typed_command),
         "list all conflicts": ("--dry-run", "--json"),
     }
     if all(_has_disjoint_changes(conflict) for conflict in conflicts):  # only with --granularity entity
@@ -251,7 +250,7 @@ def _has_disjoint_changes(conflict: "EntityConflict") -> bool:
 
 
 def format_value(row_values: Any, property_name: str) -> str:
-    """Return a value of a row as short text on one line."""
+    """Format a value from a row as short text on one line."""
     from omnigraph.api.results.formats import format_cell
 
     if row_values is None:

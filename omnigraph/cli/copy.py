@@ -12,7 +12,7 @@ from .progress import show_progress
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
-@click.option("--no-verify", is_flag=True, help="Copy damaged files as they are")
+@click.option("--no-verify", is_flag=True, help="Copy damaged files as is")
 @actor_option
 @shared_options
 def copy(source: str, target: str, no_progress: bool, no_verify: bool, actor: str | None) -> None:
@@ -34,4 +34,4 @@ def copy(source: str, target: str, no_progress: bool, no_verify: bool, actor: st
         show.document(members | counts)
     else:
         branch_count = show.count(len(copied.branches), "branch")
-        show.result(f"copied {branch_count}, {show.count(copied.objects, 'object')} to {target_root.uri}")
+        show.confirmation(f"copied {branch_count}, {show.count(copied.objects, 'object')} to {target_root.uri}")

@@ -17,7 +17,7 @@ from .options import schema_option, settings, shared_options
 @click.argument("names", nargs=-1)
 @shared_options
 def describe(schema_path: str, query_path: str, plan: bool, names: tuple[str, ...]) -> None:
-    """Show the parameters, results, reads and writes of queries. NAMES selects queries from the file."""
+    """Show what queries take, return, read and write. NAMES limits the output to these queries."""
     files.reject_repeated_stdin(schema_path, query_path)
     queries = _select_queries(_compile_queries(schema_path, query_path), names)
     if settings().json:
@@ -45,8 +45,8 @@ def _select_queries(queries: tuple[Any, ...], query_names: tuple[str, ...]) -> l
     queries_by_name = {query.name: query for query in queries}
     missing = [query_name for query_name in query_names if query_name not in queries_by_name]
     if missing:
-        available = f"the queries are {', '.join(queries_by_name)}" if queries_by_name else "the file has no queries"
-        raise InputError(f"no query is named '{missing[0]}'; {available}", reason="unknown query")
+        available = f"available queries: {', '.join(queries_by_name)}" if queries_by_name else "the file has no queries"
+        raise InputError(f"no query named '{missing[0]}'; {available}", reason="unknown query")
     return [queries_by_name[query_name] for query_name in query_names] if query_names else list(queries)
 
 

@@ -1,4 +1,4 @@
-"""`omnigraph diff`: the differences between two revisions, entity by entity."""
+"""`omnigraph diff`: show which entities differ between two revisions."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The changes that a merge, revert or cherry-pick discards, as readable text and as JSON."""
+"""The changes that a merge, revert or cherry-pick discards, as text and as JSON."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ def print_discarded_changes(merge_result: "MergeResult", sides: tuple[str, str])
     is_preview = merge_result.commit is None and merge_result.outcome != "already_up_to_date"
     verb = "would be discarded" if is_preview else "discarded"
     lines = [f"{show.count(len(discarded), 'change')} {verb}:"]
-    lines += [f"  {_describe_change(change)} of {_side_name(change, sides)}" for change in discarded[:_MAX_SHOWN]]
+    lines += [f"  {_describe_change(change)} from {_side_name(change, sides)}" for change in discarded[:_MAX_SHOWN]]
     if len(discarded) > _MAX_SHOWN:
         lines.append(f"  and {len(discarded) - _MAX_SHOWN} more (use --json to list all of them)")
     show.result("\n".join(lines))

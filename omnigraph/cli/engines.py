@@ -10,7 +10,7 @@ _ENGINE_NAMES = ("auto", "spark", "local")
 
 
 def engine_options(spark_condition: str) -> Callable[[Command], Command]:
-    """Add `--engine`, `--master` and `--remote`; `spark_condition` says when auto uses Spark."""
+    """Add `--engine`, `--master` and `--remote`; `spark_condition` says when `auto` uses Spark."""
 
     def add_options(command: Command) -> Command:
         remote_option = click.option("--remote", metavar="URL", help="Spark Connect URL, such as sc://host")
@@ -28,7 +28,7 @@ def engine_options(spark_condition: str) -> Callable[[Command], Command]:
 
 
 def engine_arguments(engine: str, master: str | None, remote: str | None) -> dict[str, Any]:
-    """Return the engine options as arguments of a graph method; a Spark URL implies engine spark."""
+    """Return the engine options as arguments for a graph method; a Spark URL implies the Spark engine."""
     if master is None and remote is None:
         return {"engine": engine}
     if engine == "local":

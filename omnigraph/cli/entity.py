@@ -1,6 +1,5 @@
 """`omnigraph history` and `omnigraph blame`: the versions of one entity, and who set its values."""
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def _entity_options(command: Command) -> Command:
-    """Add to a command the arguments and options that select one entity."""
+    """Add the arguments and options that select one entity to a command."""
     options = (
-        click.option("--branch", help="Branch to read; main unless a snapshot is given"),
+        click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given"),
         snapshot_option,
         click.option(
             "--kind",
             type=click.Choice(["node", "edge"]),
-            help="Kind of TYPE, if both a node and an edge type have this name",
+            help="Kind of TYPE, if a node type and an edge type share this name",
         ),
         graph_arguments(type_name="TYPE", entity_id="ID"),
         shared_options,
@@ -41,7 +40,7 @@ def _entity_options(command: Command) -> Command:
 def history(type_name: str, entity_id: str, limit: int | None, **options: Any) -> None:
     """Show every version of one entity, newest first: author, time, and changes.
 
-    ID is the key of the entity, or its id if its type has no key or a key of several columns.
+    ID is the entity's key, or its id if the type has no key or a composite key.
     """
     graph = _open_graph(options)
     entity_key = parse_key(graph, type_name, options["kind"], entity_id)
@@ -62,7 +61,7 @@ def history(type_name: str, entity_id: str, limit: int | None, **options: Any) -
 def blame(type_name: str, entity_id: str, **options: Any) -> None:
     """Show who last changed each property of one entity, and when.
 
-    ID is the key of the entity, or its id if its type has no key or a key of several columns.
+    ID is the entity's key, or its id if the type has no key or a composite key.
     """
     graph = _open_graph(options)
     entity_key = parse_key(graph, type_name, options["kind"], entity_id)
@@ -91,18 +90,9 @@ def _open_graph(options: dict[str, Any]) -> "Graph":
 
 def parse_key(graph: "Graph", type_name: str, kind: str | None, typed_id: str) -> Any:
     """Parse an entity key from the command line; the key is parsed as JSON unless its type is String."""
-    catalog = graph.schema.ir.catalog
-    node_type = None if kind == "edge" else catalog.node(type_name)
-    entity_type = node_type or catalog.edge(type_name)
-    key_columns = entity_type.key if entity_type is not None else None
-    if entity_type is None or not key_columns or len(key_columns) > 1:
-        return typed_id
-    if entity_type.column_type(key_columns[0]).scalar.value == "String":
-        return typed_id
-    try:
-        return json.loads(typed_id)
-    except ValueError:
-        return typed_id
+    from omnigraph.api.entity_keys import parse_entity_key
+
+    return parse_entity_key(graph.schema.ir.catalog, type_name, kind, typed_id)
 
 
 def _history_lines(versions: "EntityHistory") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`omnigraph explain`: the plan of a query."""
+"""`omnigraph explain`: show the plan for a query."""
 
 import click
 
@@ -10,14 +10,14 @@ from .query_input import QueryInput, query_options
 
 @click.command()
 @query_options
-@click.option("--branch", help="Branch to read; main unless a snapshot is given")
+@click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given")
 @snapshot_option
-@click.option("--analyze", is_flag=True, help="Run the query and show actual rows and times")
+@click.option("--analyze", is_flag=True, help="Run the query and show actual row counts and times")
 @shared_options
 def explain(
     query_input: QueryInput, address: GraphAddress, branch: str | None, snapshot: str | None, analyze: bool
 ) -> None:
-    """Show the operators of a read query and the estimated number of rows for each."""
+    """Show the plan for a read query with estimated row counts."""
     root = resolve_root(address)
     graph = open_snapshot(root.uri, branch, snapshot)
     explanation = graph.explain(

@@ -1,7 +1,7 @@
 """Read and write the files that are named on the command line.
 
-This module defines the forms of a path argument (a file, a directory, `-` for standard input) and
-raises typed errors for unreadable files. A file is replaced atomically.
+A path argument is a file, a directory, or `-` for standard input. Unreadable files raise typed errors, and files are
+replaced atomically.
 """
 
 import errno
@@ -46,7 +46,7 @@ def _read_stdin() -> bytes:
 
 
 def reject_repeated_stdin(*paths: str) -> None:
-    """Reject reading standard input twice, since the second read would be empty."""
+    """Raise an error if standard input would be read twice, because the second read would be empty."""
     if paths.count(STDIN) > 1:
         raise click.UsageError("standard input (`-`) can be read only once")
 

@@ -1,4 +1,4 @@
-"""`omnigraph fmt`: canonical formatting of `.pg` and `.gq` files."""
+"""`omnigraph fmt`: format `.pg` and `.gq` files in the canonical style."""
 
 from pathlib import Path
 from typing import Any
@@ -36,16 +36,16 @@ class FormattedFile:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--check", is_flag=True, help="Do not write; exit with code 5 if a file would change")
+@click.option("--check", is_flag=True, help="Check without writing; exit with code 5 if a file would change")
 @click.option("--diff", is_flag=True, help="Print the changes without writing them")
-@click.option("--language", type=click.Choice(["pg", "gq"]), help="Language of standard input")
+@click.option("--language", type=click.Choice(["pg", "gq"]), help="Language to assume for standard input")
 @shared_options
 @click.pass_context
 def fmt(context: click.Context, paths: tuple[str, ...], check: bool, diff: bool, language: str | None) -> None:
     """Format schema (.pg) and query (.gq) files in place.
 
-    A directory means all .pg and .gq files below it; `-` reads standard input and prints the result. Comments are kept,
-    the meaning never changes, and files with errors are left unchanged.
+    A directory stands for all .pg and .gq files under it; `-` reads standard input and prints the result. Comments and
+    meaning are preserved, and files with errors are left unchanged.
     """
     files.reject_repeated_stdin(*paths)
     formatted_files = [_format_file(path, language) for path in files.expand_directories(paths, ".pg", ".gq")]

@@ -1,7 +1,7 @@
 """Command groups that import a command only when it runs.
 
-This module implements lazy loading and suggests corrections for misspelt commands. The help page is
-built from the one-line texts in the command list, so `--help` imports no command.
+This module implements lazy loading and suggests corrections for misspelt commands. The help page is built from the
+one-line descriptions in the command list, so `--help` imports no command.
 """
 
 from importlib import import_module
@@ -36,7 +36,7 @@ class LazyCommand:
 
 
 def _reject_unused_flags(ctx: click.Context, command_path: str, command: click.Command) -> None:
-    """Reject a flag before a command that does not accept it, so that no flag is silently ignored."""
+    """Raise an error for a flag before a command that does not accept it, so that no flag is silently ignored."""
     invocation = ctx.find_object(Invocation)
     if invocation is None or isinstance(command, click.Group):
         return
@@ -54,7 +54,7 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._lazy_commands = lazy
-        self._aliases = aliases or {}  # other names of commands, which the help page does not list
+        self._aliases = aliases or {}  # aliases for commands, which the help page does not list
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in declaration order."""
@@ -88,7 +88,7 @@ class LazyGroup(click.Group):
         return name, command, remaining
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Complete the name of a command, without importing the commands, or an option."""
+        """Complete an option or a command name. Command names are completed without importing the commands."""
         from click.shell_completion import CompletionItem
 
         names = [name for name in self._lazy_commands if name.startswith(incomplete)]

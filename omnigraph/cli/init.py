@@ -12,7 +12,7 @@ from .options import settings, shared_options
 @click.command()
 @click.argument("uri")
 @click.option(
-    "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg) of the graph"
+    "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg) for the graph"
 )
 @click.option("--force", is_flag=True, help="Take over an interrupted init")
 @actor_option
@@ -20,7 +20,7 @@ from .options import settings, shared_options
 def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
     """Create a graph at URI, which is a path or s3://bucket/prefix.
 
-    An existing graph is never replaced, not even with --force.
+    An existing graph is never replaced, even with --force.
     """
     root = parse_storage_uri(uri)
     source = files.read_source(schema_path)
@@ -40,11 +40,11 @@ def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
         }
         show.document(members)
     else:
-        show.result(f"initialized {graph.uri}")
+        show.confirmation(f"initialized {graph.uri}")
 
 
 def _print_schema_warnings(source: SourceText) -> None:
-    """Print warnings about a schema, but no remarks, before the graph is created; `init` itself reports errors."""
+    """Print warnings about a schema, but no notes, before the graph is created; `init` itself reports errors."""
     from omnigraph.lang.schema import examine_schema
 
     catalog, diagnostics = examine_schema(source.text, source.name)

@@ -20,7 +20,7 @@ from .options import settings, shared_options
     "--schema",
     "schema_path",
     type=click.Path(allow_dash=True),
-    help="Schema file (.pg), instead of the schema of GRAPH",
+    help="Schema file (.pg) to use instead of the schema of GRAPH",
 )
 @click.option(
     "--query",
@@ -30,7 +30,7 @@ from .options import settings, shared_options
     help="Query file (.gq) or directory; may be repeated",
 )
 @click.option("--branch", help="Branch of GRAPH whose schema is used  [default: main]")
-@click.option("--fix", is_flag=True, help="Correct misspelt names and format the files before checking them")
+@click.option("--fix", is_flag=True, help="Correct misspelled names and format the files before checking them")
 @click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there are warnings")
 @click.option(
     "--format",
@@ -51,10 +51,10 @@ def lint(
     address: GraphAddress,
     **options: Any,
 ) -> None:
-    """Check queries against the schema of a graph or a schema file, and the schema itself.
+    """Check a schema and the queries that use it.
 
     Every finding is reported with its position. Exits with code 1 if there are errors. With --fix, a correction is
-    made only if it removes a finding: names for which there is one suggestion, words without effect, and the format.
+    applied only if it resolves a finding: misspelled names with a single suggestion, redundant words, and formatting.
     """
     files.reject_repeated_stdin(*((schema_path,) if schema_path is not None else ()), *query_paths)
     if schema_path is not None and options["fix"]:

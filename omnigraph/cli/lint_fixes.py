@@ -1,7 +1,7 @@
 """Mechanical corrections for `omnigraph lint --fix`.
 
-This module corrects misspelt names for which the checker knows the right one, removes words that have no effect, and
-formats the text. A correction is kept only if the text has fewer findings afterwards, so a fix never causes an error.
+This module corrects misspelt names if the checker knows the right one, removes words that have no effect, and formats
+the text. A correction is kept only if it reduces the number of findings, so a fix never causes an error.
 """
 
 import re
@@ -87,12 +87,12 @@ def format_text(text: str, formatter: Callable[[str, str], str], name: str) -> s
 
 
 def _weigh(diagnostics: Sequence[Diagnostic]) -> tuple[int, int]:
-    """Return the numbers of errors and of all findings; the smaller, the better."""
+    """Return the number of errors and the total number of findings; lower is better."""
     return sum(diagnostic.severity == "error" for diagnostic in diagnostics), len(diagnostics)
 
 
 def _iter_candidates(text: str, diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
-    """Yield the text with one correction each."""
+    """Yield copies of the text, each with one correction applied."""
     for diagnostic in diagnostics:
         marked = text[diagnostic.start : diagnostic.end]
         suggestion = _SUGGESTION.fullmatch(diagnostic.hint or "")
@@ -107,6 +107,6 @@ def _iter_candidates(text: str, diagnostics: Sequence[Diagnostic]) -> Iterator[s
 
 
 def _replace_word(marked: str, suggestion: str, message: str) -> str:
-    """Replace the word that a message quotes within the marked text, or all of the marked text."""
+    """Replace the word that a message quotes in the marked text, or return the text unchanged if it quotes none."""
     quoted_words = [word for word in _QUOTED_WORD.findall(message) if len(re.findall(re.escape(word), marked)) == 1]
     return marked.replace(quoted_words[-1], suggestion) if quoted_words else marked

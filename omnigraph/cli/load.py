@@ -41,32 +41,34 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     multiple=True,
     metavar="[TYPE=]PATH",
     type=click.Path(allow_dash=True),
-    help="NDJSON, CSV or Parquet files, folders, patterns or s3:// URIs; - is standard input; may be repeated",
+    help="NDJSON, CSV or Parquet files, folders, patterns or s3:// URIs; - reads standard input; may be repeated",
 )
 @click.option("--mode", required=True, type=click.Choice(_MODES), help="How to apply the records")
 @click.option("--branch", default="main", show_default=True, help="Branch to load into")
 @click.option("--from", "base", metavar="BASE", help="Create the branch from BASE if it does not exist")
-@click.option("--format", type=click.Choice(_FORMATS), help="Format of all files; overrides file name suffixes")
+@click.option("--format", type=click.Choice(_FORMATS), help="Format of all files, overriding their suffixes")
 @click.option(
     "--mapping",
     metavar="PATH|JSON",
-    help="JSON file, or a JSON object, that maps the columns of each type to properties",
+    help="JSON file or object that maps columns to properties for each type",
 )
-@click.option("--csv-delimiter", metavar="CHAR", help="Delimiter of CSV files, or tab; detected by default")
-@click.option("--csv-quote", metavar="CHAR", help="Quote character of CSV files, or none; detected by default")
+@click.option("--csv-delimiter", metavar="CHAR", help="CSV delimiter (one character, or tab); detected by default")
+@click.option(
+    "--csv-quote", metavar="CHAR", help="CSV quote character, or none to disable quoting; detected by default"
+)
 @click.option("--csv-null", metavar="TEXT", multiple=True, help="Unquoted CSV cell that means null; may be repeated")
 @click.option(
     "--csv-columns",
     metavar="[TYPE=]NAMES",
     multiple=True,
-    help="Columns of CSV files without a header line, separated by commas; may be repeated",
+    help="Comma-separated column names for CSV files without a header line; may be repeated",
 )
 @click.option(
     "--csv-header", is_flag=True, default=None, help="Skip the header line and use the names from --csv-columns"
 )
-@click.option("--csv-encoding", metavar="NAME", help="Encoding of CSV files, for example cp1252  [default: utf-8]")
+@click.option("--csv-encoding", metavar="NAME", help="CSV encoding, for example cp1252  [default: utf-8]")
 @click.option(
-    "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="Decimal separator in CSV"
+    "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="CSV decimal separator"
 )
 @engine_options("if it is predicted to be faster")
 @click.option("--report", is_flag=True, help="Print every bad line, regardless of --max-errors")
@@ -98,10 +100,10 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
     record. With delete, the entities that the records identify are deleted, nodes together with their edges; an edge
     may also be identified by its endpoints. Entities that do not exist are counted, not rejected.
 
-    One load is one commit. If a single line is invalid, nothing is written. Files of several
-    formats and types may be combined. Records in TYPE=PATH have that type; NDJSON records then have
-    no envelope. Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of an edge may be named
-    from and to, or src and dst.
+    One load is one commit. If any line is invalid, nothing is written. Files in different formats and of different
+    types may be combined. With TYPE=PATH, every record in the file has that type, and NDJSON records have no envelope.
+    Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of an edge may be named from and to,
+    or src and dst.
 
     If an edge type has no @key, an edge without an id gets a new id in every load, even with merge, so repeating a load
     duplicates such edges. To prevent this, declare @key(src, dst) in the schema, give edges an "id" in their "data",
@@ -192,7 +194,7 @@ def _read_columns(arguments: tuple[str, ...]) -> Any:
 
 
 def _read_mapping(argument: str | None) -> Any:
-    """Return the mapping in a file, or in the argument itself if it begins with a brace."""
+    """Read a mapping from a file, or from the argument itself if it begins with a brace."""
     if argument is None:
         return None
     import json
@@ -232,10 +234,12 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
     branch_note = "new branch " if receipt.branch_created else ""
     verb, details = _describe_counts(receipt, mode, is_dry_run)
     preposition = "from" if mode == "delete" else "into"
-    show.result(f"{verb} {preposition} {branch_note}{receipt.branch} (mode: {mode}){details}")
+    summary = f"{verb} {preposition} {branch_note}{receipt.branch} (mode: {mode}){details}"
+    show.confirmation(summary, preview=is_dry_run)
     if receipt.nulled:
         effect = "would remove" if is_dry_run else "removed"
-        show.result(f"merge {effect} values of properties that the input does not contain: {_describe_nulled(receipt)}")
+        removal = f"merge {effect} the values of properties missing from the input: {_describe_nulled(receipt)}"
+        show.confirmation(removal, preview=is_dry_run)
         show.note("hint: use --mode patch to change only the properties in the input")
     if receipt.steps:
         show.note(_describe_timing(receipt))
@@ -244,7 +248,7 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
 
 
 def _describe_counts(receipt: "Receipt", mode: str, is_dry_run: bool) -> tuple[str, str]:
-    """Return two parts of a load's summary: the text before the branch name, and the text after it."""
+    """Return the two parts of a load's summary that precede and follow the branch name."""
     stem, done = ("delete", "deleted") if mode == "delete" else ("load", "loaded")
     if receipt.replayed:
         return f"{done} nothing", f": commit {receipt.commit_id} already used this idempotency key"
@@ -267,7 +271,7 @@ def _describe_by_type(*counts: Mapping[str, int]) -> list[str]:
 
 
 def _describe_nulled(receipt: "Receipt") -> str:
-    """Describe the values that became null, as in `Person.age (2), Person.city (1)`."""
+    """Describe which values became null, as in `Person.age (2), Person.city (1)`."""
     return ", ".join(
         f"{type_name}.{property_name} ({count})"
         for type_name, counts in receipt.nulled.items()
@@ -276,10 +280,9 @@ def _describe_nulled(receipt: "Receipt") -> str:
 
 
 def _describe_timing(receipt: "Receipt") -> str:
-    """Describe the duration of a load, such as `20.9 s (start 8.6, stage 8.1, publish 4.2), 89,431 rows/s`.
+    """Describe how long a load took, as in `20.9 s (start 8.6, stage 8.1, publish 4.2), 89,431 rows/s`.
 
-    The start is the time before the first step, during which Spark starts. The rate excludes the
-    start.
+    `start` is the time before the first step, during which Spark starts; the rate does not include it.
     """
     work_seconds = sum(receipt.steps.values())
     steps = {"start": max(receipt.elapsed - work_seconds, 0.0), **receipt.steps}

@@ -1,4 +1,4 @@
-"""`omnigraph log`: a drawing of the commit graph."""
+"""`omnigraph log`: draw the commit graph."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def log(address: GraphAddress, branch: str, limit: int, **options: Any) -> None:
     """Draw the history of a branch, newest commit first, with branches and tags.
 
-    In programs, use `omnigraph commit list`.
+    In scripts, use `omnigraph commit list`.
     """
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph

@@ -1,4 +1,4 @@
-"""The program `omnigraph`: its commands, and its start and end as a process.
+"""The `omnigraph` program: its command list, and how its process starts and exits.
 
 This module lists the commands without importing them. `run_command.py` turns errors into messages and exit codes.
 """
@@ -24,25 +24,25 @@ from .verbosity import stop_log
 _COMMANDS = {
     "init": LazyCommand("omnigraph.cli.init", "init", "Create a graph from a schema"),
     "query": LazyCommand("omnigraph.cli.query", "query", "Run a read query and print its rows"),
-    "mutate": LazyCommand("omnigraph.cli.mutate", "mutate", "Run a mutation, as one commit"),
-    "load": LazyCommand("omnigraph.cli.load", "load", "Load records, as one commit"),
+    "mutate": LazyCommand("omnigraph.cli.mutate", "mutate", "Run a mutation in one commit"),
+    "load": LazyCommand("omnigraph.cli.load", "load", "Load records in one commit"),
     "export": LazyCommand("omnigraph.cli.export", "export", "Export a graph as NDJSON"),
-    "blob": LazyCommand("omnigraph.cli.blob", "blob", "Read, describe and replace blobs"),
-    "explain": LazyCommand("omnigraph.cli.explain", "explain", "Show the plan of a query"),
+    "blob": LazyCommand("omnigraph.cli.blob", "blob", "Read, inspect and replace blobs"),
+    "explain": LazyCommand("omnigraph.cli.explain", "explain", "Show the plan for a query"),
     "branch": LazyCommand("omnigraph.cli.branch", "branch", "Create, list, merge, rename, reset and delete branches"),
     "diff": LazyCommand("omnigraph.cli.diff", "diff", "Show changes between two revisions"),
     "log": LazyCommand("omnigraph.cli.log", "log", "Draw the history of a graph"),
     "history": LazyCommand("omnigraph.cli.entity", "history", "Show every version of one entity"),
     "blame": LazyCommand("omnigraph.cli.entity", "blame", "Show which commit last changed each property of an entity"),
     "tag": LazyCommand("omnigraph.cli.tag", "tag", "Create, list and delete tags"),
-    "revert": LazyCommand("omnigraph.cli.replay", "revert", "Undo a commit or a range with a new commit"),
+    "revert": LazyCommand("omnigraph.cli.replay", "revert", "Undo a commit or a range of commits with a new commit"),
     "undo": LazyCommand("omnigraph.cli.replay", "undo", "Undo the last commit with a new commit"),
-    "cherry-pick": LazyCommand("omnigraph.cli.replay", "cherry_pick", "Apply the changes of one commit to a branch"),
+    "cherry-pick": LazyCommand("omnigraph.cli.replay", "cherry_pick", "Apply the changes from one commit to a branch"),
     "commit": LazyCommand("omnigraph.cli.commit", "commit", "List and show commits"),
-    "changes": LazyCommand("omnigraph.cli.changes", "changes", "Follow the commits of a branch"),
-    "snapshot": LazyCommand("omnigraph.cli.snapshot", "snapshot", "Show the tables of a branch and their versions"),
+    "changes": LazyCommand("omnigraph.cli.changes", "changes", "Follow commits on a branch"),
+    "snapshot": LazyCommand("omnigraph.cli.snapshot", "snapshot", "Show the tables on a branch and their versions"),
     "copy": LazyCommand("omnigraph.cli.copy", "copy", "Copy a graph with all branches and history"),
-    "cleanup": LazyCommand("omnigraph.cli.cleanup", "cleanup", "Remove unneeded history"),
+    "cleanup": LazyCommand("omnigraph.cli.cleanup", "cleanup", "Remove history that is no longer needed"),
     "optimize": LazyCommand("omnigraph.cli.optimize", "optimize", "Compact tables and update indexes"),
     "ensure-indices": LazyCommand(
         "omnigraph.cli.optimize", "ensure_indices", "Build the indexes that the schema declares"
@@ -56,19 +56,21 @@ _COMMANDS = {
     "lint": LazyCommand("omnigraph.cli.lint", "lint", "Check queries and their schema"),
     "schema": LazyCommand("omnigraph.cli.schema", "schema", "Check, compare, show and apply schemas"),
     "fmt": LazyCommand("omnigraph.cli.fmt", "fmt", "Format schema and query files"),
-    "describe": LazyCommand("omnigraph.cli.describe", "describe", "Show the parameters, results and types of queries"),
+    "describe": LazyCommand("omnigraph.cli.describe", "describe", "Show what queries take, return, read and write"),
     "profile": LazyCommand("omnigraph.cli.profile", "profile", "List and show profiles"),
     "config": LazyCommand("omnigraph.cli.config", "config", "Show the configuration"),
+    "serve": LazyCommand("omnigraph.cli.serve", "serve", "Serve graphs over HTTP"),
+    "token": LazyCommand("omnigraph.cli.token", "token", "Create tokens for a server"),
     "shell": LazyCommand("omnigraph.cli.shell.command", "shell", "Run queries and commands interactively"),
     "completion": LazyCommand("omnigraph.cli.completion", "completion", "Print a shell completion script"),
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),
 }
-COMPLETE_VARIABLE = "_OMNIGRAPH_COMPLETE"  # set by the completion scripts of shells
-# Start-up creates many objects but no garbage, so garbage collection would waste a tenth of the start-up time.
+COMPLETE_VARIABLE = "_OMNIGRAPH_COMPLETE"  # set by the shell completion scripts
+# Start-up creates many objects but no garbage, and garbage collection would take a tenth of the start-up time.
 _GC_THRESHOLD = 300_000
 _EPILOG = """
-A graph is a path or s3://bucket/prefix. Commands that need one take it as their first argument,
-from --store, $OMNIGRAPH_STORE, a profile, or the default store of the configuration.
+A graph is a path or s3://bucket/prefix. Commands that need one take it as their first argument, or
+from --store, $OMNIGRAPH_STORE, a profile, or the default store in the configuration.
 S3 access is configured with the AWS_* variables and the shared AWS configuration files.
 Exit codes: 0 success, 1 failure, 2 usage error, 4 --if-commit did not match, 5 --check found
 differences or warnings, 130 interrupted, 143 terminated.

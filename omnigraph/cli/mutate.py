@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @actor_option
 @shared_options
 def mutate(query_input: QueryInput, address: GraphAddress, actor: str | None, branch: str, **options: Any) -> None:
-    """Run a mutation: insert, update or delete, atomically.
+    """Run a mutation (insert, update or delete) atomically.
 
     Exits with code 4 if --if-commit names a commit that is no longer the head of the branch.
     """
@@ -58,7 +58,7 @@ def _print_receipt(receipt: "Receipt", actor: str | None) -> None:
     edge_count = show.count(receipt.affected_edges, "edge")
     actor_note = f" as {actor}" if actor else ""
     origin = describe_origin(receipt.query_name)
-    show.result(f"changed {receipt.branch}{origin}: {node_count}, {edge_count}{actor_note}")
+    show.confirmation(f"changed {receipt.branch}{origin}: {node_count}, {edge_count}{actor_note}")
 
 
 def change_document(receipt: "Receipt", actor: str | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Commands and flags of earlier releases, with their new spellings.
+"""Commands and flags from earlier releases, and their new spellings.
 
-This module only explains; an old spelling is never executed.
+This module only explains old spellings; they are never executed.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _OLD_FLAGS = {
 
 
 def explain_old_command(name: str) -> str | None:
-    """Return the new spelling of a command of an earlier release, or None.
+    """Return the new spelling of a command from an earlier release, or None.
 
     >>> explain_old_command("read")
     "'read' is now `omnigraph query`"
@@ -29,7 +29,7 @@ def explain_old_command(name: str) -> str | None:
 
 
 def explain_old_flag(command_name: str, arguments: Sequence[str], accepted_flags: set[str]) -> str | None:
-    """Return an explanation if the arguments of a command contain a flag of an earlier release, or None.
+    """Return an explanation if a command's arguments contain a flag from an earlier release, or otherwise None.
 
     >>> explain_old_flag("export", ["g", "--jsonl"], set())
     '`export` writes NDJSON by default; omit --jsonl'

@@ -1,8 +1,8 @@
-"""The operator configuration: `config.yaml` in `~/.omnigraph`, or in the directory that `OMNIGRAPH_HOME` names.
+"""The operator configuration: `config.yaml` in `~/.omnigraph`, or in the directory given by `OMNIGRAPH_HOME`.
 
-This module reads and validates the file. An absent file is an empty configuration, and only an existing file makes this
-module import a YAML parser. Bindings of profiles are checked when a profile is used, so one invalid profile does not
-affect the others. Nothing is written.
+This module reads and validates the file but never writes it. A missing file counts as an empty configuration, and a
+YAML parser is imported only if the file exists. A profile's binding is checked when the profile is used, so one invalid
+profile does not affect the others.
 """
 
 import os
@@ -25,7 +25,7 @@ _SECTIONS: dict[str, frozenset[str] | None] = {
     "defaults": frozenset(
         {"output", "table_max_column_width", "table_cell_layout", "server", "store", "default_graph"}
     ),
-    # The names in these sections are chosen by the user.
+    # Users choose the names in these sections.
     "servers": None,
     "clusters": None,
     "profiles": None,
@@ -60,7 +60,7 @@ class OperatorConfig:
 
 
 def config_path() -> Path:
-    """Return the path of the configuration file, which need not exist."""
+    """Return the path of the configuration file; the file may not exist."""
     home = os.environ.get(HOME_VARIABLE) or "~/.omnigraph"
     return Path(home).expanduser() / _FILE_NAME
 
@@ -165,7 +165,7 @@ def _read_section(path: Path, document: dict[Any, Any], section: str, unknown_ke
 def _read_text(path: Path, key: str, value: Any) -> str | None:
     if value is None or (isinstance(value, str) and value):
         return value
-    raise _config_error(path, f"'{key}' must be a text that is not empty, not {value!r}")
+    raise _config_error(path, f"'{key}' must be a non-empty string, not {value!r}")
 
 
 def _read_choice(path: Path, key: str, value: Any, choices: tuple[str, ...]) -> str | None:
@@ -193,8 +193,9 @@ def _read_locations(path: Path, section: str, key: str, entries: Mapping[str, An
 
 def _reject_contradictions(config: OperatorConfig) -> None:
     if config.default_store is not None and config.default_server is not None:
-        raise _config_error(config.path, "'defaults.store' and 'defaults.server' exclude each other: set only one")
+        raise _config_error(config.path, "'defaults.store' and 'defaults.server' are mutually exclusive: set only one")
     if config.default_store is not None and config.default_graph is not None:
         raise _config_error(
-            config.path, "'defaults.default_graph' needs 'defaults.server'; 'defaults.store' already names one graph"
+            config.path,
+            "'defaults.default_graph' requires 'defaults.server'; 'defaults.store' already selects one graph",
         )

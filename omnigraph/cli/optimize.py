@@ -1,4 +1,4 @@
-"""`omnigraph optimize` and `omnigraph ensure-indices`: maintenance that changes no content."""
+"""`omnigraph optimize` and `omnigraph ensure-indices`: maintenance that does not change content."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ _branch_option = click.option("--branch", metavar="NAME", help="Branch to mainta
 
 @click.command()
 @click.option("--type", "types", multiple=True, metavar="T", help="Optimize only this type; may be repeated")
-@engine_options("for 1 GiB of work or more")
+@engine_options("for workloads of 1 GiB or more")
 @_branch_option
 @graph_arguments(direct=True)
 @shared_options
 def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, **engine_choice: Any) -> None:
-    """Compact small fragments of tables, and update indexes to cover all rows.
+    """Compact small table fragments, and update indexes to cover all rows.
 
-    The content does not change. Reads and writes can continue in the meantime. Small writes already
-    do most of this work; run this command after large loads and deletes.
+    The data does not change, and reads and writes can continue. Small writes already do most of this
+    work; run this command after large loads and deletes.
     """
     root = resolve_root(address)
     announce_target("optimize", root)
@@ -36,7 +36,7 @@ def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, 
         _exit_if_damaged(report)
         return
     for dataset in report.datasets:
-        show.result(_describe_dataset(dataset))
+        (show.result if dataset.error else show.confirmation)(_describe_dataset(dataset))
         for property_name, reason in dataset.pending_indexes:
             show.note(f"{dataset.type_key}: the index on {property_name} is pending: {reason}")
     if not report and not report.damaged:
@@ -47,7 +47,7 @@ def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, 
 
 
 def _exit_if_damaged(report: Any) -> None:
-    """Exit with a failure code if a table is damaged, even if the other tables were maintained."""
+    """Exit with an error code if a table is damaged, even if the other tables were maintained."""
     if report.damaged:
         show.note("run `omnigraph check` to list the missing or damaged files")
         raise click.exceptions.Exit(exits.FAILED)
@@ -63,19 +63,19 @@ def _describe_dataset(dataset: Any) -> str:
     removed_fragments = show.count(dataset.fragments_removed, "fragment")
     if dataset.fragments_removed == dataset.fragments_added:
         return f"{dataset.type_key}: {removed_fragments} rewritten without deleted rows"
-    return f"{dataset.type_key}: {removed_fragments} became {dataset.fragments_added}"
+    return f"{dataset.type_key}: {removed_fragments} compacted into {dataset.fragments_added}"
 
 
 @click.command("ensure-indices")
-@click.option("--rebuild", is_flag=True, help="Also replace existing indexes, which repairs damaged ones")
+@click.option("--rebuild", is_flag=True, help="Rebuild existing indexes too, which repairs damaged ones")
 @click.option(
     "--index",
     "names",
     multiple=True,
     metavar="TYPE[.COLUMN]",
-    help="With --rebuild, replace only these indexes; may be repeated",
+    help="Replace only these indexes (only with --rebuild); may be repeated",
 )
-@engine_options("for 1 GiB of work or more")
+@engine_options("for workloads of 1 GiB or more")
 @_branch_option
 @graph_arguments(direct=True)
 @shared_options
@@ -105,8 +105,8 @@ def ensure_indices(
         show.document({"uri": root.uri, **members})
         return
     for type_key, property_names in report.indexes.items():
-        noun = "index of" if len(property_names) == 1 else "indexes of"
-        show.result(f"{type_key}: built the {noun} {', '.join(property_names)}")
-    show.result(f"commit {report.commit_id}" if report else "indexes already cover all rows")
+        noun = "index on" if len(property_names) == 1 else "indexes on"
+        show.confirmation(f"{type_key}: built the {noun} {', '.join(property_names)}")
+    show.confirmation(f"commit {report.commit_id}" if report else "indexes already cover all rows")
     for type_key, property_name, reason in pending_indexes:
         show.note(f"{type_key}: the index on {property_name} is pending: {reason}")

@@ -41,9 +41,9 @@ def _ambient_color() -> bool | None:
 
 @record
 class CurrentGraph:
-    """The graph, branch and revision that the shell is at; commands in the shell use them as defaults.
+    """The graph, branch and revision that are current in the shell; its commands use them as defaults.
 
-    `revision` is the revision as it was entered, and `commit_id` its commit; both are None at the head of the branch.
+    `revision` is the revision as it was entered, and `commit_id` is its commit; both are None at the branch head.
     """
 
     uri: str
@@ -56,9 +56,8 @@ class CurrentGraph:
 class Invocation:
     """The state of one program run, filled in as flags are read. It outlives the click context.
 
-    `scope_flags` are flags that were given before the command and that not every command accepts.
-    `is_write` is set by commands that change data; the error messages of these commands say whether anything was
-    written. `current_graph` is set in the shell.
+    `scope_flags` are flags that were given before the command and that not every command accepts. Commands that change
+    data set `is_write`, and their error messages say whether anything was written. The shell sets `current_graph`.
     """
 
     settings: Settings = field(default_factory=_settings_from_environment)
@@ -73,13 +72,13 @@ def _current_invocation() -> Invocation | None:
 
 
 def settings() -> Settings:
-    """Return the settings of the running command."""
+    """Return the settings for the running command."""
     invocation = _current_invocation()
     return invocation.settings if invocation is not None else _settings_from_environment()
 
 
 def current_graph() -> CurrentGraph | None:
-    """Return the graph that the shell is at, or None outside the shell."""
+    """Return the shell's current graph, or None outside the shell."""
     invocation = _current_invocation()
     return invocation.current_graph if invocation is not None else None
 
@@ -127,7 +126,7 @@ def _start_log(context: click.Context, _: click.Parameter, verbosity: int) -> No
 
 
 _SHARED_OPTIONS = (
-    _flag_option("--json", "json", "Print one JSON document"),
+    _flag_option("--json", "json", "Print the result as one JSON document"),
     _flag_option("--json-errors", "json_errors", "Print errors as JSON to standard output"),
     click.option(
         "--color",
@@ -137,7 +136,7 @@ _SHARED_OPTIONS = (
         callback=_store_setting("color"),
         help="When to use colors; auto uses them on a terminal  [default: auto]",
     ),
-    _flag_option("--quiet", "quiet", "Print only results and errors"),
+    _flag_option("--quiet", "quiet", "Print only requested results and errors"),
     click.option(
         "-v",
         "--verbose",
@@ -147,10 +146,10 @@ _SHARED_OPTIONS = (
         callback=_start_log,
         help="Log operations to standard error; -vv logs more",
     ),
-    _flag_option("--debug", "debug", "Show the Python traceback of an error"),
+    _flag_option("--debug", "debug", "Show the Python traceback for errors"),
 )
 
-# Flags that may precede a command, keyed by the parameter name in the commands that accept them.
+# Flags that may precede a command, by their parameter name in the commands that accept them.
 SCOPE_FLAGS = {
     "store": "--store",
     "profile": "--profile",
@@ -200,7 +199,7 @@ def _remember_scope(parameter_name: str) -> Callable[[click.Context, click.Param
 
 _SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--store", "store", {"metavar": "URI", "help": "Graph location, for commands that need one"}),
-    ("--profile", "profile", {"metavar": "NAME", "help": "Profile of the configuration that names the graph"}),
+    ("--profile", "profile", {"metavar": "NAME", "help": "Configuration profile that selects the graph"}),
     ("--server", "server", {"metavar": "URL", "hidden": True}),
     ("--cluster", "cluster", {"metavar": "URI", "hidden": True}),
     ("--graph", "graph_id", {"metavar": "ID", "hidden": True}),
@@ -213,7 +212,7 @@ snapshot_option = click.option(
     "--at",
     "snapshot",
     metavar="REVISION",
-    help="Commit, tag, branch, version, time such as '2 hours ago', or main~3; the default is the newest state",
+    help="Commit, tag, branch, version, time such as '2 hours ago', or main~3; defaults to the newest state",
 )
 schema_option = click.option(
     "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg)"

@@ -1,7 +1,7 @@
-"""Positional arguments of commands that work on a graph: the graph first, then the arguments of the command.
+"""Positional arguments for commands that work on a graph: the graph first, then the command's own arguments.
 
-This module owns the rule that decides whether the first argument is the graph. It opens no graph; at most, it looks
-for a directory.
+This module decides whether the first argument is the graph. It never opens a graph; at most, it checks whether a
+directory exists.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,11 +25,11 @@ def usage_metavar(slots: Mapping[str, str]) -> str:
 def split_arguments(
     arguments: Sequence[str], slots: Mapping[str, str], *, graph_is_given: bool
 ) -> tuple[str | None, dict[str, str | None]]:
-    """Separate the graph, if it is given, from the other positional arguments of a command.
+    """Separate the graph, if it is given, from a command's other positional arguments.
 
-    `slots` maps parameter names to metavars, with brackets around optional ones. The number of arguments usually tells
-    whether the first one is the graph. If both readings are possible, the first argument is the graph if it looks like
-    one and no option names a graph.
+    `slots` maps parameter names to metavars, with brackets around optional ones. The number of arguments usually
+    determines whether the first one is the graph. If it does not, the first argument is taken as the graph if it looks
+    like one and no option names a graph.
 
     >>> split_arguments(["g", "review"], {"name": "NAME"}, graph_is_given=False)
     ('g', {'name': 'review'})

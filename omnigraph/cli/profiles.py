@@ -1,6 +1,6 @@
-"""Scopes: what a profile, or the defaults of the operator configuration, refers to.
+"""Scopes: what a profile or the defaults in the operator configuration refer to.
 
-This module selects the active profile and checks its binding. It opens nothing, so it can describe profiles whose
+This module selects the active profile and checks its binding. It connects to nothing, so it can describe profiles whose
 server or store does not exist.
 """
 
@@ -18,10 +18,10 @@ ScopeKind = Literal["server", "cluster", "store"]
 
 @record
 class ProfileScope:
-    """A server, a cluster or a store, and where the configuration names it.
+    """A server, cluster or store, and where the configuration names it.
 
-    `origin` is the profile or the key that names the scope; `binding` is the value as written, and `target` is the
-    location, in which names of servers and clusters are replaced by their addresses.
+    `origin` is the profile or the key that names the scope, `binding` is the value as written, and `target` is the
+    location after server and cluster names have been replaced with their addresses.
     """
 
     origin: str
@@ -40,7 +40,7 @@ def active_profile(explicit_profile: str | None = None) -> tuple[str, str] | Non
 
 
 def resolve_scope(config: OperatorConfig, explicit_profile: str | None = None) -> ProfileScope | None:
-    """Return the scope of the active profile or of the defaults, or None if neither names one."""
+    """Return the scope that the active profile or the defaults name, or None if there is none."""
     selected = active_profile(explicit_profile)
     if selected is not None:
         return profile_scope(config, *selected)
@@ -53,21 +53,23 @@ def resolve_scope(config: OperatorConfig, explicit_profile: str | None = None) -
 
 
 def profile_scope(config: OperatorConfig, name: str, selector: str = "--profile") -> ProfileScope:
-    """Return the scope of a profile; raise `ConfigError` if its binding is invalid."""
+    """Return a profile's scope; raise `ConfigError` if its binding is invalid."""
     profile = config.profiles.get(name)
     if profile is None:
         raise _unknown_profile(config, name, selector)
     bindings = [binding for binding in BINDINGS if profile.get(binding) is not None]
     if len(bindings) != 1:
         problem = f"has {' and '.join(bindings)}" if bindings else f"has none of {', '.join(BINDINGS)}"
-        raise _invalid_profile(config, name, f"{problem}: give exactly one")
+        raise _invalid_profile(config, name, f"{problem}: set exactly one")
     kind: Any = bindings[0]
     default_graph = profile.get("default_graph")
     for key in (kind, "default_graph"):
         if profile.get(key) is not None and (not isinstance(profile[key], str) or not profile[key]):
-            raise _invalid_profile(config, name, f"'{key}' must be a text that is not empty")
+            raise _invalid_profile(config, name, f"'{key}' must be a non-empty string")
     if kind == "store" and default_graph is not None:
-        raise _invalid_profile(config, name, "'default_graph' needs a server or a cluster; a store is one graph")
+        raise _invalid_profile(
+            config, name, "'default_graph' requires a server or a cluster; a store contains only one graph"
+        )
     binding = profile[kind]
     return ProfileScope(f"profile '{name}'", kind, binding, _locate_binding(config, kind, binding), default_graph)
 
@@ -104,10 +106,8 @@ def _server_url(config: OperatorConfig, server: str) -> str:
 
 
 def _unknown_profile(config: OperatorConfig, name: str, selector: str) -> NotFound:
-    known = f"the profiles are {', '.join(config.profiles)}" if config.profiles else "there are no profiles"
-    return NotFound(
-        f"{selector} names unknown profile '{name}'; {known}", hint=f"profiles are defined in {config.path}"
-    )
+    known = f"available profiles: {', '.join(config.profiles)}" if config.profiles else "no profiles are defined"
+    return NotFound(f"{selector}: unknown profile '{name}'; {known}", hint=f"profiles are defined in {config.path}")
 
 
 def _invalid_profile(config: OperatorConfig, name: str, problem: str) -> ConfigError:

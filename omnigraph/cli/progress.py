@@ -18,7 +18,7 @@ _WIDTH = 30
 
 @contextmanager
 def show_progress(label: str, *, hidden: bool = False) -> Iterator["ProgressBar"]:
-    """Yield a callback that accepts the amount completed and the total. It may be called frequently."""
+    """Yield a callback that takes the completed amount and the total; it may be called frequently."""
     current_settings = settings()
     progress_bar = ProgressBar(
         label, silent=hidden or current_settings.quiet or current_settings.json or not sys.stderr.isatty()
@@ -41,7 +41,7 @@ class ProgressBar:
         self._display_text(render_bar(self.label, completed, total))
 
     def step(self, step: Any) -> None:
-        """Show the current step of a load on Spark."""
+        """Show the current step in a Spark load."""
         bar_text = render_bar(f"{self.label}: {step.name}", step.done, max(step.total, 1))
         self._display_text(f"{bar_text}  ~{step.rate:,.0f} rows/s" if step.rate >= 1 else bar_text)
 

@@ -27,20 +27,22 @@ _MAX_COLUMN_WIDTH = 80
 
 @click.command()
 @query_options
-@click.option("--branch", help="Branch to read; main unless a snapshot is given")
+@click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given")
 @snapshot_option
 @click.option(
     "--format",
     "form",
     type=click.Choice(_FORMATS),
-    help="Output format; jsonl begins with a line of metadata  [default: table, or the suffix of --out]",
+    help="Output format; jsonl starts with a metadata line  [default: table, or the suffix of --out]",
 )
 @click.option(
-    "--out", metavar="FILE", help="Write to a file: .arrow, .parquet, .csv, .ndjson, .json or .md, or see --format"
+    "--out",
+    metavar="FILE",
+    help="Write to a file; the suffix (.arrow, .parquet, .csv, .ndjson, .json or .md) sets the format",
 )
 @click.option("--max-width", type=click.IntRange(min=8), help="Maximum column width  [default: 80]")
 @click.option("--wrap/--no-wrap", default=None, help="Wrap long table cells instead of truncating them")
-@click.option("--csv-null", default="null", show_default=True, help="Text for missing values in CSV")
+@click.option("--csv-null", default="null", show_default=True, help="Text for null values in CSV")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Maximum run time in seconds")
 @shared_options
 def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> None:
@@ -63,7 +65,7 @@ def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> Non
 
 
 def _choose_format(explicit_format: str | None, out: str | None) -> Any:
-    """Return the format of --format, of the suffix of --out, of --json or of the configuration."""
+    """Return the format given by --format, by the suffix of --out, by --json, or by the configuration."""
     if out is not None:
         from omnigraph.api.results.result_files import choose_file_format
 
@@ -109,7 +111,7 @@ def _choose_style(options: dict[str, Any]) -> "TextStyle":
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print the lines, a thousand per write call."""
+    """Print the lines, a thousand per call to write."""
     remaining: Iterator[str] = iter(lines)
     while chunk := list(islice(remaining, _LINES_PER_WRITE)):
         click.echo("\n".join(chunk))

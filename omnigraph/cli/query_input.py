@@ -1,7 +1,7 @@
 """The query that a command runs, and the values of its parameters.
 
-This module defines the flags that `query`, `mutate` and `explain` share: the source of the query
-and `--params`. All input is read and validated before a graph is opened.
+This module defines the flags that `query`, `mutate` and `explain` share: the query source and `--params`. All input is
+read and validated before a graph is opened.
 """
 
 import json
@@ -70,7 +70,7 @@ def read_query_source(query_path: str | None, query_text: str | None) -> SourceT
         return SourceText("-e", query_text)
     if query_path is None:
         raise click.UsageError(
-            "no query given: use --query FILE or -e GQ; a name alone refers to a query stored on a"
+            "no query specified: use --query FILE or -e GQ; a name alone refers to a query stored on a"
             " server, which is not supported yet"
         )
     return files.read_source(query_path)
@@ -92,12 +92,12 @@ def read_parameters(params_text: str | None, params_path: str | None) -> dict[st
         message, hint = f"{source_name} is not valid JSON: {error}", _suggest_json(params_text)
         raise InputError(message, reason="malformed JSON", hint=hint) from None
     if not isinstance(params, dict):
-        raise InputError(f"{source_name} must be a JSON object", reason="no object", hint=_EXPECTED_PARAMETERS)
+        raise InputError(f"{source_name} must be a JSON object", reason="not an object", hint=_EXPECTED_PARAMETERS)
     return params
 
 
 def _suggest_json(params_text: str) -> str:
-    """Return a hint: the JSON form of parameters that were written as NAME=VALUE, or else the accepted form.
+    """Return a hint with the JSON form of parameters that were written as NAME=VALUE, or with the accepted form.
 
     >>> print(_suggest_json("limit=3"))
     use --params '{"limit": 3}'

@@ -43,8 +43,8 @@ def list_(address: GraphAddress) -> None:
     """List recovered operations, oldest first, then pending ones, then those that need a decision.
 
     A pending operation is running, or its process crashed and the next write recovers it. An
-    operation that recovery cannot resolve is set aside: it blocks nothing, and the data it needs is
-    kept. Fix the cause and retry the operation, or drop it.
+    operation that recovery cannot resolve is set aside: it blocks no other operation, and its data
+    is kept. Fix the cause and retry the operation, or drop it.
     """
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
@@ -83,7 +83,7 @@ def list_(address: GraphAddress) -> None:
 @actor_option
 @shared_options
 def retry(operation_id: str, address: GraphAddress, actor: str | None) -> None:
-    """Retry the recovery of operation ID after the cause of its failure is fixed.
+    """Retry recovery of operation ID after fixing the cause of the failure.
 
     If recovery fails again, the error is reported and the operation stays set aside.
     """
@@ -107,7 +107,7 @@ def retry(operation_id: str, address: GraphAddress, actor: str | None) -> None:
 def drop(operation_id: str, confirm: bool, address: GraphAddress, actor: str | None, yes: bool) -> None:
     """Abandon operation ID: recovery ignores it, and cleanup may remove its staged data.
 
-    The drop is recorded. Without --confirm, nothing is changed.
+    The drop is recorded. Without --confirm, nothing changes.
     """
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--branch", default="main", show_default=True, help="Branch to repair")
 @click.option("--confirm", is_flag=True, help="Repair the graph; the default is a preview")
-@click.option("--force", is_flag=True, help="Adopt appended rows; needs --confirm")
+@click.option("--force", is_flag=True, help="Adopt appended rows; requires --confirm")
 @click.option("--restore", metavar="ULID", help="Restore only the branch or tag with this manifest")
 @click.option("--name", metavar="NAME", help="New name for --restore, if the old name is unknown or taken")
 @click.option("--tag", is_flag=True, help="Restore as a tag instead of a branch (only with --restore)")
@@ -35,16 +35,16 @@ def repair(address: GraphAddress, branch: str, confirm: bool, force: bool, yes: 
 
     Rows that external writers appended are adopted with --force --confirm if they satisfy all rules
     of the schema. Compactions and indexes made by external writers have no effect on the graph. All
-    other external changes are rejected; with --confirm, the exit code is 1 in that case. Missing
-    files are listed together with the newest readable commit of each branch.
+    other external changes are rejected; with --confirm, the exit code is then 1. Missing
+    files are listed together with the newest readable commit on each branch.
     """
     root = resolve_root(address)
     if force and not confirm:
-        raise click.UsageError("--force needs --confirm: review the preview first")
+        raise click.UsageError("--force requires --confirm: review the preview first")
     if confirm:
         require_consent("repair", root, yes=yes)
         mark_as_write()
-    announce_target("repair" if confirm else "preview of repair", root)
+    announce_target("repair" if confirm else "repair preview", root)
     report = _repair_branch(root, branch, confirm, force, options)
     if settings().json:
         show.document({"uri": root.uri, **report.to_json()})
@@ -90,7 +90,7 @@ def _print_report(report: "Repair") -> None:
         show.result(str(finding))
     if report.damage:
         for branch_label, commit in (report.readable or {}).items():
-            show.result(f"newest readable commit of {branch_label}: {commit or 'none'}")
+            show.result(f"newest readable commit on {branch_label}: {commit or 'none'}")
     if report.commit_id is not None:
         show.result(f"commit {report.commit_id}, version {report.manifest_version}")
     if report.preview and any(dataset.action == "preview" for dataset in report.datasets):

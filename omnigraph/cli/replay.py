@@ -37,7 +37,7 @@ _mainline_option = click.option(
 @actor_option
 @shared_options
 def revert(commit: str, branch: str, **options: Any) -> None:
-    """Undo the changes of a commit, or of a range, with a new commit; later changes are kept.
+    """Undo a commit or a range of commits with a new commit; later changes are kept.
 
     COMMIT is an id, a tag, HEAD or HEAD~2, or a range. A..B undoes the net effect of the commits
     after A, up to and including B; A.. ends at the head. Values that have changed again since then
@@ -54,7 +54,7 @@ def revert(commit: str, branch: str, **options: Any) -> None:
 @actor_option
 @shared_options
 def undo(commit: str | None, branch: str, **options: Any) -> None:
-    """Undo the last commit of a branch, or COMMIT, with a new commit; same as revert.
+    """Undo the last commit on a branch, or COMMIT, with a new commit; same as revert.
 
     COMMIT is anything that revert accepts, such as an id, HEAD~2 or a range A..B. Running undo twice restores the
     undone changes, because the second run undoes the first.
@@ -70,7 +70,7 @@ def undo(commit: str | None, branch: str, **options: Any) -> None:
 @actor_option
 @shared_options
 def cherry_pick(commit: str, branch: str, **options: Any) -> None:
-    """Apply the changes of one commit to a branch.
+    """Apply the changes from one commit to a branch.
 
     COMMIT is an id, a tag, or a branch, optionally followed by ~N, as in review~1.
     """
@@ -107,7 +107,7 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
 
 
 def _other_side(verb: str, commit: str) -> str:
-    """Return the label of the state that a revert restores or a cherry-pick applies."""
+    """Return the label for the state that a revert restores or a cherry-pick applies."""
     if verb != "revert":
         return commit
     return commit.partition("..")[0] if ".." in commit else f"before {commit}"
@@ -131,19 +131,20 @@ def _print_result(
         show.document(members | {"stats": merge_result.stats, **conflict_members, "commit": commit_json})
         return
     if merge_result.outcome == "already_up_to_date":
-        show.result(f"nothing to do: {_describe_no_change(merge_result, verb, commit, branch)}")
+        show.confirmation(f"nothing to do: {_describe_no_change(merge_result, verb, commit, branch)}")
         print_discarded_changes(merge_result, sides)
         return
     verbs = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
     action = f"{verbs[merge_result.commit is None]} {commit} on {branch}"
     commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
-    show.result(f"{action}: {describe_counts(merge_result)}{commit_note}")
+    is_preview = merge_result.commit is None
+    show.confirmation(f"{action}: {describe_counts(merge_result)}{commit_note}", preview=is_preview)
     print_discarded_changes(merge_result, sides)
     print_lost_edges(merge_result, sides)
 
 
 def _describe_no_change(merge_result: "MergeResult", verb: str, commit: str, branch: str) -> str:
     if merge_result.discarded:
-        return f"the strategy keeps the values of {branch}"
+        return f"the strategy keeps the values from {branch}"
     possession = "no longer has" if verb == "revert" else "already has"
     return f"{branch} {possession} the changes from {commit}"

@@ -1,7 +1,7 @@
-"""Run one command of the program in this process, and report its errors.
+"""Run one of the program's commands in this process, and report its errors.
 
-This module translates errors to messages and exit codes. A traceback is shown only with `--debug`. It starts and ends
-nothing that outlives the command.
+This module translates errors to messages and exit codes; a traceback is shown only with `--debug`. It leaves nothing
+behind that outlives the command.
 """
 
 import sys
@@ -19,13 +19,13 @@ from .signals import TerminatedError
 def run_command(
     group: click.Group, arguments: Sequence[str] | None, invocation: Invocation, **context_options: Any
 ) -> int:
-    """Run a command of the group with its arguments; return the exit code instead of raising an exception."""
+    """Run one of a group's commands with its arguments; return the exit code instead of raising an exception."""
     options = {"prog_name": "omnigraph", "standalone_mode": False, "obj": invocation, **context_options}
     return report_errors(group, invocation, lambda: group.main(args=arguments, **options))
 
 
 def report_errors(group: click.Group, invocation: Invocation, call: Callable[[], Any]) -> int:
-    """Call a function and report its errors as those of a command; return the exit code."""
+    """Call a function, report its errors as a command's errors, and return the exit code."""
     original_streams = sys.stdout, sys.stderr
     # This context outlives the command, so the command's flags also apply to error output.
     with click.Context(group, obj=invocation):
@@ -43,7 +43,7 @@ def report_errors(group: click.Group, invocation: Invocation, call: Callable[[],
             sys.stdout, sys.stderr = original_streams
             _silence_stdout()
             return exits.BROKEN_PIPE
-        except Exception as error:  # the last resort, since all expected errors are typed
+        except Exception as error:  # a last resort, because all expected errors are typed
             return _report_failure(error, invocation)
 
 
@@ -91,7 +91,7 @@ def _to_typed_error(error: Exception) -> Any:
 
     if isinstance(error, OmnigraphError):
         return error
-    if isinstance(error, OSError):  # file errors are typed where files are used, so this is a stream
+    if isinstance(error, OSError):  # file errors are converted where files are used, so this error comes from a stream
         return StorageError(f"cannot write the result: {error.strerror}")
     return InternalError(f"unexpected {type(error).__name__}: {error}")
 

@@ -1,4 +1,4 @@
-"""Findings as a SARIF 2.1.0 log, a format that code-hosting sites and editors read."""
+"""Write findings as a SARIF 2.1.0 log, a format that code-hosting sites and editors support."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -30,18 +30,18 @@ def schema() -> None:
 
 
 @click.command("show")
-@click.option("--branch", help="Branch to read; main unless a snapshot is given")
+@click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given")
 @snapshot_option
 @click.option(
     "--diagram",
     "diagram_format",
     type=click.Choice(["mermaid", "svg"]),
-    help="Print a diagram instead, as Mermaid text or as an SVG image",
+    help="Print a diagram instead, as Mermaid text or an SVG image",
 )
 @graph_arguments()
 @shared_options
 def show_(address: GraphAddress, branch: str | None, snapshot: str | None, diagram_format: str | None) -> None:
-    """Print the schema of a graph, as its author wrote it, or a diagram of it."""
+    """Print the schema of a graph as written, or as a diagram."""
     root = resolve_root(address)
     stored_schema = open_snapshot(root.uri, branch, snapshot).schema
     source = stored_schema.source
@@ -69,7 +69,7 @@ def _draw(stored_schema: Any, diagram_format: str) -> str:
 def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
     """Check schema (.pg) files: syntax, types, constraints, interfaces and names.
 
-    All errors of a file are reported, each with its position.
+    All errors in a file are reported, each with its position.
     """
     files.reject_repeated_stdin(*paths)
     reports = [_check_file(path) for path in files.expand_directories(paths, ".pg")]
@@ -167,7 +167,7 @@ _MARKS = {"add": "+", "drop": "-", "unsupported": "✗"}
 
 
 def print_plan(plan: Any) -> None:
-    """Print the steps of a plan, and say whether the plan can be applied."""
+    """Print the steps in a plan and whether the plan can be applied."""
     from omnigraph.lang.schema.migrate import describe_step
 
     for step in plan.steps:
@@ -185,7 +185,7 @@ def _describe_plan(plan: Any) -> str:
         return "the schemas are equal: nothing to migrate"
     refused_count = sum(step.kind == "unsupported_change" for step in plan.steps)
     if refused_count:
-        return f"not supported: {show.count(refused_count, 'change')} of {len(plan.steps)} refused"
+        return f"not supported: {refused_count} of {show.count(len(plan.steps), 'change')}"
     validated_count = sum(step.tier == "validated" for step in plan.steps)
     validation_note = f", {validated_count} checked against the data first" if validated_count else ""
     return f"supported: {show.count(len(plan.steps), 'step')}{validation_note}"

@@ -1,4 +1,4 @@
-"""`omnigraph schema plan` and `omnigraph schema apply`: change the schema of a graph."""
+"""`omnigraph schema plan` and `omnigraph schema apply`: change a graph's schema."""
 
 from typing import Any
 
@@ -34,8 +34,8 @@ _data_loss_option = click.option("--allow-data-loss", is_flag=True, help="Also d
 @_schema_option
 @_branch_option
 @_data_loss_option
-@click.option("--safe-only", is_flag=True, help="Exit with code 1 if a step can lose data")
-@click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there is anything to change")
+@click.option("--safe-only", is_flag=True, help="Exit with code 1 if any step could lose data")
+@click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there is anything to migrate")
 @graph_arguments()
 @shared_options
 @click.pass_context
@@ -78,7 +78,7 @@ def plan(
 @yes_option
 @shared_options
 def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes: bool, **options: Any) -> None:
-    """Change the schema of one branch, as one commit.
+    """Change the schema on one branch in one commit.
 
     Data that violates a new rule is listed, and nothing is changed. Dropped data stays readable in
     earlier commits unless --allow-data-loss is given.
@@ -88,7 +88,7 @@ def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes:
         announce_target("schema apply", root)
         mark_as_write()
     if options["allow_data_loss"] and not options["dry_run"]:
-        require_consent("dropping data with its history", root, yes=yes)
+        require_consent("dropping data and its history", root, yes=yes)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, actor=actor, read_only=options["dry_run"])
@@ -106,13 +106,13 @@ def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes:
 
 def _print_outcome(applied: Any) -> None:
     for line in str(applied.plan).splitlines() if applied.steps else ():
-        show.result(f"  {line}")
+        show.confirmation(f"  {line}", preview=not applied.applied)
     for warning in applied.plan.warnings:
         show.note(f"warning: {warning.message}")
     step_count = show.count(len(applied.steps), "step")
     if applied.applied:
-        show.result(f"applied {step_count} to {applied.branch}, commit {applied.commit_id}")
+        show.confirmation(f"applied {step_count} to {applied.branch}, commit {applied.commit_id}")
     elif applied.steps:
         show.result(f"{step_count} would succeed on {applied.branch}; nothing was changed")
     else:
-        show.result(f"{applied.branch} already has this schema; nothing was changed")
+        show.confirmation(f"{applied.branch} already has this schema; nothing was changed")

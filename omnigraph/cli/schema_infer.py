@@ -22,8 +22,8 @@ from .options import settings, shared_options
 def infer(paths: tuple[str, ...], sample_rows: int) -> None:
     """Propose a schema for CSV, NDJSON or Parquet files, and print it.
 
-    TYPE= names the type of a file; otherwise, its records or its file name do. Comments say what was guessed:
-    review the text before you create a graph with it. Nothing is written.
+    TYPE= sets the type of a file; otherwise, the type comes from its records or file name. Comments mark guesses:
+    review the schema before you create a graph with it. Nothing is written.
     """
     from omnigraph.api.schema import Schema
 
@@ -41,7 +41,7 @@ def _read_arguments(paths: tuple[str, ...]) -> Any:
     if not named_count:
         return list(paths)
     if named_count < len(paths):
-        raise click.UsageError("name the type of every file, as in Person=people.csv, or of none")
+        raise click.UsageError("specify a type for every file, as in Person=people.csv, or for none")
     if len({type_name for type_name, _, _ in named_paths}) < len(paths):
-        raise click.UsageError("each type takes one path; a folder or a pattern can name several files")
+        raise click.UsageError("each type accepts one path; use a folder or a pattern for several files")
     return {type_name: path for type_name, _, path in named_paths}

@@ -1,7 +1,7 @@
-"""Output of results, findings and errors.
+"""Print results, findings and errors.
 
-Results go to standard output, everything else to standard error. Machine-readable formats never
-contain colors. This module is kept small, because every command imports it.
+Results go to standard output, and everything else goes to standard error. Machine-readable formats never contain
+colors. This module is kept small because every command imports it.
 """
 
 import json
@@ -19,8 +19,14 @@ _COLORS: dict[DiagnosticSeverity, str] = {"error": "red", "warning": "yellow", "
 
 
 def result(text: str) -> None:
-    """Print a result as readable text."""
+    """Print a result as text."""
     click.echo(text, color=settings().color)
+
+
+def confirmation(text: str, *, preview: bool = False) -> None:
+    """Print what a command changed, unless `--quiet` is set. A preview is a result, so it is always printed."""
+    if preview or not settings().quiet:
+        result(text)
 
 
 def document(value: Any) -> None:
@@ -31,12 +37,12 @@ def document(value: Any) -> None:
 
 
 def verbatim(text: str) -> None:
-    """Print the text of a file unchanged, including escape sequences."""
+    """Print a file's text unchanged, including escape sequences."""
     click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
 
 
 def problem(message: str, hint: str | None) -> None:
-    """Print why a command failed, and what might help."""
+    """Print why a command failed, and a hint if there is one."""
     label = click.style("error", fg="red", bold=True)
     click.echo(f"{label}: {message}", err=True, color=settings().color)
     if hint:
@@ -94,7 +100,7 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 error` or `2 errors`.
+    """Return a number and its noun, such as `1 error` or `2 errors`.
 
     >>> count(2, "query")
     '2 queries'

@@ -1,6 +1,6 @@
 """Signal handling, both while a command runs and while the program exits.
 
-While a command runs, SIGTERM raises an exception, as SIGINT (Ctrl-C) does, so that the command cleans up. After the
+While a command runs, SIGTERM raises an exception, as SIGINT (Ctrl-C) does, so that the command can clean up. After the
 command has finished, signals end the process immediately: an exception during interpreter shutdown would print a
 traceback and exit with a meaningless code.
 """
@@ -10,7 +10,7 @@ from types import FrameType
 
 
 class TerminatedError(KeyboardInterrupt):
-    """Raised when SIGTERM is received; the program ends as on Ctrl-C, with a different exit code."""
+    """SIGTERM was received; the program exits as it does on Ctrl-C, but with a different exit code."""
 
 
 def raise_on_sigterm() -> None:
@@ -20,7 +20,7 @@ def raise_on_sigterm() -> None:
 
 
 def end_at_once_on_signals() -> None:
-    """Restore the default action of signals that raise exceptions; ignored signals stay ignored."""
+    """Restore the default action for signals that raise exceptions; ignored signals stay ignored."""
     if signal.getsignal(signal.SIGTERM) is _raise_terminated:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

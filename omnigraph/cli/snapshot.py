@@ -1,4 +1,4 @@
-"""`omnigraph snapshot`: the tables of a branch and their versions."""
+"""`omnigraph snapshot`: show a branch's tables and their versions."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--branch", help="Branch to read; main unless --at is given")
+@click.option("--branch", help="Branch to read; defaults to main unless --at is given")
 @click.option(
     "--at", "point", metavar="REVISION", help="Commit, tag, branch, version, time such as '2 hours ago', or main~3"
 )
 @graph_arguments()
 @shared_options
 def snapshot(address: GraphAddress, branch: str | None, point: str | None) -> None:
-    """Show the tables of a branch, at its newest or a past state: types, versions and sizes."""
+    """Show the tables on a branch, now or at a past revision: types, versions and sizes."""
     root = resolve_root(address)
     opened_snapshot = open_snapshot(root.uri, branch, point).snapshot
     if settings().json:

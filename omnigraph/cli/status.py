@@ -1,4 +1,4 @@
-"""`omnigraph status`: the size and health of a graph, and recommended commands."""
+"""`omnigraph status`: show a graph's size and health, and recommend commands."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @graph_arguments(direct=True)
 @shared_options
 def status(address: GraphAddress, branch: str) -> None:
-    """Show the fragments, versions, bytes and index coverage of each table, and recommend commands."""
+    """Show fragments, versions, size and index coverage for each table, and recommend commands."""
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
@@ -37,7 +37,7 @@ def _print_status(graph_status: "Status") -> None:
             show.result(f"  {dataset.type_key}: {show.count(dataset.rows, 'row')}; {dataset.error}")
             continue
         facts = [show.count(dataset.rows, "row"), show.count(dataset.fragments, "fragment")]
-        facts += [f"{dataset.unindexed_rows} rows without an index", show.count(dataset.versions, "version")]
+        facts += [f"{dataset.unindexed_rows} unindexed rows", show.count(dataset.versions, "version")]
         show.result(f"  {dataset.type_key}: {', '.join(facts)}, {dataset.bytes:,} bytes")
     ref_counts = f"{show.count(graph_status.branches, 'branch')}, {show.count(graph_status.tags, 'tag')}"
     manifest_count = show.count(graph_status.manifest_versions, "manifest version")

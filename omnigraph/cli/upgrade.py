@@ -1,4 +1,4 @@
-"""`omnigraph upgrade`: convert a graph to the storage format of this release."""
+"""`omnigraph upgrade`: convert a graph to this release's storage format."""
 
 from typing import TYPE_CHECKING
 
@@ -33,17 +33,18 @@ def upgrade(address: GraphAddress, dry_run: bool) -> None:
         show.document({"uri": root.uri, **report.to_json()})
         return
     if report.outcome == "current":
-        show.result(f"storage format {report.storage_format} is current; nothing to do")
+        show.confirmation(f"storage format {report.storage_format} is already current; nothing to do")
         return
     action = "would upgrade" if report.outcome == "preview" else "upgraded"
     formats = f"from storage format {report.storage_format} to {report.supported_format}"
-    show.result(f"{action} {formats}: {_describe_manifests(report)}")
+    is_preview = report.outcome == "preview"
+    show.confirmation(f"{action} {formats}: {_describe_manifests(report)}", preview=is_preview)
     for step in report.steps:
-        show.result(step)
+        show.confirmation(step, preview=is_preview)
 
 
 def _describe_manifests(report: "UpgradeReport") -> str:
-    """Return a description of what is upgraded, such as `main, 2 branches and 1 tag`."""
+    """Describe what is upgraded, as in `main, 2 branches and 1 tag`."""
     from omnigraph.maintenance.upgrade import count_names
 
     counts = [show.count(number, noun) for number, noun in count_names(report) if number]

@@ -1,7 +1,7 @@
 """Log output on standard error, controlled by `-v`, `-vv` and `OMNIGRAPH_LOG`.
 
-`-v` shows one event per operation, and `-vv` shows more. `OMNIGRAPH_LOG` is `json` for events as
-JSON lines, or a level such as `info` or `debug`. Results on standard output are not affected.
+`-v` shows one event per operation, and `-vv` shows more. Set `OMNIGRAPH_LOG` to `json` to get events as JSON lines, or
+to a level such as `info` or `debug`. Results on standard output are not affected.
 """
 
 import os
@@ -16,7 +16,7 @@ def start_log(verbosity: int) -> None:
     """Start logging if the flags or the environment request it; otherwise import nothing."""
     requested_log = os.environ.get("OMNIGRAPH_LOG", "").lower()
     if not verbosity and (not requested_log or _handlers):
-        return  # not requested, or already started by a flag before the command
+        return  # logging was not requested, or a flag before the command already started it
     import logging
 
     from omnigraph.api.log_events import LOGGER, JsonLinesFormatter

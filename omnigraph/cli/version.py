@@ -1,4 +1,4 @@
-"""`omnigraph version`."""
+"""`omnigraph version`: show the installed version."""
 
 import platform
 

@@ -1,5 +1,5 @@
-"""Execute a query against a snapshot, using operators over row ids in a single process.
+"""Single-process query execution: operators that process row ids from a snapshot.
 
-This file must not import anything, so that commands that only parse text do not load NumPy and Arrow. Read
-`run_query.py` (reads) and `writes/mutate.py` (writes) first, then `operators/dispatch.py`.
+This file must not import anything; otherwise, commands that only parse text would load NumPy and Arrow. Start with
+`run_query.py` (reads) and `writes/mutate.py` (writes), then read `operators/dispatch.py`.
 """

@@ -11,11 +11,11 @@ from omnigraph.values.table_key import TableKey
 from .execution_context import ExecutionContext
 from .physical_operators import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbour
 
-_EQUALITY_SELECTIVITY, _RANGE_SELECTIVITY = (0.01, 0.3)  # the fraction of rows that a predicate is expected to keep
+_EQUALITY_SELECTIVITY, _RANGE_SELECTIVITY = (0.01, 0.3)  # the fraction of rows that are expected to pass a predicate
 
 
 def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -> float:
-    """Return the expected number of rows that an operator produces from the given number of input rows."""
+    """Return the number of rows that an operator is expected to produce from the given number of input rows."""
     match operator:
         case plan.NodeScan():
             type_names = operator.implementers or (operator.type_name,)
@@ -38,7 +38,7 @@ def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -
             input_rows *= _selectivity((operator.predicate,))
         case plan.AntiJoin() | NoNeighbour():
             input_rows *= 0.5
-    return input_rows  # a key lookup finds one node; `optional` keeps every row
+    return input_rows  # a key lookup returns one node; `optional` keeps every row
 
 
 def _table_rows(context: ExecutionContext, table_key: TableKey) -> int:
@@ -47,7 +47,7 @@ def _table_rows(context: ExecutionContext, table_key: TableKey) -> int:
 
 
 def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand | plan.FindPaths) -> float:
-    """Return the expected number of nodes that an expansion reaches from one node."""
+    """Return the number of nodes that an expansion is expected to reach from one node."""
     mean_degree = 0.0
     for step in expansion.steps:
         edge = context.catalog.edge(step.edge_type)

@@ -1,4 +1,4 @@
-"""The state that every operator of an execution needs: snapshot, schema, parameters and limits.
+"""The state shared by all operators in a query execution: snapshot, schema, parameters and limits.
 
 Each execution has its own context, which must not be shared between threads. The caches that the context refers
 to are shared and thread-safe.
@@ -27,7 +27,7 @@ from .query_limits import QueryMeter
 
 @dataclass(slots=True, eq=False)
 class OperatorStats:
-    """Measurements of an operator: rows produced, elapsed milliseconds and number of runs."""
+    """Measurements for one operator: rows produced, elapsed milliseconds, and number of runs."""
 
     rows: int = 0
     milliseconds: float = 0.0
@@ -37,7 +37,7 @@ class OperatorStats:
 
 @record(eq=False)
 class ScannedRows:
-    """Rows that a scan has already read in full, so that they do not need to be fetched again."""
+    """Rows whose columns a scan has already read, so that they do not need to be fetched again."""
 
     row_ids: IntArray
     table: pa.Table
@@ -99,7 +99,7 @@ class ExecutionContext:
             return self.params[value.name]
         if isinstance(value, plan.Constant):
             return value.value
-        from .expressions.evaluate import resolve_constant  # which imports this module
+        from .expressions.evaluate import resolve_constant  # imported here because that module imports this one
 
         return resolve_constant(value, self.params)
 

@@ -1,7 +1,7 @@
-"""Explained plans: operators with estimated row counts and, with `analyze`, measured rows and times.
+"""Query plans as shown by `explain`: operators with estimated row counts and, with `analyze`, measurements.
 
-Estimates are based only on table row counts and can be far off. With `analyze`, the query is
-executed and its operators are measured.
+Estimates are based only on table row counts and can be far off. With `analyze`, the query runs, and the row count and
+time of each operator are measured.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ _ENDPOINT_COLUMNS = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStep:
-    """One step of a plan: its description, estimated rows, and measurements if it was run."""
+    """One step in a plan: its description, its estimated row count and, if the query was run, its measurements."""
 
     depth: int
     description: str
@@ -61,7 +61,7 @@ class ExplainedStep:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ExplainedPlan:
-    """The plan of a query as it is executed; its string form is a table of the steps."""
+    """A query's execution plan; its string form is a table of steps."""
 
     name: str
     steps: tuple[ExplainedStep, ...]
@@ -79,10 +79,10 @@ class ExplainedPlan:
 
     @property
     def headline(self) -> str:
-        """The name of the query and, with `analyze`, its row count and time."""
+        """The query name and, with `analyze`, the row count and the elapsed time."""
         if self.rows is None or self.milliseconds is None:
-            return f"plan of {self.name}, not executed"
-        return f"plan of {self.name}: {self.rows} row{'s' * (self.rows != 1)} in {self.milliseconds:.1f} ms"
+            return f"plan for {self.name} (not executed)"
+        return f"plan for {self.name}: {self.rows} row{'s' * (self.rows != 1)} in {self.milliseconds:.1f} ms"
 
     def __repr__(self) -> str:
         return f"<{self.headline}>\n{self}"
@@ -112,7 +112,7 @@ def explain(
     limits: QueryLimits | None = None,
     mode: ParameterMode = "python",
 ) -> ExplainedPlan:
-    """Return the plan of a read query. With `analyze`, also run the query, which requires its parameters."""
+    """Return the plan for a read query. With `analyze`, also run the query, which requires its parameters."""
     bound_params = bind_params(query, params, mode) if analyze else {}
     read_plan, context = prepare_read(snapshot, query, bound_params, limits)
     if not analyze:
@@ -184,11 +184,11 @@ def _operator_text(operator: Any) -> str:
 
 
 def _index_text(context: ExecutionContext, operator: Any) -> str:
-    """Return a note that lists the known indexes used by a scan, or by a traversal from a few rows."""
+    """Return a note that names the indexes that a scan, or a traversal from a few rows, uses."""
     try:
         index_names = dict.fromkeys(_full_text_indexes(context, operator))
         indexed_filters = list(_indexed_filters(context, operator)) if not index_names else []
-    except KeyError:  # a parameter has no value, because the plan is explained without being run
+    except KeyError:  # a parameter has no value, because the query is explained without being run
         return ""
     index_names |= {
         index_name: None
@@ -245,7 +245,7 @@ def _tail_steps(union_plan: plan.UnionPlan) -> Iterator[str]:
 def _bound_steps(
     context: ExecutionContext, read_plan: plan.ReadPlan | plan.UnionPlan, estimated_rows: int
 ) -> Iterator[ExplainedStep]:
-    """Yield the offset and the limit; a bound whose parameter has no value does not change the estimate."""
+    """Yield the offset and limit steps; a bound whose parameter has no value does not change the estimate."""
     for clause, value in (("offset", read_plan.offset), ("limit", read_plan.limit)):
         if value is None:
             continue
@@ -264,7 +264,7 @@ def _bound_count(context: ExecutionContext, value: plan.Value) -> int | None:
 
 
 def _ranking_text(context: ExecutionContext, read_plan: plan.ReadPlan) -> str:
-    """Return the index that proposes the nearest nodes for a scan."""
+    """Return a note that names the index that proposes the nearest nodes for a scan."""
     ranking = read_plan.ranking
     if not isinstance(ranking, plan.Nearest) or read_plan.aggregated or read_plan.distinct:
         return ""

@@ -1,4 +1,4 @@
-"""The notebook card of an explained plan: operators as an indented table, with bars for rows and times.
+"""The notebook view of an explained plan: an indented table of operators, with bars for rows and times.
 
 The card is static HTML in which all text is escaped; it needs no scripts and no external resources.
 """
@@ -48,7 +48,7 @@ def _step_row(step: "ExplainedStep", is_measured: bool, most_rows: int, most_mil
 
 
 def _bar_cell(text: str, share: float, css_class: str) -> str:
-    """Return a number with a bar; all bars of a column start at the same place."""
+    """Return a table cell with a number and a bar; the bars in a column are left-aligned."""
     width = max(1, round(share * _BAR_WIDTH)) if share > 0 else 0
     bar = f'<span class="b {css_class}" style="width:{width}px;margin-right:{_BAR_WIDTH - width}px"></span>'
     return f'<td class="r">{text}{bar}</td>'

@@ -1,7 +1,7 @@
-"""A cache of values that are derived from parts of a plan, keyed by object identity.
+"""A cache for values derived from plan objects, keyed by object identity.
 
-Hashing a predicate or a list of columns costs more than running it on a few rows, and a prepared query always has the
-same objects. Each entry keeps its object alive, so that the object's id cannot be reused.
+Hashing a predicate or a list of columns costs more than evaluating it on a few rows, and a prepared query always uses
+the same objects. Each entry keeps its object alive, so that the object's id cannot be reused.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _MAX_ENTRIES = 4096
 
 
 class IdentityCache(Generic[T]):
-    """The values that `derive` returns for immutable objects; the cache is emptied when it is full.
+    """Caches the values that `derive` returns for immutable objects; a full cache is emptied.
 
     >>> lengths = IdentityCache(len)
     >>> lengths("abc"), lengths("abc")
@@ -26,7 +26,7 @@ class IdentityCache(Generic[T]):
         self._entries: dict[int, tuple[object, T]] = {}
 
     def __call__(self, plan_part: object) -> T:
-        """Return the value for an object."""
+        """Return the derived value for an object."""
         entry = self._entries.get(id(plan_part))
         if entry is None:
             if len(self._entries) >= _MAX_ENTRIES:

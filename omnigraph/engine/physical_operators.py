@@ -1,6 +1,6 @@
-"""Physical operators: internal replacements that plan rewrites insert into a plan.
+"""Physical operators, which plan rewrites substitute for logical operators.
 
-Each operator returns the same rows as the logical operators that it replaces, but faster.
+Each one returns the same rows as the logical operators that it replaces, but faster.
 """
 
 from omnigraph.lang.query import plan
@@ -10,9 +10,9 @@ from omnigraph.values import PropertyType
 
 @record
 class KeyScan:
-    """A scan whose filters fix every key member. It looks up at most one node, by its id.
+    """A scan whose filters specify every key member, so that it looks up at most one node by id.
 
-    `key_members` lists the key members in the order used to form the id. `remaining_filters` must still be tested.
+    `key_members` lists the key members in the order used to form the id. `remaining_filters` must still be evaluated.
     `prefetch_columns` lists columns to read along with the node, which saves a second read.
     """
 
@@ -24,7 +24,7 @@ class KeyScan:
 
 @record
 class EdgeExists:
-    """Keep rows in which two variables are joined by an edge or, if `negated`, rows in which they are not joined.
+    """Keep the rows in which an edge joins two variables, or the rows in which none does if `negated` is true.
 
     The edge is the one that `expansion` would follow from `expansion.source` to `target_variable`.
     """
@@ -36,7 +36,7 @@ class EdgeExists:
 
 @record
 class NoNeighbour:
-    """Keep rows from which an expansion does not reach any node."""
+    """Keep the rows from which an expansion reaches no node."""
 
     expansion: plan.Expand
 
@@ -64,7 +64,7 @@ class DropVariables:
 
 @record
 class DistinctValueScan:
-    """A scan whose rows are read only by aggregates, which read only the listed columns."""
+    """A scan whose rows are consumed only by aggregates that read the listed columns."""
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]

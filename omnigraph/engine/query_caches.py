@@ -1,4 +1,4 @@
-"""Caches shared by all queries of a process: neighbour lists and columns in memory, and neighbour lists on disk.
+"""Caches shared by all queries in a process: neighbour lists and columns in memory, and neighbour lists on disk.
 
 This module manages cache budgets and eviction. Keys identify exact table versions, so entries are never stale. A
 missing, damaged or unwritable entry may slow down a query but must never change its result.
@@ -25,17 +25,17 @@ T = TypeVar("T")
 _CACHE_VARIABLES = Variables("OMNIGRAPH_CACHE_DIR", "OMNIGRAPH_CACHE_BYTES", "OMNIGRAPH_CACHE_MEMORY", "XDG_CACHE_HOME")
 _DEFAULT_MEMORY_BYTES = 1 << 30
 _DEFAULT_DISK_BYTES = 16 << 30
-_MAX_MISS_COSTS = 4_000  # keys, each of which contains a table version
-VERSIONS_PER_FAMILY = 8  # enough for a few branches and past commits that are read alternately
+_MAX_MISS_COSTS = 4_000  # the keys contain table versions
+VERSIONS_PER_FAMILY = 8  # enough to alternate between a few branches and past commits
 
 
 @dataclass(slots=True, eq=False)
 class MemoryCache:
     """A least-recently-used cache with a budget in bytes.
 
-    Entries that differ only in the table version they belong to form a family, of which only the
-    `VERSIONS_PER_FAMILY` most recently used entries stay in memory. Without this limit, a process that follows a
-    graph would fill the whole budget with versions that it never reads again.
+    Entries that differ only in their table version form a family, and only the `VERSIONS_PER_FAMILY` most recently used
+    entries in a family stay in memory. Without this limit, a process that follows a changing graph would fill the whole
+    budget with versions that it never reads again.
 
     >>> memory = MemoryCache(100)
     >>> memory.put("a", 1, 60), memory.put("b", 2, 60), memory.get("a"), memory.get("b")
@@ -51,7 +51,7 @@ class MemoryCache:
     _build_locks: dict[Hashable, threading.Lock] = field(default_factory=dict)
 
     def get(self, cache_key: Hashable) -> Any | None:
-        """Return the cached value, or None."""
+        """Return the cached value, or None if there is none."""
         with self._lock:
             entry = self._entries.get(cache_key)
             if entry is None:
@@ -60,7 +60,7 @@ class MemoryCache:
             return entry[0]
 
     def get_all(self, cache_keys: Iterable[Hashable]) -> list[Any | None]:
-        """Return the cached value of each key, or None; this takes the lock only once."""
+        """Return each key's cached value, or None if there is none; this takes the lock only once."""
         entries = self._entries
         cached_values: list[Any | None] = []
         with self._lock:
@@ -125,7 +125,7 @@ class MemoryCache:
 
     @contextmanager
     def building(self, cache_key: Hashable) -> Iterator[None]:
-        """Wait until no other thread is in a block for the same key, and run the block."""
+        """Wait until no other thread is building a value for the same key, then run the block."""
         with self._lock:
             build_lock = self._build_locks.setdefault(cache_key, threading.Lock())
         try:
@@ -141,13 +141,13 @@ class MemoryCache:
             return list(reversed(self._entries))
 
     def drop(self, cache_key: Hashable) -> None:
-        """Remove the value for a key."""
+        """Remove the cached value for a key."""
         with self._lock:
             self._remove(cache_key)
 
     @property
     def used_bytes(self) -> int:
-        """Number of bytes in use."""
+        """The number of bytes in use."""
         return self._used_bytes
 
     def clear(self) -> None:
@@ -167,7 +167,7 @@ class QueryCaches:
         default_factory=lambda: MemoryCache(_bytes_from_environment("OMNIGRAPH_CACHE_MEMORY", _DEFAULT_MEMORY_BYTES))
     )
     disk: ArrayFileCache | None = None
-    # Accumulated cost of misses per key. Once this cost exceeds the cost of building the entry, the entry is built.
+    # The accumulated cost of cache misses per key. An entry is built once this exceeds the cost of building it.
     miss_costs: MemoryCache = field(default_factory=lambda: MemoryCache(_MAX_MISS_COSTS))
 
     def add_miss_cost(self, cache_key: Hashable, cost: float) -> float:
@@ -178,7 +178,7 @@ class QueryCaches:
 
 
 def open_caches(directory: str | Path | None = None) -> QueryCaches:
-    """Open caches in `directory`, defaulting to `OMNIGRAPH_CACHE_DIR` and then to the user's cache folder."""
+    """Open the caches in `directory`, which defaults to `OMNIGRAPH_CACHE_DIR` and then to the user's cache folder."""
     cache_path = Path(directory) if directory is not None else _configured_directory()
     budget = _bytes_from_environment("OMNIGRAPH_CACHE_BYTES", _DEFAULT_DISK_BYTES)
     return QueryCaches(disk=ArrayFileCache(cache_path, budget) if cache_path is not None and budget else None)
@@ -203,7 +203,7 @@ _process_caches_lock = threading.Lock()
 
 
 def shared_caches() -> QueryCaches:
-    """Return this process's caches; each distinct environment configuration has its own set."""
+    """Return this process's caches; every distinct set of environment settings has its own caches."""
     environment = _CACHE_VARIABLES.current()
     process_caches = _process_caches.get(environment)
     if process_caches is None:
@@ -213,7 +213,7 @@ def shared_caches() -> QueryCaches:
 
 
 def caches_of(context: "ExecutionContext") -> QueryCaches:
-    """Return the execution's own caches if it has any, otherwise the process's caches."""
+    """Return the execution's own caches if it has any, or otherwise the process's caches."""
     return context.caches if isinstance(context.caches, QueryCaches) else shared_caches()
 
 

@@ -1,7 +1,7 @@
 """Query resource limits: time, memory, and admission control for heavy queries.
 
-This module implements the limits, the usage meter of a running query, and the process-wide gate. Operators check the
-limits between chunks and before large allocations, so an excessive query fails with a typed error and the handle
+This module implements the limits, the usage meter for a running query, and the process-wide gate. Operators check the
+limits between chunks and before large allocations, so a query that exceeds them fails with a typed error and the handle
 stays usable.
 """
 
@@ -10,15 +10,16 @@ import threading
 from dataclasses import dataclass, field
 from time import monotonic
 
-from omnigraph.errors import ConfigError, QueryTimeout, ResourceLimitExceeded
+from omnigraph.errors import Cancelled, ConfigError, QueryTimeout, ResourceLimitExceeded
 from omnigraph.records.frozen import record
+from omnigraph.values.cancellation import STOP_EVENT
 
 from .environment import Variables
 
 _LIMIT_VARIABLES = Variables("OMNIGRAPH_QUERY_TIMEOUT", "OMNIGRAPH_QUERY_MEMORY")
 _DEFAULT_MEMORY_BYTES = 4 << 30
-_HEAVY_BYTES = 8 << 20  # number of bytes above which a query counts as heavy
-_GATE_POLL_SECONDS = 0.05  # seconds between checks for a timeout or Ctrl-C while waiting
+_HEAVY_BYTES = 8 << 20  # a query that uses more bytes than this counts as heavy
+_GATE_POLL_SECONDS = 0.05  # seconds between checks for a timeout or Ctrl-C while a query waits
 
 # With more threads than cores, threads would only evict each other's data from the processor caches.
 _heavy_query_gate = threading.BoundedSemaphore(os.cpu_count() or 1)
@@ -26,7 +27,7 @@ _heavy_query_gate = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 @record
 class QueryLimits:
-    """The time in seconds and the memory in bytes that a query may use; a `timeout` of None means no time limit."""
+    """The maximum time in seconds and memory in bytes for a query; a `timeout` of None means no time limit."""
 
     timeout: float | None = None
     memory: int = _DEFAULT_MEMORY_BYTES
@@ -51,8 +52,8 @@ _DEFAULT_LIMITS = QueryLimits()
 class QueryMeter:
     """The resources that a running query has used so far.
 
-    Call `enter_gate` before taking a lock that other queries may wait for. A thread that holds the
-    lock while it waits for the gate would deadlock with the queries that are already admitted.
+    Call `enter_gate` before taking a lock that other queries may wait for. A thread that waited for the gate while
+    holding the lock would deadlock with the queries that have already been admitted.
     """
 
     limits: QueryLimits = _DEFAULT_LIMITS
@@ -60,9 +61,12 @@ class QueryMeter:
     used_bytes: int = 0
     peak_bytes: int = 0
     in_gate: bool = False
+    stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def check_timeout(self) -> None:
-        """Raise QueryTimeout if the time limit is exceeded."""
+        """Raise QueryTimeout if the time limit is exceeded, or Cancelled if the caller has stopped waiting."""
+        if self.stop_event is not None and self.stop_event.is_set():
+            raise Cancelled("the query was cancelled")
         timeout = self.limits.timeout
         if timeout is None:
             return
@@ -79,7 +83,7 @@ class QueryMeter:
                 limit=self.limits.memory,
                 actual=total_bytes,
                 effect="none",
-                hint="narrow the query, add a limit, or raise OMNIGRAPH_QUERY_MEMORY",
+                hint="narrow the query, add a limit, or increase OMNIGRAPH_QUERY_MEMORY",
             )
         self.check_timeout()
         self.used_bytes = total_bytes

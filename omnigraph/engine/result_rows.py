@@ -1,7 +1,7 @@
-"""The rows of a small result before anybody asks for a table.
+"""Small results kept as separate columns until a caller requests a table.
 
-Assembling an Arrow table costs as much as finding a single row, so a read returns its columns and leaves the assembly
-to the first caller that needs a table. This module imports nothing of the engine, so that results can use it.
+Building an Arrow table costs as much as finding a single row, so a read returns columns, and the table is built only if
+a caller needs it. This module imports nothing from the engine, so that the results package can use it.
 """
 
 from dataclasses import dataclass

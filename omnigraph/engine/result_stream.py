@@ -1,4 +1,4 @@
-"""Return results in batches, with memory use that does not grow with the result.
+"""Return results in batches, using an amount of memory that does not grow with the result.
 
 The first scan is read in batches, and each batch passes through the rest of the plan. Rows are
 returned in storage order. A plan that needs all rows at once (for sorting, grouping, ranking or
@@ -41,7 +41,7 @@ def stream_batches(
     bounds: tuple[int, int | None],
     execute: Callable[[ExecutionContext, plan.ReadPlan | plan.UnionPlan], pa.Table],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a result in batches.
+    """Yield the result in batches.
 
     `bounds` holds the offset of the first row and the end offset, which is None if there is no limit.
     """

@@ -1,7 +1,7 @@
 """Execute read queries: bind the parameters, rewrite the plan, run it, and return a table.
 
-This module contains the engine's entry points for reads. A plan is rewritten once per compiled
-query and schema, so each call only has to execute it.
+This module contains the engine's entry points for reads. A plan is rewritten once per compiled query and schema, so
+each later call only has to run it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -57,7 +57,7 @@ class ReadStats:
 
 @record
 class ReadOutput:
-    """The result of a read: the plan's columns, and the cost of the read."""
+    """The result of a read: the result columns, and statistics about its cost."""
 
     rows: pa.Table | ProjectedRows
     stats: ReadStats
@@ -70,7 +70,7 @@ class ReadOutput:
 
 @record(eq=False)
 class PreparedRead:
-    """A compiled read with all that can be computed before its arguments are known."""
+    """A compiled read, together with everything that can be computed before its arguments are known."""
 
     query: CompiledQuery
     plan: AnyReadPlan
@@ -81,7 +81,7 @@ class PreparedRead:
 
 
 def prepare_compiled(query: CompiledQuery, schema_ir: SchemaIR, mode: ParameterMode = "standard") -> PreparedRead:
-    """Prepare a compiled read for many runs on snapshots with this schema."""
+    """Prepare a compiled read for repeated runs on snapshots with this schema."""
     return PreparedRead(
         query,
         rewritten_plan(_require_read_plan(query), schema_ir),
@@ -128,7 +128,7 @@ def run_bound_read(
     limits: QueryLimits | None = None,
     caches: QueryCaches | None = None,
 ) -> ReadOutput:
-    """Run a compiled read on a snapshot, given the bound values of its parameters."""
+    """Run a compiled read on a snapshot with parameters that are already bound."""
     read_plan, context = prepare_read(snapshot, query, bound_params, limits, caches)
     return _run_plan(context, read_plan)
 
@@ -153,8 +153,8 @@ def stream_read(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Run a compiled read in batches; return the result schema and an iterator of batches.
 
-    For queries without sorting, grouping, ranking or `distinct`, memory use does not grow with the
-    result and rows are returned in storage order. Nothing runs until the first batch is requested.
+    For queries without sorting, grouping, ranking or `distinct`, memory use does not grow with the result, and rows are
+    returned in storage order. The query does not start until the first batch is requested.
     """
     read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
     batches = stream_batches(context, read_plan, row_bounds(context, read_plan), execute_plan)
@@ -162,7 +162,7 @@ def stream_read(
 
 
 def bind_params(query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard") -> BoundParams:
-    """Return the values of all parameters, using a single timestamp for the whole request."""
+    """Bind all parameters, using a single timestamp for the whole request."""
     return bind_parameters(query.parameters, params, mode, request_time=clock_and_ids.now_millis())
 
 
@@ -173,7 +173,7 @@ def prepare_read(
     limits: QueryLimits | None = None,
     caches: QueryCaches | None = None,
 ) -> tuple[AnyReadPlan, ExecutionContext]:
-    """Return the rewritten plan of a read and the context to run it in."""
+    """Return the rewritten plan for a read and the context to run it in."""
     read_plan, schema_ir = _require_read_plan(query), snapshot.schema.ir
     meter = QueryMeter(limits or QueryLimits.default())
     context = ExecutionContext(snapshot, schema_ir.catalog, bound_params, meter, caches or shared_caches())
@@ -182,11 +182,11 @@ def prepare_read(
 
 def _require_read_plan(query: CompiledQuery) -> AnyReadPlan:
     if isinstance(query.plan, plan.WritePlan):
-        raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
+        raise UsageError(reason=f"'{query.name}' is a mutation, not a read query")
     return query.plan
 
 
-# Plans are keyed by object identity, since hashing a plan costs more than running a small one. Each entry keeps its
+# Plans are keyed by object identity, because hashing a plan costs more than running a small one. Each entry keeps its
 # plan and schema alive, so that their ids cannot be reused.
 _rewritten_plans: dict[tuple[int, int], tuple[AnyReadPlan, SchemaIR, AnyReadPlan]] = {}
 
@@ -237,7 +237,7 @@ def execute_rows(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table 
 def ungrouped_rows(
     context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, max_rows: int | None, offset: int
 ) -> ProjectedRows:
-    """Return the rows of an ungrouped query, in order, as result columns."""
+    """Return the ordered rows of an ungrouped query as result columns."""
     if rows.count < 2 and offset == 0 and max_rows != 0 and not has_scores(read_plan):
         return project_rows(context, rows, read_plan.columns)
     scored_rows = score_rows(context, rows, read_plan, max_rows) if has_scores(read_plan) else None

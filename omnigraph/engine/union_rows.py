@@ -1,7 +1,7 @@
-"""Union: combine the results of several reads into one ordered table; `union all` keeps duplicate rows.
+"""Unions: combine the results of several reads into one ordered table; `union all` keeps duplicate rows.
 
-Every part runs on the same snapshot and within the same limits. Rows with equal sort keys keep the order of the
-parts, and their order within each part.
+All parts run on the same snapshot and share the same limits. Rows with equal sort keys stay in the order of the parts,
+and in their original order within each part.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ def union_table(
 def _part_table(
     context: ExecutionContext, part: plan.ReadPlan, schema: pa.Schema, execute_part: PartFunction
 ) -> pa.Table:
-    """Return the rows of one part, cast to the common types. The rows count towards the query's memory limit."""
+    """Return the rows of one part, cast to the common types. They count towards the query's memory limit."""
     table = execute_part(context, part)
     context.meter.charge_bytes(table.nbytes)
     columns: Sequence[pa.ChunkedArray] = table.columns

@@ -1,9 +1,8 @@
 """All Omnigraph errors: the base class, the error families, and their facts, hints, effects and retry advice.
 
-`code` is the stable name of an outcome, meant for programs. The code is the class name, or an
-established name where one exists (`ExpectedVersionMismatch`, `ReadSetChanged`). `http_code` is one
-of a closed set of HTTP error codes, or None for outcomes outside that set. Programs should branch
-on the class, `code`, `status` or a typed member, never on the message.
+`code` is a stable name that programs can rely on: the class name, or an established name where one exists
+(`ExpectedVersionMismatch`, `ReadSetChanged`). `http_code` is one of a fixed set of HTTP error codes, or None if none of
+them applies. Programs should branch on the class, `code`, `status` or a typed member, never on the message.
 """
 
 from .access import (
@@ -13,9 +12,12 @@ from .access import (
     GraphNotFound,
     GraphNotInitialized,
     MethodNotAllowed,
+    NotAcceptable,
     NotFound,
     PermissionDenied,
     QuarantinedGraph,
+    RequestTimeout,
+    ServerBusy,
     SnapshotNotFound,
     StoredQueryNotFound,
     TooManyRequests,
@@ -50,6 +52,7 @@ from .failure import (
     InitializationIndeterminate,
     InternalError,
     NotSupportedRemotely,
+    QueryProcessDied,
     QueryTimeout,
     ReadOnlyError,
     RecoveryRequired,
@@ -129,6 +132,7 @@ __all__ = [
     "LanguageError",
     "MergeConflict",
     "MethodNotAllowed",
+    "NotAcceptable",
     "NotFound",
     "NotSupportedRemotely",
     "OmnigraphError",
@@ -139,17 +143,20 @@ __all__ = [
     "PropertyValueError",
     "QuarantinedGraph",
     "QueryExecutionError",
+    "QueryProcessDied",
     "QueryTimeout",
     "RangeNotSatisfiable",
     "ReadOnlyError",
     "ReadSetConflict",
     "RecoveryRequired",
+    "RequestTimeout",
     "ResourceLimitExceeded",
     "Retry",
     "SchemaApplyDisabled",
     "SchemaMismatch",
     "SchemaUnsupported",
     "SchemaViolation",
+    "ServerBusy",
     "ServerError",
     "Shutdown",
     "SnapshotNotFound",

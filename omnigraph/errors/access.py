@@ -3,7 +3,7 @@
 
 from typing import ClassVar
 
-from .root import ClientError, Transient
+from .root import ClientError, ServerError, Transient
 
 
 class Unauthenticated(ClientError):
@@ -21,7 +21,8 @@ class PermissionDenied(ClientError, PermissionError):
     status = 403
     http_code = "forbidden"
     sentence = (
-        "[actor '{actor}'|an unnamed actor] may not {action}[ on branch '{branch}'][ into branch '{target_branch}']"
+        "[actor '{actor}'|an unnamed actor] is not allowed to {action}"
+        "[ on branch '{branch}'][ into branch '{target_branch}']"
     )
     hint = "request a policy that allows the action, or specify the actor"
     extended_exit_code = 6
@@ -37,9 +38,34 @@ class MethodNotAllowed(ClientError):
     status = 405
     http_code = "method_not_allowed"
     sentence = "{method} is not allowed on {path}"
-    hint = "see the server's routes"
+    hint = "see the server's API reference for the methods that this path supports"
     method: str | None = None
     path: str | None = None
+
+
+class NotAcceptable(ClientError):
+    """The response has none of the accepted media types."""
+
+    status = 406
+    sentence = "expected one of {media_types} in Accept"
+    hint = "see the `content` of the operation in /openapi.json"
+    media_types: str | None = None
+
+
+class RequestTimeout(ClientError, Transient):
+    """The request did not arrive in time."""
+
+    status = 408
+    hint = "send the request again, without long pauses"
+
+
+class ServerBusy(ServerError, Transient):
+    """The server has too many requests in its queue."""
+
+    status = 503
+    http_code = None
+    effect = "none"
+    hint = "wait, then send the same request again"
 
 
 class TooManyRequests(ClientError, Transient):
@@ -58,7 +84,7 @@ class NotFound(ClientError, KeyError):
     status = 404
     http_code: ClassVar[str | None] = "not_found"
     sentence = "{what} not found"
-    hint = "list the existing objects and check the spelling"
+    hint = "check the spelling, or list the existing objects"
     what: str | None = None
 
 
@@ -104,9 +130,9 @@ class GraphNotFound(NotFound):
 
 
 class GraphNotInitialized(NotFound):
-    """No initialised graph exists at this location."""
+    """No initialized graph exists at this location."""
 
-    sentence = "no initialised graph at '{uri}'[: {reason}]"
+    sentence = "no initialized graph at '{uri}'[: {reason}]"
     hint = "create the graph with `init`"
     uri: str | None = None
     reason: str | None = None
@@ -115,7 +141,8 @@ class GraphNotInitialized(NotFound):
 class StoredQueryNotFound(NotFound):
     """The stored query does not exist."""
 
-    # The message does not name the query because it also goes to actors who must not learn whether the query exists.
+    # The message does not name the query, because it is also sent to actors who must not learn whether the query
+    # exists.
     sentence = "stored query not found"
 
 

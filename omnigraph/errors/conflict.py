@@ -1,4 +1,4 @@
-"""Errors for requests that conflict with the state or the history of a graph."""
+"""Errors for requests that conflict with a graph's state or history."""
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 from base64 import b64encode
@@ -34,13 +34,13 @@ class KeyConflict(Conflict):
         super().__init__(message, **split_type_key(type_key), **facts)
 
 
-# The part of the message shared by both read-set conflicts: the changed entities and their last change.
+# Both read-set conflicts end their message with this text, which lists the changed entities and the last change.
 _CHANGES_SENTENCE = (
     "[; changed since the read: {changed_ids}][ and {more_changes} more]"
     "[; last change in commit {commit_id}][ by {actor}]"
 )
 _RETRY_HINT = (
-    "read the current state, then decide whether to retry; `graph.retry` refreshes the graph and repeats a call"
+    "read the current state, then decide whether to retry; `graph.retry` refreshes the graph and repeats the call"
 )
 
 
@@ -48,7 +48,7 @@ class VersionConflict(Conflict):
     """Entities of a type changed after they were read.
 
     `changed_ids` lists some of the changed entities and `more_changes` counts the others; `commit_id` and `actor`
-    identify the last change. Without ids, any entity of the type may have changed.
+    identify the last change. If no ids are listed, any entity of the type may have changed.
 
     >>> error = VersionConflict(type_key="node:Person", expected=3, actual=4, changed_ids=("ada",), more_changes=2)
     >>> error.code, error.typed_members()["manifest_conflict"]
@@ -76,11 +76,11 @@ class VersionConflict(Conflict):
 
     @property
     def type_key(self) -> str:
-        """Return the kind and name of the type as one key, for example `node:Person`."""
+        """Return the type's kind and name as one key, for example `node:Person`."""
         return f"{self.entity_kind}:{self.type_name}"
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the conflict under its old name and its new name, so that older and newer clients recognise it."""
+        """Return the conflict under both its old and its new name, so that older and newer clients recognize it."""
         return {
             "manifest_conflict": {"table_key": self.type_key, "expected": self.expected, "actual": self.actual},
             "published_dataset_version_conflict": {
@@ -95,8 +95,8 @@ class VersionConflict(Conflict):
 class ReadSetConflict(Conflict):
     """The branch changed while the write was being prepared.
 
-    If entities changed that a transaction had read, `changed_ids` lists some of the changed
-    entities and `more_changes` counts the others; `commit_id` and `actor` identify the last change.
+    If the transaction had read entities that changed, `changed_ids` lists some of them and `more_changes` counts the
+    others; `commit_id` and `actor` identify the last change.
     """
 
     code = "ReadSetChanged"
@@ -137,9 +137,9 @@ class AlreadyExists(Conflict):
 
 
 class InitializationClaimed(Conflict):
-    """Another process is initialising the graph."""
+    """Another process is initializing the graph."""
 
-    sentence = "another process is initialising '{uri}'"
+    sentence = "another process is initializing '{uri}'"
     hint = "wait for the other init to finish; if it crashed, run `init` with `force` to take over"
     extended_exit_code = 1
     uri: str | None = None
@@ -169,7 +169,7 @@ class SchemaMismatch(Conflict):
     """
 
     sentence = "the schemas of branches '{source}' and '{target}' differ"
-    hint = "change one of the schemas so they match, then try again"
+    hint = "change one of the schemas so that they match, then try again"
     source: str | None = None
     target: str | None = None
 
@@ -180,10 +180,10 @@ class ChangeDiffRefused(Conflict):
     `reason` is `parentless_commit`, `schema_boundary` or `unknown`.
     """
 
-    sentence = "cannot list the changes of commit '{graph_commit_id}'[ for type '{type_name}'][: {reason}]"
+    sentence = "cannot list the changes in commit '{graph_commit_id}'[ for type '{type_name}'][: {reason}]"
     wire_member = "change_diff_refusal"
     wire_facts = ("reason", "graph_commit_id", "type_name")
-    hint = "take a baseline at the newer commit"
+    hint = "take a new baseline at the newer commit"
     extended_exit_code = 1
     reason: str | None = "unknown"
     graph_commit_id: str | None = None
@@ -195,13 +195,13 @@ class ChangeDiffRefused(Conflict):
 
 
 class CommitHasNoParent(ChangeDiffRefused):
-    """The first commit of a graph has no parent to compare with."""
+    """The first commit in a graph has no parent to compare with."""
 
     reason = "parentless_commit"
 
 
 class ChangeSchemaBoundary(ChangeDiffRefused):
-    """A value of the older commit cannot be converted to the schema of the newer commit."""
+    """A value from the older commit cannot be converted to the schema of the newer commit."""
 
     reason = "schema_boundary"
 
@@ -212,10 +212,10 @@ class HistoryReclaimed(ClientError):
     code = "HistoricalVersionReclaimed"
     status = 410
     http_code = None
-    sentence = "cleanup removed the state of commit '{first_unreadable_commit_id}'"
+    sentence = "cleanup removed the data for commit '{first_unreadable_commit_id}'"
     wire_member = "change_feed_gap"
     wire_facts = ("cursor", "first_unreadable_commit_id")
-    hint = "take a baseline"
+    hint = "take a new baseline and continue from its cursor"
     cursor: str | None = None
     first_unreadable_commit_id: str | None = None
 
@@ -255,24 +255,28 @@ class BlobPreconditionFailed(ClientError):
 
 
 def to_json_value(value: Any) -> Any:
-    """Convert a value to its JSON form.
+    """Convert a value to a form that can be encoded as JSON.
 
     >>> to_json_value({"at": date(2024, 1, 31), "x": [1.5, float("inf")]})
     {'at': '2024-01-31', 'x': [1.5, 'inf']}
+    >>> to_json_value(b"hi")
+    'base64:aGk='
     """
     if isinstance(value, Mapping):
         return {member_name: to_json_value(item) for member_name, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_json_value(item) for item in value]
     if isinstance(value, bytes):
-        return b64encode(value).decode()
+        return f"base64:{b64encode(value).decode()}"
+    if hasattr(value, "to_json"):  # a large blob
+        return value.to_json()
     if isinstance(value, date):
         return value.isoformat()
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def split_type_key(type_key: str | None) -> dict[str, Any]:
-    """Split a type key into kind and name.
+    """Split a type key into its kind and name.
 
     >>> split_type_key("edge:Knows")
     {'entity_kind': 'edge', 'type_name': 'Knows'}

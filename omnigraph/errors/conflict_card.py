@@ -1,6 +1,6 @@
 """Render merge conflicts as an HTML card for notebooks, with base, ours and theirs side by side.
 
-The card is static HTML of bounded size in which all text is escaped. Rendering needs no data
+The card is static HTML with a bounded size, and all of its text is escaped. Rendering does not require any data
 library.
 """
 

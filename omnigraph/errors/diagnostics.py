@@ -1,7 +1,7 @@
 """Source positions, and diagnostics that point at them.
 
-This module defines spans, line and column arithmetic, and the caret excerpt shown by every language error. It does not
-depend on grammars, schemas or graphs, and imports nothing from the package except `record`.
+This module defines spans, converts offsets to lines and columns, and draws the caret excerpt that every language error
+shows. It does not depend on grammars, schemas or graphs, and imports nothing else from the package except `record`.
 """
 
 import unicodedata
@@ -14,7 +14,7 @@ from omnigraph.records.frozen import record
 DiagnosticSeverity = Literal["error", "warning", "info"]
 DiagnosticKind = Literal["parse", "catalog", "identity", "plan", "type", "input", "lint"]
 
-_MAX_SHOWN_COLUMNS = 96  # number of columns of a source line shown around the caret; longer lines are clipped
+_MAX_SHOWN_COLUMNS = 96  # maximum number of columns shown around the caret; longer source lines are clipped
 
 
 @record
@@ -29,7 +29,7 @@ class Span:
     end: int
 
     def shifted(self, distance: int) -> "Span":
-        """Return the same range, moved right by a number of characters."""
+        """Return the range, moved right by `distance` characters."""
         return Span(self.start + distance, self.end + distance)
 
     def to(self, end_span: "Span") -> "Span":
@@ -62,14 +62,14 @@ class SourceText:
         return self._line_offsets
 
     def locate(self, offset: int) -> tuple[int, int]:
-        """Return the line and column of an offset. Both count from 1, and columns are measured in characters."""
+        """Return the line and column at an offset. Both start at 1, and columns count characters."""
         line_starts = self._line_starts()
         clamped_offset = max(0, min(offset, len(self.text)))
         line_number = bisect_right(line_starts, clamped_offset)
         return line_number, clamped_offset - line_starts[line_number - 1] + 1
 
     def line_text(self, line_number: int) -> str:
-        """Return the line with the given number, counted from 1, without its line ending."""
+        """Return a line without its line ending. Line numbers start at 1."""
         line_starts = self._line_starts()
         end_offset = line_starts[line_number] - 1 if line_number < len(line_starts) else len(self.text)
         return self.text[line_starts[line_number - 1] : end_offset].rstrip("\r")
@@ -77,9 +77,9 @@ class SourceText:
 
 @record
 class Diagnostic:
-    """One finding about a source text, with its message, code, position and hint.
+    """A finding in a source text, with a message, code, position and hint.
 
-    `start` and `end` are character offsets; `line` and `column` count from 1.
+    `start` and `end` are character offsets; `line` and `column` start at 1.
     """
 
     message: str
@@ -104,13 +104,13 @@ class Diagnostic:
         severity: DiagnosticSeverity = "error",
         hint: str | None = None,
     ) -> "Diagnostic":
-        """Build a diagnostic for a span of `source`; an empty span becomes one character wide."""
+        """Build a diagnostic for a span in `source`. An empty span becomes one character wide."""
         line, column = source.locate(span.start)
         end_offset = max(span.end, span.start + 1)
         return cls(message, code, kind, severity, span.start, end_offset, line, column, hint)
 
     def to_json(self) -> dict[str, object]:
-        """Return the members as JSON, omitting members without a value."""
+        """Return the diagnostic as JSON, omitting members that have no value."""
         members = {
             "message": self.message,
             "code": self.code,
@@ -126,7 +126,7 @@ class Diagnostic:
 
 
 def render(diagnostic: Diagnostic, source: SourceText) -> str:
-    """Format the diagnostic as readable text: position, message, source line, caret and hint.
+    """Format a diagnostic as readable text with its position, message, source line, caret and hint.
 
     >>> text = SourceText("a.pg", "node lamp {}")
     >>> print(render(Diagnostic.at_span(text, Span(5, 9), "expected a type name"), text))

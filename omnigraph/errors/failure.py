@@ -1,4 +1,4 @@
-"""Errors for storage, serving, initialisation and cancelled operations."""
+"""Errors for storage, serving, initialization and cancelled operations."""
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 from typing import Any, Literal
@@ -6,14 +6,14 @@ from typing import Any, Literal
 from .root import ClientError, ConfigError, ServerError, Transient, UsageError
 
 StorageKind = Literal["transient", "configuration", "not_found", "precondition", "permanent", "unknown"]
-"""The cause of a storage failure; `unknown` means that it could not be determined."""
+"""The cause of a storage failure, or `unknown` if it could not be determined."""
 
 
 class StorageError(ServerError):
     """The store failed.
 
-    A failure of kind `transient` is a `TransientStorageError`. Even after a transient failure, retry an operation only
-    if you know its effect.
+    If `kind` is `transient`, the error is a `TransientStorageError`. Even then, do not retry an operation unless you
+    know whether it took effect.
 
     >>> isinstance(StorageError(kind="transient"), Transient)
     True
@@ -25,7 +25,7 @@ class StorageError(ServerError):
     reason: str | None = None
 
     def __new__(cls, *args: Any, **facts: Any) -> "StorageError":
-        """Create a `TransientStorageError` if the kind is `transient`."""
+        """Create a `TransientStorageError` instead if `kind` is `transient`."""
         is_transient = cls is StorageError and facts.get("kind") == "transient"
         return super().__new__(TransientStorageError if is_transient else cls, *args)
 
@@ -53,31 +53,31 @@ class BlobIntegrityError(ServerError):
     """A stored blob does not match its metadata."""
 
     effect = "none"
-    hint = "restore the blob from a copy; run `check` to find other damaged blobs"
+    hint = "restore the blob from a backup; run `check` to find other damaged blobs"
 
 
 class InternalError(ServerError):
     """An internal error occurred in Omnigraph."""
 
     sentence = "internal error: {reason}"
-    hint = "report the error with its request id and the log"
+    hint = "report this error with the request id and the log"
     reason: str | None = None
 
 
 class InitializationCommitted(ServerError):
-    """The graph was initialised, but verifying it failed."""
+    """The graph was initialized, but could not be verified."""
 
     effect = "done"
-    sentence = "the graph at '{uri}' was initialised, but verifying it failed[: {reason}]"
+    sentence = "the graph at '{uri}' was initialized, but could not be verified[: {reason}]"
     hint = "do not delete anything; open the graph to check it"
     uri: str | None = None
     reason: str | None = None
 
 
 class InitializationIndeterminate(ServerError):
-    """It is unknown whether the graph was initialised."""
+    """It is unknown whether the graph was initialized."""
 
-    sentence = "it is unknown whether the graph at '{uri}' was initialised[: {reason}]"
+    sentence = "it is unknown whether the graph at '{uri}' was initialized[: {reason}]"
     hint = "do not delete anything; try to open the graph, and run `init` again if the graph does not exist"
     uri: str | None = None
     reason: str | None = None
@@ -106,7 +106,7 @@ class QueryTimeout(ServerError, Transient):
     sentence = "the query took longer than {limit} ms"
     wire_member = "resource_limit"
     wire_facts = ("resource", "limit", "actual")
-    hint = "narrow the query, or raise the time limit"
+    hint = "narrow the query, or increase the time limit"
     resource: str = "query_wall_ms"
     limit: int | None = None
     actual: int | None = None
@@ -114,6 +114,21 @@ class QueryTimeout(ServerError, Transient):
     def __init__(self, message: str | None = None, **facts: Any) -> None:
         facts.setdefault("resource", "query_wall_ms")
         super().__init__(message, **facts)
+
+
+class QueryProcessDied(ServerError, Transient):
+    """A process of a query pool ended before it answered.
+
+    >>> print(QueryProcessDied(process_exit_code=-9).message)
+    the process that ran the query ended with exit code -9
+    """
+
+    status = 503
+    http_code = None
+    effect = "none"
+    sentence = "the process that ran the query ended[ with exit code {process_exit_code}]"
+    hint = "run the query again in the process that replaces it; -9 often means a lack of memory"
+    process_exit_code: int | None = None
 
 
 class Shutdown(ServerError, Transient):
@@ -139,7 +154,7 @@ class Cancelled(ClientError):
 class ClusterError(ConfigError):
     """The cluster configuration is invalid.
 
-    `diagnostics` holds mappings with `code`, `severity`, `path` and `message`.
+    `diagnostics` is a list of mappings with `code`, `severity`, `path` and `message`.
     """
 
     sentence = "{reason}"
@@ -152,7 +167,7 @@ class ClusterError(ConfigError):
         self.diagnostics = diagnostic_dicts
 
     def typed_members(self) -> dict[str, Any]:
-        """Return all diagnostics of the configuration."""
+        """Return all diagnostics for the configuration."""
         return {"diagnostics": list(self.diagnostics)} if self.diagnostics else {}
 
 

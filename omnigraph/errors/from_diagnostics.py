@@ -1,4 +1,4 @@
-"""Choose the error class to raise for the diagnostics of a schema or query."""
+"""Choose which error class to raise for the diagnostics in a schema or query."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _CLASS_BY_KIND: dict[DiagnosticKind, type[LanguageError]] = {
 
 
 def language_error(diagnostics: Sequence[Diagnostic], source: SourceText) -> LanguageError:
-    """Return one error for all diagnostics of a source; the first error determines its class.
+    """Return one error that carries all diagnostics for a source. The first error diagnostic determines its class.
 
     >>> source = SourceText("q.gq", "?")
     >>> type(language_error([Diagnostic("no", kind="type")], source)).__name__

@@ -7,7 +7,7 @@ from typing import Any
 from .language import LanguageError
 from .root import ClientError, fill_template
 
-_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # prefixes of reasons that tell the user what to do instead
+_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # a reason with such a prefix tells the user what to do
 _MIN_PHRASE_SPACES = 3  # a reason with at least this many spaces is a sentence, not a label for programs
 
 
@@ -21,7 +21,7 @@ class InputError(ClientError, ValueError):
 
     @property
     def explained(self) -> str:
-        """Return the message, followed by the reason unless the reason is only a label.
+        """The message, followed by the reason unless the reason is only a label.
 
         >>> InputError("'x' names no commit", reason="expected HEAD~ and a number").explained
         "'x' names no commit (expected HEAD~ and a number)"
@@ -69,7 +69,7 @@ class PropertyValueError(InputError):
 class UniqueViolation(ClientError):
     """Two entities share a value that must be unique.
 
-    `property` is the column name, or the column names of a composite constraint.
+    `property` is the name of the column. For a composite constraint, it lists all column names.
 
     >>> print(UniqueViolation(type_name="Follows", property=("src", "dst"), value="a, b").message)
     @unique violation on Follows.(src, dst): value 'a, b' is not unique
@@ -80,12 +80,12 @@ class UniqueViolation(ClientError):
         "[ is used by both '{first_id}' and '{second_id}'| is not unique]"
         "[ (input positions {first_input_position} and {second_input_position})]"
     )
-    # Two records in the same input describe the same entity.
+    # Used if two records in the same input describe the same entity.
     repeated_input_sentence = (
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
         " appears on line {first_input_position} and again on line {second_input_position}"
     )
-    hint = "remove one of the two entities, or give them different values"
+    hint = "remove one of the entities, or give them different values"
     type_name: str | None = None
     property: Any = None
     value: Any = None
@@ -105,10 +105,9 @@ class UniqueViolation(ClientError):
 
 
 class ConstraintViolation(ClientError):
-    """The entity violates a rule of the schema.
+    """The entity violates a schema rule.
 
-    `rule` is the name of the violated rule, which is `@range`, `@check`, `@card`, `enum`,
-    `required` or `endpoint`.
+    `rule` is the violated rule: `@range`, `@check`, `@card`, `enum`, `required` or `endpoint`.
 
     >>> print(ConstraintViolation(rule="@range", type_name="User", property="age", reason="151"))
     @range violation on User.age: 151
@@ -116,8 +115,8 @@ class ConstraintViolation(ClientError):
     endpoint violation on Knows 'a' -> 'b'
     """
 
-    sentence = "[line {line}: ]{rule} violation on {type_name}[.{property}][ of '{entity_id}'][: {reason}]"
-    # Identify edges by their endpoints, because most edge ids were only just generated.
+    sentence = "[line {line}: ]{rule} violation on {type_name}[.{property}][ for '{entity_id}'][: {reason}]"
+    # Edges are identified by their endpoints, because most edge ids have only just been generated.
     edge_sentence = "[line {line}: ]{rule} violation on {type_name} {edge}[: {reason}]"
     hint = "correct the entity, or change the rule in the schema"
     type_name: str | None = None
@@ -138,18 +137,18 @@ class ConstraintViolation(ClientError):
 class SchemaViolation(ClientError):
     """Existing entities violate a rule of the new schema, so the schema was not applied.
 
-    `violations` holds the first violations as plain data; `more` is true if there are others. If
-    there are several violations, the string form lists each on its own line.
+    `violations` contains the first violations as plain data; `more` is true if there are others. If there are several
+    violations, `str()` lists each on its own line.
 
     >>> ann = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
     >>> print(SchemaViolation(violations=[ann, {**ann, "id": "bob"}]))
     the data does not fit the new schema: node:User 'ann': @range: 151 is too much, and 1 more
       node:User 'ann': @range: 151 is too much
       node:User 'bob': @range: 151 is too much
-    hint: correct or delete these entities, or relax the rule, then apply again
+    hint: correct or delete these entities, or relax the rule, then apply the schema again
     """
 
-    hint = "correct or delete these entities, or relax the rule, then apply again"
+    hint = "correct or delete these entities, or relax the rule, then apply the schema again"
     violations: Sequence[Mapping[str, Any]] = ()
     more: bool = False
 
@@ -226,7 +225,7 @@ class AmbiguousAssignment(ClientError):
     sentence = (
         "update of {type_name} '{entity_id}': the match assigns both {first_value} and {second_value} to '{property}'"
     )
-    hint = "add conditions to the match so it returns one value for each entity"
+    hint = "add conditions to the match so that it returns one value for each entity"
     type_name: str | None = None
     entity_id: str | None = None
     property: str | None = None
@@ -235,7 +234,7 @@ class AmbiguousAssignment(ClientError):
 
 
 class StatementConflict(ClientError):
-    """Two statements of a mutation touch the same entity, and one of them deletes it.
+    """Two statements in a mutation affect the same entity, and one of them deletes it.
 
     >>> error = StatementConflict(
     ...     entity_kind="node",
@@ -288,7 +287,7 @@ class ChangeCursorRejected(ClientError):
 
     prefix = "change cursor rejected: "
     sentence = "change cursor rejected: {reason}"
-    hint = "use the cursor with the graph, branch and filter it was created for, or take a baseline"
+    hint = "use the cursor with the graph, branch and filter it was created for, or take a new baseline"
     reason: str | None = None
 
 
@@ -296,7 +295,8 @@ class EmbeddingModelMismatch(ClientError):
     """The query and the stored vectors use different embedding models."""
 
     sentence = (
-        "property '{property}' has vectors of model '{recorded_model}'[, but the query would use '{resolved_model}']"
+        "property '{property}' contains vectors from model '{recorded_model}'"
+        "[, but the query would use '{resolved_model}']"
     )
     hint = "configure the recorded model, or recompute the property's embeddings"
     property: str | None = None
@@ -322,7 +322,7 @@ class EmbeddingError(ClientError):
     reason: str | None = None
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the facts about the provider; the provider's HTTP status is called `status` on the wire."""
+        """Return the facts about the provider. On the wire, the provider's HTTP status is called `status`."""
         facts = super().typed_members()["embedding_source"]
         wire_names = {"provider_status": "status"}
         return {
@@ -360,10 +360,10 @@ class RangeNotSatisfiable(ClientError):
     """The byte range is outside the value."""
 
     status = 416
-    sentence = "bytes {start} to {end} are outside a value of {length} bytes"
+    sentence = "byte range {start} to {end} is outside the value, which has {length} bytes"
     wire_member = "blob_range"
     wire_facts = ("start", "end", "length")
-    hint = "request a range inside the value"
+    hint = "request a range within the value"
     start: int | None = None
     end: int | None = None
     length: int | None = None
@@ -374,6 +374,6 @@ class UnsupportedMediaType(ClientError):
 
     status = 415
     sentence = "content type '{actual}' is not supported[, expected {expected}]"
-    hint = "send the content type that the route documents"
+    hint = "send a content type that the server accepts"
     expected: Any = None
     actual: str | None = None

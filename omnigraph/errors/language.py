@@ -1,7 +1,7 @@
-"""Errors in schemas and queries, with their positions in the source text.
+"""Errors in the source text of schemas and queries.
 
-An error carries every diagnostic for a file, each with its position; `str()` draws the carets. This
-module never reads files.
+Each error carries all diagnostics for a file, with their positions. Converting an error to a string renders the
+diagnostics with carets. This module never reads files.
 """
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
@@ -26,7 +26,7 @@ class LanguageError(ClientError):
         |      ^^^^
     """
 
-    hint = "correct the text at the marked positions"
+    hint = "fix the errors at the marked positions"
     diagnostics: tuple[Diagnostic, ...] = ()
     source: SourceText | None = None
 
@@ -58,7 +58,7 @@ class LanguageError(ClientError):
         return f"{position}: {diagnostic.severity}{code_suffix}: {diagnostic.message}"
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the diagnostics in addition to the members of the base class."""
+        """Return the base class's members and the diagnostics."""
         diagnostics_json = [diagnostic.to_json() for diagnostic in self.diagnostics]
         return super().typed_members() | ({"diagnostics": diagnostics_json} if diagnostics_json else {})
 
@@ -88,7 +88,7 @@ class TypeCheckError(LanguageError):
 class SchemaUnsupported(LanguageError):
     """The schema change is not supported.
 
-    `steps` holds the plan steps that cannot be applied, each with its `code`, if any.
+    `steps` lists the plan steps that cannot be applied, each with its `code`, if it has one.
     """
 
     hint = "split the change into smaller changes, or export the data, recreate the graph and reload"
@@ -99,7 +99,7 @@ class SchemaUnsupported(LanguageError):
         self.steps = tuple(steps)
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the unsupported steps in addition to the diagnostics."""
+        """Return the diagnostics and the unsupported steps."""
         steps_json = [step.to_json() if hasattr(step, "to_json") else step for step in self.steps]
         return super().typed_members() | ({"steps": steps_json} if steps_json else {})
 

@@ -17,10 +17,10 @@ _PREVIEW_COUNT = 3  # maximum number of conflicts listed in the message; the res
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntityConflict:
-    """An entity with a conflict that a merge cannot resolve.
+    """A conflict in one entity that a merge cannot resolve.
 
-    `base`, `ours` and `theirs` are the values of the entity in the merge base, on the target branch and on the source
-    branch, or None where the entity is absent. `changed` lists the conflicting properties.
+    `base`, `ours` and `theirs` are the entity's values in the merge base, on the target branch and on the source
+    branch. They are None where the entity does not exist. `changed` lists the conflicting properties.
     """
 
     entity_kind: str
@@ -38,7 +38,7 @@ class EntityConflict:
         return f"{self.entity_kind} type '{self.type_name}'{id_suffix} ({self.kind})"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the conflict as one entry of `merge_conflicts`."""
+        """Return the conflict as a JSON entry for `merge_conflicts`."""
         members = {member_name: getattr(self, member_name) for member_name in _CONFLICT_MEMBERS}
         members["changed"] = list(self.changed) or None
         return {
@@ -51,7 +51,7 @@ class EntityConflict:
 class MergeConflict(Conflict):
     """Both branches changed the same entities in conflicting ways.
 
-    The string form also includes the values on each branch.
+    `str()` also shows the values on each branch.
 
     >>> message = "age is 7 on 'main', …"
     >>> conflict = EntityConflict("node", "Person", "ada", "divergent_update", message)
@@ -97,7 +97,7 @@ class MergeConflict(Conflict):
 
     def to_arrow(self) -> Any:
         """Return the conflicts as an Arrow table."""
-        # Imported by name because the language packages raise errors too and must not depend on Arrow.
+        # Imported by name, because the language packages also import this module and must not depend on Arrow.
         pa = import_module("pyarrow")
         return conflict_table(self.conflicts, pa)
 
@@ -108,7 +108,7 @@ class MergeConflict(Conflict):
 
 
 def conflict_table(conflicts: Sequence[EntityConflict], pa: Any) -> Any:
-    """Return the conflicts as an Arrow table, one row per conflict; entity values are JSON strings."""
+    """Return the conflicts as an Arrow table with one row per conflict. Entity values are JSON strings."""
     json_rows = [conflict.to_json() for conflict in conflicts]
     columns = [
         pa.array([json_row.get(member_name) for json_row in json_rows], pa.string())
@@ -136,7 +136,7 @@ def _to_entity_conflict(conflict: EntityConflict | Mapping[str, Any]) -> EntityC
 
 
 def _subject(conflict: EntityConflict) -> str:
-    """Return the entity of a conflict, or the type or property if the conflict is about the schema."""
+    """Describe the entity that a conflict is about, or the type or property if it is a schema conflict."""
     return conflict.type_name if conflict.entity_id is None else f"{conflict.type_name} '{conflict.entity_id}'"
 
 

@@ -1,7 +1,7 @@
 """Remove secrets from URIs before users or logs see them.
 
-The userinfo, query and fragment of a URI may contain keys and signatures. URIs are not validated: a
-string that cannot be parsed loses every part that might be secret.
+A URI's userinfo, query and fragment may contain keys and signatures. URIs are not validated: if a string cannot be
+parsed, every part that might be secret is removed.
 """
 
 import re
@@ -12,7 +12,7 @@ _URI_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>`]+")
 
 
 def redact_uri(uri: str) -> str:
-    """Return the URI without its userinfo, query and fragment; a plain path is returned unchanged.
+    """Return the URI without its userinfo, query and fragment. A plain path is returned unchanged.
 
     >>> redact_uri("s3://key:secret@bucket/x?sig=abc#top")
     's3://bucket/x'

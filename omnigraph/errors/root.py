@@ -1,8 +1,8 @@
 """The base class of all errors and the families that users catch.
 
-An error carries its details as facts. The error class defines the status, effect, retry advice and hint, and the
-constructor fills the facts into a message. Errors never contain secrets, because every `uri` fact is redacted by the
-constructor.
+Each error carries its details as facts. The error class defines the status, effect, retry advice, hint and message
+template, and the facts are inserted into the template. Secrets never end up in errors, because the constructor redacts
+every `uri` fact.
 """
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Literal
 from .redact import redact_uri
 
 Effect = Literal["none", "unknown", "done"]
-"""The effect on the data: nothing was stored, recovery decides the outcome, or the write was published."""
+"""What happened to the data: nothing was stored, the outcome is left to recovery, or the write was published."""
 
 Retry = Literal["no", "same", "fresh", "after_recovery"]
-"""When a retry can help: never, later with the same request, after rereading, or after recovery."""
+"""Whether a retry can help: no, yes with the same request, yes after reading the data again, or yes after recovery."""
 
-# Hints that only repeat the error message.
+# These hints add nothing to the error message, so they are not shown with it.
 _REDUNDANT_HINTS = (
     None,
     "correct the input",
@@ -35,9 +35,9 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 class OmnigraphError(Exception):
     """An Omnigraph operation failed.
 
-    `code` is the stable name of the outcome for programs, `http_code` is one of a closed set of HTTP
-    error codes (or None), and `status` is the HTTP status. `details` holds the facts; facts that a
-    class declares are also attributes.
+    `code` is a stable name that programs can rely on, `http_code` is one of a fixed set of HTTP error codes (or None),
+    and `status` is the HTTP status. `details` contains the facts. Facts that a class declares are also available as
+    attributes.
     >>> error = OmnigraphError("the lamp is off", room="attic")
     >>> error.details
     {'room': 'attic'}
@@ -102,15 +102,15 @@ class OmnigraphError(Exception):
 
     @cached_property
     def message(self) -> str:
-        """The message: the text given by the caller, or the class's sentence filled with the facts.
+        """The caller's message, or the class's `sentence` filled in with the facts if there is none.
 
-        The sentence is filled on first use, because a load may collect many errors and show only a few.
+        The sentence is filled in on first access, because a load may collect many errors and show only a few.
         """
         return self._with_prefix(fill_template(self.sentence, self.details) or default_message(type(self)))
 
     @property
     def args(self) -> tuple[Any, ...]:  # type: ignore[override]
-        """The message as the only argument, as in any other exception."""
+        """The message as the only argument, as in other exceptions."""
         return (self.message,)
 
     def _with_prefix(self, message_text: str) -> str:
@@ -122,7 +122,7 @@ class OmnigraphError(Exception):
 
     @property
     def advice(self) -> str | None:
-        """Return the hint, or None if the hint only repeats the error message."""
+        """The hint, or None if the hint adds nothing to the error message."""
         return self.hint if self.hint not in _REDUNDANT_HINTS else None
 
     def __repr__(self) -> str:
@@ -132,10 +132,9 @@ class OmnigraphError(Exception):
         return _restore_error, (type(self), self.message, self.__dict__.copy())
 
     def to_json(self, *, public: bool = False) -> dict[str, Any]:
-        """Return the error object of the HTTP API, omitting absent facts.
+        """Return the error as the HTTP API sends it, omitting absent facts.
 
-        A public response to an internal failure states only the kind of failure, because the facts
-        belong in the log.
+        If `public` is true, an internal failure is reported by kind only, because its facts belong in the log.
         >>> OmnigraphError("no", room="attic").to_json()["details"]
         {'room': 'attic'}
         """
@@ -157,7 +156,7 @@ class OmnigraphError(Exception):
         return {member: member_value for member, member_value in body.items() if member_value is not None}
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the members that let programs recognise this outcome without parsing the message."""
+        """Return members that let programs recognize this error without parsing the message."""
         if self.wire_member is None:
             return {}
         return {
@@ -168,7 +167,7 @@ class OmnigraphError(Exception):
 
 
 class ClientError(OmnigraphError):
-    """The request cannot be served as sent."""
+    """The request is invalid."""
 
     status: int | None = 400
     http_code: ClassVar[str | None] = "bad_request"
@@ -176,7 +175,7 @@ class ClientError(OmnigraphError):
 
 
 class ServerError(OmnigraphError):
-    """The request was valid, but serving it failed."""
+    """The request was valid, but processing it failed."""
 
     status: int | None = 500
     http_code: ClassVar[str | None] = "internal"
@@ -222,15 +221,16 @@ class Transient(OmnigraphError):
 
 
 def fill_template(template: str, facts: dict[str, Any]) -> str | None:
-    """Return the template filled with facts, or None if a required fact is missing.
+    """Fill in a template with facts, or return None if a required fact is missing.
 
-    A bracketed part with missing facts is replaced by the text after its `|`, or dropped if it has no `|`.
+    If a fact in a bracketed part is missing, the part is replaced by the text after its `|`, or omitted if it has no
+    `|`.
 
     >>> fill_template("no branch '{branch}'[ in {graph}| here]", {"branch": "dev"})
     "no branch 'dev' here"
     """
     template_parts = list(_split_template(template))
-    # `split` puts the bracketed parts at odd positions.
+    # `re.split` places the bracketed parts at odd positions.
     template_parts[1::2] = [_resolve_optional_part(optional_part, facts) for optional_part in template_parts[1::2]]
     filled_text = "".join(template_parts)
     if not template or any(fact_name not in facts for fact_name in _PLACEHOLDER.findall(filled_text)):
@@ -253,7 +253,7 @@ def _resolve_optional_part(optional_part: str, facts: dict[str, Any]) -> str:
 
 
 def default_message(error_class: type[OmnigraphError]) -> str:
-    """Return the message for an error of this class that was raised without facts."""
+    """Return the message for an error that was raised without a message or facts."""
     first_line = (error_class.__doc__ or error_class.__name__).strip().splitlines()[0].rstrip(".")
     return first_line[:1].lower() + first_line[1:]
 
@@ -273,7 +273,7 @@ def _redact_fact(fact_name: str, fact_value: Any) -> Any:
 
 @cache
 def _declares_fact(error_class: type[OmnigraphError], fact_name: str) -> bool:
-    # Declared facts have a class-level default, so callers can read them even when unset.
+    # Declared facts have a class-level default, so callers can read them even if they are not set.
     return hasattr(error_class, fact_name) and not hasattr(OmnigraphError, fact_name)
 
 

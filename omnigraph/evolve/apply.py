@@ -1,8 +1,8 @@
 """Apply a schema plan to a branch: check it, stage it, and publish it atomically in one commit.
 
-The schema row and all tables change in the same commit. A concurrent schema change is a conflict. If no rows have to be
-rewritten, the commit is retried when other writes are published first. Otherwise, applying the plan is a long
-operation, which fails if another writer publishes first. If this process dies, other processes complete or discard the
+The schema row and all tables change in the same commit. A concurrent schema change causes a conflict. If the plan
+rewrites no rows, the commit is retried after a concurrent write. Otherwise, the plan is applied as a long operation,
+which fails if another writer publishes first. If this process dies, another process completes or discards the
 operation.
 """
 
@@ -27,7 +27,7 @@ SCHEMA_APPLY_OPERATION = "schema_apply"
 
 
 def check_plan(branch: BranchState, schema_plan: SchemaPlan) -> None:
-    """Raise the error that applying the plan would raise, without writing anything."""
+    """Raise any error that applying the plan would raise, without writing anything."""
     refusal = schema_plan.migration.refusal()
     if refusal is not None:
         raise refusal
@@ -40,8 +40,8 @@ def apply_plan(
 ) -> Commit | None:
     """Publish a plan and return the commit, or None if there is nothing to change.
 
-    Raises `SchemaUnsupported` if the plan cannot be applied, `SchemaViolation` if existing data does
-    not fit, and `ReadSetConflict` if the branch's schema has changed since the plan was made.
+    Raises `SchemaUnsupported` if the plan cannot be applied, `SchemaViolation` if existing data violates the new
+    schema, and `ReadSetConflict` if the branch's schema has changed since the plan was created.
     """
     refusal = schema_plan.migration.refusal()
     if refusal is not None:
@@ -83,7 +83,7 @@ def _apply_long_running(
 
 
 class _CachedDataCheck:
-    """Checks existing data against a plan, and repeats the check only if a checked table has changed."""
+    """Checks existing data against a plan and repeats the check only if one of the checked tables has changed."""
 
     def __init__(self, schema_plan: SchemaPlan) -> None:
         self.schema_plan = schema_plan
@@ -91,7 +91,7 @@ class _CachedDataCheck:
         self.passed_contents: dict[TableKey, str] | None = None
 
     def __call__(self, txn: WriteTxn) -> list[Requirement]:
-        """Raise an error if existing data does not fit; return requirements that the checked tables stay unchanged."""
+        """Check the existing data and return the requirements that the checked tables stay unchanged."""
         _require_planned_schema(self.schema_plan, txn)
         entries = {table_key: txn.base.state.tables[table_key] for table_key in sorted(self.checked_keys)}
         content_ids = {table_key: entry.content_id for table_key, entry in entries.items()}
@@ -102,7 +102,7 @@ class _CachedDataCheck:
 
 
 class _SchemaWriter:
-    """Writes the schema object and reuses it for later attempts."""
+    """Writes the schema object once and reuses it when the commit is retried."""
 
     def __init__(self, schema_plan: SchemaPlan) -> None:
         self.schema_plan = schema_plan
@@ -140,11 +140,11 @@ def _stage_apply(
 
 
 def _require_planned_schema(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
-    """Require the schema row that the plan was made for; a different schema requires a new plan."""
+    """Raise `ReadSetConflict` if the branch's schema has changed since the plan was created."""
     current_schema = txn.base.state.schema
     if current_schema != schema_plan.base:
         raise ReadSetConflict(
-            "the branch's schema has changed since the plan was made",
+            "the branch's schema has changed since the plan was created",
             member="schema",
             expected=schema_plan.base.hash,
             actual=current_schema.hash,

@@ -1,7 +1,7 @@
 """Check whether existing entities satisfy the constraints that a new schema adds.
 
-This module scans only the tables and columns named by the plan's validated steps, before anything
-is written. Rows are checked in their new form and by the same rules as every write.
+Before anything is written, this module scans only the tables and columns that the plan's validated steps affect. Rows
+are converted to their new form and then checked with the same rules as any write.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,12 +52,12 @@ def checked_table_keys(schema_plan: SchemaPlan) -> set[TableKey]:
 
 
 def checked_types(schema_plan: SchemaPlan) -> list[TypeTransition]:
-    """Return the types with rules that existing rows may violate."""
+    """Return the types with new rules that existing rows may violate."""
     return [transition for transition in _plan_transitions(schema_plan) if _validated_steps(schema_plan, transition)]
 
 
 def check_data(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
-    """Raise `SchemaViolation`, listing the first offending entities, if any entity violates a new constraint."""
+    """Raise `SchemaViolation` with the first offending entities if any entity violates a new constraint."""
     violations = list(islice(_find_violations(schema_plan, txn), MAX_REPORTED + 1))
     if violations:
         reported = [_violation_to_json(violation) for violation in violations[:MAX_REPORTED]]
@@ -80,7 +80,7 @@ def _plan_transitions(schema_plan: SchemaPlan) -> Iterator[TypeTransition]:
 
 
 def _validated_steps(schema_plan: SchemaPlan, type_transition: TypeTransition) -> list[MigrationStep]:
-    """Return the steps of a type's migration that may fail on existing rows."""
+    """Return the steps in a type's migration that existing rows may violate."""
     return [
         step
         for step in schema_plan.steps
@@ -108,7 +108,7 @@ def _added_constraints(steps: Sequence[MigrationStep], *constraint_classes: type
 
 
 def _check_rows(type_transition: TypeTransition, steps: Sequence[MigrationStep], table: Table) -> Iterator[Violation]:
-    """Yield violations of single-row rules: required values, enums, ranges and patterns."""
+    """Yield violations of rules that apply to a single row: required values, enums, ranges and patterns."""
     row_constraints = _added_constraints(steps, Range, Check)
     tightened_names = {step.property_name for step in steps if isinstance(step, TightenProperty | NarrowEnum)}
     if not tightened_names and not row_constraints:
@@ -129,7 +129,7 @@ def _check_rows(type_transition: TypeTransition, steps: Sequence[MigrationStep],
 
 
 def _add_constrained_properties(trimmed_type: Any, new_type: NodeType | EdgeType, constrained_names: set[str]) -> Any:
-    """Add the constrained properties as nullable properties, since only their types are needed."""
+    """Add the constrained properties, but make them nullable, because only their types are needed here."""
     present_names = {present.name for present in trimmed_type.properties}
     missing_properties = [
         declared_property
@@ -144,7 +144,7 @@ def _add_constrained_properties(trimmed_type: Any, new_type: NodeType | EdgeType
 
 
 def _check_unique(type_transition: TypeTransition, constraint: Constraint, table: Table) -> Iterator[Violation]:
-    """Yield violations for entities that share the values of a unique constraint."""
+    """Yield a violation for each entity whose values in a unique constraint duplicate those of another entity."""
     trimmed_type = replace(type_transition.new_type, constraints=(constraint,))
     all_rows = pa.Table.from_batches(list(_read_in_new_form(type_transition, constraint_columns(constraint), table)))
     yield from repeated_records(
@@ -153,7 +153,7 @@ def _check_unique(type_transition: TypeTransition, constraint: Constraint, table
 
 
 def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]:
-    """Yield a violation for each source node with too few or too many edges; nodes without edges are not checked."""
+    """Yield a violation for each source node with too few or too many edges. Nodes without edges are not checked."""
     source_columns = [batch.column("src") for batch in read_batches(table, ["src"])]
     value_counts = pa.chunked_array(source_columns, pa.string()).value_counts()
     counts = np.asarray(value_counts.field("counts"))
@@ -171,7 +171,7 @@ def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]
 def _check_endpoints(
     edge_type: NodeType | EdgeType, txn: WriteTxn, type_key: TableKey, old_key_by_new_key: Mapping[TableKey, TableKey]
 ) -> Iterator[Violation]:
-    """Yield a violation for each edge with an endpoint that is not of the node type that the edge type now requires."""
+    """Yield a violation for each edge endpoint that is missing from the node type that the edge type now requires."""
     assert isinstance(edge_type, EdgeType)  # noqa: S101 - only edges have endpoints
     existing_ids = {
         node_type: _read_node_ids(txn, old_key_by_new_key.get(TableKey.node(node_type)))
@@ -188,7 +188,7 @@ def _check_endpoints(
 
 
 def _read_node_ids(txn: WriteTxn, type_key: TableKey | None) -> pa.Array:
-    """Return the ids of all nodes of a type, or no ids for a new type."""
+    """Return the ids of all nodes of a type, or an empty array if the type is new."""
     id_columns = [] if type_key is None else [batch.column("id") for batch in read_batches(txn.table(type_key), ["id"])]
     return pa.chunked_array(id_columns, pa.string()).combine_chunks()
 
@@ -196,7 +196,7 @@ def _read_node_ids(txn: WriteTxn, type_key: TableKey | None) -> pa.Array:
 def _read_in_new_form(
     type_transition: TypeTransition, column_names: Sequence[str], table: Table
 ) -> Iterator[pa.RecordBatch]:
-    """Read the given columns and the id in their new form, under their new names."""
+    """Read the id and the given columns, converted to their new types and renamed."""
     column_by_name = {target_column.field.name: target_column for target_column in type_transition.target_columns}
     requested_columns = [column_by_name[column_name] for column_name in dict.fromkeys(["id", *column_names])]
     source_names = [target_column.source for target_column in requested_columns if target_column.source is not None]

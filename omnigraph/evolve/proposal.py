@@ -1,7 +1,7 @@
-"""A planned schema change, and the report of an applied change.
+"""Planned schema changes, and reports about applied changes.
 
-A caller reviews a plan before applying it, and receives a report when it is applied. A plan is bound to the schema that
-it was made for. Planning reads no data and changes nothing.
+Callers can review a plan before applying it, and they receive a report afterwards. A plan is valid only for the schema
+that it was made for. Planning reads no data and changes nothing.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from omnigraph.lang.schema.migrate import MigrationPlan, MigrationStep, plan_mig
 class SchemaPlan:
     """The migration steps from a branch's current schema to a new schema.
 
-    The plan can be applied as long as the branch still has the schema that the plan was made for.
+    The plan can be applied only while the branch still has the schema that the plan was made for.
     """
 
     source: str
@@ -41,12 +41,12 @@ class SchemaPlan:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Warnings about parts of the schema source that have no effect."""
+        """Warnings about schema source that has no effect."""
         return self.migration.warnings
 
     @property
     def after(self) -> SchemaIR:
-        """The new schema, in which all retained types and properties keep their identity ids."""
+        """The new schema. Retained types and properties keep their identity ids."""
         return self.migration.ir
 
     def __bool__(self) -> bool:
@@ -68,7 +68,7 @@ class SchemaPlan:
         return self.migration.to_json()
 
     def with_data_loss(self, allow: bool) -> "SchemaPlan":
-        """Return a copy of the plan, set to erase or keep the history of dropped data."""
+        """Return the plan, changed to erase the history of dropped data (`allow=True`) or keep it."""
         if allow == self.allow_data_loss:
             return self
         return propose_schema(self.base, self.before, self.source, self.name, allow_data_loss=allow)
@@ -76,7 +76,7 @@ class SchemaPlan:
 
 @dataclass(frozen=True, slots=True)
 class SchemaApplied:
-    """The outcome of a schema change; truthy if it created a commit."""
+    """The outcome of a schema change. It is truthy if the change created a commit."""
 
     plan: SchemaPlan
     commit: Commit | None
@@ -110,7 +110,7 @@ class SchemaApplied:
         return f"<SchemaApplied: {step_count} on {self.branch}, commit {self.commit_id}>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON; `graph_manifest_version` is null if nothing was written."""
+        """Return the report as JSON. `graph_manifest_version` is null if nothing was written."""
         manifest_version = self.commit.manifest_version if self.commit is not None else None
         plan_members = self.plan.to_json()
         return {
@@ -146,6 +146,6 @@ def propose_schema(
 
 
 def _declared_names(base_ir: SchemaIR) -> set[str]:
-    """Return all type and property names of a schema."""
+    """Return all type and property names in a schema."""
     properties = {property_name for declared in base_ir.type_identities for property_name, _ in declared.property_ids}
     return properties | {declared.name for declared in base_ir.type_identities}

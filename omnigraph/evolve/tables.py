@@ -1,7 +1,7 @@
-"""Stage the tables of a new schema by reshaping, copying or creating them as unpublished versions.
+"""Stage the tables for a new schema: reshape, copy or create each one as an unpublished version.
 
-A soft-dropped property stays in the files, but no new version refers to its field id. To erase the property's history
-as well, the remaining data is copied to a new table in a different directory.
+A soft-dropped property stays in the files, but new versions no longer refer to its field id. To erase the property's
+history as well, the remaining data is copied to a new table in another directory.
 """
 
 from collections.abc import Iterator
@@ -27,8 +27,8 @@ from omnigraph.values.table_key import TableKey
 
 from .proposal import SchemaPlan
 
-_FRAGMENT_ROWS = 1 << 16  # number of rows per fragment of a copied table
-_FRAGMENT_BYTES = 256 << 20  # number of bytes per fragment
+_FRAGMENT_ROWS = 1 << 16  # rows per fragment when a table is copied
+_FRAGMENT_BYTES = 256 << 20  # bytes per fragment when a table is copied
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class StagedTables:
 
 
 def rewrites_data(schema_plan: SchemaPlan, txn: WriteTxn) -> bool:
-    """Return whether any existing rows must be partly or completely rewritten."""
+    """Return whether the plan must rewrite any existing rows."""
     transitions = type_transitions(schema_plan.before.ir, schema_plan.after)
     rewritten = (
         transition
@@ -56,7 +56,7 @@ def rewrites_data(schema_plan: SchemaPlan, txn: WriteTxn) -> bool:
 
 
 def stage_schema_tables(schema_plan: SchemaPlan, txn: WriteTxn) -> StagedTables:
-    """Stage every table of the new schema."""
+    """Stage every table that the new schema changes, adds or drops."""
     staged_tables = StagedTables()
     for type_transition in type_transitions(schema_plan.before.ir, schema_plan.after):
         _stage_retained(schema_plan, txn, type_transition, staged_tables)
@@ -136,14 +136,14 @@ def _create_empty_table(txn: WriteTxn, schema_ir: SchemaIR, entity_type: NodeTyp
 
 
 def _copy_to_new_table(txn: WriteTxn, type_transition: TypeTransition, old_table: Table) -> Table:
-    """Copy all rows to a new table whose files contain no dropped data."""
+    """Copy all rows to a new table, so that its files contain no dropped data."""
     new_table = _create_empty_table(txn, type_transition.new_ir, type_transition.new_type)
     fragments = [write_fragment(txn.store, new_table, piece) for piece in _read_pieces(type_transition, old_table)]
     return commit(txn.store, new_table, stage_appended_fragments(new_table, fragments)) if fragments else new_table
 
 
 def _read_pieces(type_transition: TypeTransition, old_table: Table) -> Iterator[pa.Table]:
-    """Yield all rows in their new form, a bounded number at a time."""
+    """Yield all rows in their new form, in pieces of bounded size."""
     source_names = [
         target_column.source for target_column in type_transition.target_columns if target_column.source is not None
     ]

@@ -1,7 +1,7 @@
-"""Facts about a branch: its head, its origin, and how far it has diverged from its parent.
+"""Information about a branch: its head, its origin, and how far it has diverged from its parent.
 
-This module also decides whether a branch has commits that no other branch or tag contains. It only reads; branches are
-created and deleted in `publish`.
+This module also determines whether a branch has commits that no other branch or tag contains. It never writes:
+`publish` creates and deletes branches.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,10 +27,11 @@ _MAINTENANCE_OPERATIONS = frozenset({"optimize", "ensure_indices"})  # these com
 
 @dataclass(frozen=True, slots=True)
 class BranchInfo:
-    """A branch: its head, what it was created from, and its distance from its parent.
+    """A branch: its head, what it was created from, and how far it is from its parent.
 
-    `ahead` counts the commits that only this branch contains, and `behind` those that only its parent contains. Both
-    are None for `main`, and if the parent no longer exists. `created` and `created_by` are None for `main`.
+    `ahead` is the number of commits that only this branch contains, and `behind` the number that only its parent
+    contains. Both are None for `main` and if the parent no longer exists. `created` and `created_by` are None for
+    `main`.
     """
 
     name: str
@@ -45,20 +46,20 @@ class BranchInfo:
 
 
 def describe_branch(store: Store, ref: Ref) -> BranchInfo:
-    """Read the facts about one branch; raise `BranchNotFound` if it was deleted in the meantime."""
+    """Describe one branch; raise `BranchNotFound` if it was deleted in the meantime."""
     branch_state = open_ref(store, ref)
     manifest = branch_state.last_known()
     head = manifest_snapshot(store, branch_state, manifest)
     origin = manifest.state.origin
     created = datetime.fromtimestamp(origin.created_at / 1_000_000, UTC) if origin else None
-    parent_head = _branch_head(store, ref.parent) if ref.parent else None
+    parent_head = find_branch_head(store, ref.parent) if ref.parent else None
     ahead, behind = count_divergence(head, parent_head) if parent_head else (None, None)
     created_by = origin.actor if origin else None
     return BranchInfo(ref.name, ref.ulid, head.commit, ref.parent, ref.fork_commit, created, created_by, ahead, behind)
 
 
 def count_divergence(head: Snapshot, other_head: Snapshot) -> tuple[int, int]:
-    """Return how many commits only the first and only the second of two heads reach."""
+    """Return the number of commits that only the first head reaches, and the number that only the second reaches."""
     if head.commit_id == other_head.commit_id:
         return 0, 0
     reached_ids = head.log.ancestors(head.commit_id).keys()
@@ -67,14 +68,14 @@ def count_divergence(head: Snapshot, other_head: Snapshot) -> tuple[int, int]:
 
 
 def find_unmerged_commits(store: Store, head: Snapshot, preferred_targets: Iterable[str] = ()) -> list[Commit]:
-    """Return the commits that would become unreachable with a branch, or an empty list if another ref keeps them.
+    """Return the commits that deleting a branch would make unreachable, or an empty list if another ref keeps them.
 
-    Commits that only compact tables or build indexes are not counted. `preferred_targets` are compared first, because
-    a branch is usually merged into its parent or into the branch of the caller.
+    Commits that only compact tables or build indexes are not included. `preferred_targets` are compared first, because
+    a branch is usually merged into its parent or into the caller's branch.
     """
     unmerged_commits: list[Commit] | None = None
     for other_head in _other_heads(store, head.branch, preferred_targets):
-        if find_merge_bases(other_head, head)[0] == (head.commit_id,):
+        if contains_commits(other_head, head):
             return []
         commits = _commits_missing_from(other_head, head)
         if not commits:
@@ -82,6 +83,11 @@ def find_unmerged_commits(store: Store, head: Snapshot, preferred_targets: Itera
         if unmerged_commits is None or len(commits) < len(unmerged_commits):
             unmerged_commits = commits
     return unmerged_commits or []
+
+
+def contains_commits(head: Snapshot, branch_head: Snapshot) -> bool:
+    """Return whether a branch with this head contains all commits of another branch."""
+    return find_merge_bases(head, branch_head)[0] == (branch_head.commit_id,)
 
 
 def _commits_missing_from(other_head: Snapshot, head: Snapshot) -> list[Commit]:
@@ -96,10 +102,10 @@ def _commits_missing_from(other_head: Snapshot, head: Snapshot) -> list[Commit]:
 
 
 def _other_heads(store: Store, branch_name: str, preferred_targets: Iterable[str]) -> Iterator[Snapshot]:
-    """Yield the heads of all other branches, preferred ones first, and then the commits of all tags."""
+    """Yield the heads of all other branches, preferred ones first, followed by all tagged commits."""
     names = dict.fromkeys((*preferred_targets, layout.MAIN, *list_branches(store)))
     for name in names:
-        branch_head = _branch_head(store, name) if name != branch_name else None
+        branch_head = find_branch_head(store, name) if name != branch_name else None
         if branch_head is not None:
             yield branch_head
     tag_numbers = refs.list_highest_numbers(store, layout.TAGS)
@@ -108,7 +114,7 @@ def _other_heads(store: Store, branch_name: str, preferred_targets: Iterable[str
             yield tag_snapshot(store, refs.find_ref(store, tag_name, layout.TAGS))
 
 
-def _branch_head(store: Store, branch_name: str) -> Snapshot | None:
+def find_branch_head(store: Store, branch_name: str) -> Snapshot | None:
     """Return the head of a branch, or None if the branch does not exist or cannot be read."""
     try:
         branch_state = open_branch(store, branch_name)

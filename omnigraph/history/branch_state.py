@@ -1,8 +1,8 @@
-"""The in-process state of one branch: its newest known manifest, and the queue of its writers.
+"""One branch's state in this process: its newest known manifest, and the queue of its writers.
 
 This module manages the cached states and the fair writer queue. The cache saves requests, and the queue avoids swap
-conflicts between threads; conflicts between processes are detected only by the swap itself. A cached state belongs to
-one graph. If the root is removed and re-created, the cached state becomes invalid, even if the version numbers match.
+conflicts between threads; only the swap itself detects conflicts between processes. A cached state belongs to one
+graph: if the root is removed and recreated, the state becomes invalid, even if the version numbers match.
 """
 
 import os
@@ -21,8 +21,9 @@ from .commit_log import HistoryLog
 from .machine_queue import MachineQueue
 from .manifest import LoadedManifest, change_token, is_newest, read_manifest
 from .missing_manifest import lost_versions_error
+from .shared_probe import SharedProbe
 
-# States are keyed by root, branch and store guarantees, because read-only and writable handles never share state.
+# States are keyed by root, branch and store settings, because read-only and writable handles never share state.
 _branch_states: "WeakValueDictionary[tuple[str, int, str, str, bool, bool], BranchState]" = WeakValueDictionary()
 _registry_lock = threading.Lock()
 
@@ -35,8 +36,8 @@ class GraphReplacedError(ReadSetConflict):
 
 
 def _reset_after_fork() -> None:
-    # The child process must not use the parent's connections, and the lock may be held by a thread that does not
-    # exist in the child process.
+    # A forked child must not use the parent's connections, and the lock may be held by a thread that does not exist in
+    # the child.
     global _registry_lock  # noqa: PLW0603
     _registry_lock = threading.Lock()
     _branch_states.clear()
@@ -47,7 +48,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class BranchState:
-    """The state of a branch, which is identified by its ULID.
+    """The state of a branch, identified by the branch's ULID.
 
     All handles on the branch in this process share the state.
     """
@@ -64,6 +65,7 @@ class BranchState:
         self._manifest_with_token: tuple[LoadedManifest, object] | None = None
         self._waiting_writers: deque[threading.Event] = deque()
         self._lock = threading.Lock()
+        self._refresh_for_reads = SharedProbe[LoadedManifest]()
 
     def last_known(self) -> LoadedManifest:
         """Return the newest state known to this process, reading it if none is cached."""
@@ -71,7 +73,7 @@ class BranchState:
         return known_manifest if known_manifest is not None else self.reload()
 
     def reload(self) -> LoadedManifest:
-        """Read the newest state; never replace a newer state that another thread has read."""
+        """Read the newest state, without replacing a newer one that another thread has read."""
         previous_manifest = self._newest_known
         newest_manifest = None if self.is_replaced else self._read_newest()
         if newest_manifest is None or (
@@ -84,7 +86,7 @@ class BranchState:
         return self.advance(newest_manifest)
 
     def _read_newest(self) -> LoadedManifest:
-        """Read the newest state; a missing state means damage, because a branch never loses its last version."""
+        """Read the newest state; a missing state means damage, because cleanups always keep a branch's last version."""
         try:
             return read_manifest(self.store, self.ulid)
         except GraphNotInitialized as error:
@@ -93,7 +95,7 @@ class BranchState:
             raise lost_versions_error(self.store, self.ulid, branch_label=f"branch '{self.name}'") from error
 
     def _is_successor(self, previous_manifest: LoadedManifest, newer_manifest: LoadedManifest) -> bool:
-        """Return whether a state succeeds a known state, that is, whether the state's log contains the known head."""
+        """Return whether a newer state succeeds a known one, that is, whether its log contains the known head."""
         try:
             previous_head = previous_manifest.state.head.commit_id
             return HistoryLog(self.store, newer_manifest.state).find(previous_head) is not None
@@ -108,7 +110,7 @@ class BranchState:
         return self.reload()
 
     def cached_head(self) -> LoadedManifest:
-        """Return the newest state for a read, listing versions only if the version directory has changed."""
+        """Return the newest state for a read; versions are listed only if the version directory has changed."""
         known_manifest = None if self.is_replaced else self._newest_known
         token = change_token(known_manifest) if known_manifest is not None else None
         manifest_with_token = self._manifest_with_token
@@ -119,14 +121,14 @@ class BranchState:
             and manifest_with_token[1] == token
         ):
             return known_manifest
-        newest_manifest = self.refresh()
+        newest_manifest = self._refresh_for_reads.run(self.refresh)
         self._manifest_with_token = (
             (newest_manifest, token) if token is not None and newest_manifest is known_manifest else None
         )
         return newest_manifest
 
     def advance(self, manifest: LoadedManifest) -> LoadedManifest:
-        """Cache a state that was acknowledged or read; return the newest known state."""
+        """Cache a state that was acknowledged or read, and return the newest known state."""
         with self._lock:
             if self._newest_known is None or self._newest_known.version < manifest.version:
                 self._newest_known = manifest
@@ -175,7 +177,7 @@ def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:
 
 
 def branch_states_at(store: Store) -> list[BranchState]:
-    """Return all branch states cached for a root; creating a new graph there invalidates them."""
+    """Return all branch states cached for a root; they become invalid if a new graph is created there."""
     with _registry_lock:
         return [
             branch_state

@@ -1,8 +1,7 @@
 """List branches, and open them by name at their newest state.
 
-A branch consists of its own manifest dataset and a name. Opening a branch for writing cleans up after
-a crash: a torn newest version is set aside, and the name of a closed branch is released. Creating and
-deleting branches is part of `publish`.
+A branch consists of a manifest dataset and a name. Opening a branch for writing cleans up after a crash: a torn newest
+version is set aside, and a closed branch's name is released. `publish` creates and deletes branches.
 """
 
 from dataclasses import replace
@@ -41,7 +40,7 @@ def open_ref(store: Store, ref: Ref) -> BranchState:
     branch_state = branch_state_of(store, ref.name, ref.ulid)
     try:
         manifest = _load_newest(branch_state)
-    except GraphReplacedError:  # the state cached in this process belonged to a different graph
+    except GraphReplacedError:  # the state that this process had cached belonged to a different graph
         branch_state = branch_state_of(store, ref.name, ref.ulid)
         manifest = _load_newest(branch_state)
     except GraphNotInitialized as error:
@@ -50,7 +49,7 @@ def open_ref(store: Store, ref: Ref) -> BranchState:
         if not store.effects.read_only:
             refs.close_name(store, ref)
         raise refs.name_not_found_error(store, ref.name)
-    branch_state.name = ref.name  # the branch may have been renamed since this process cached it
+    branch_state.name = ref.name  # the branch may have been renamed after this process cached it
     return branch_state
 
 
@@ -68,7 +67,7 @@ def _load_newest(branch_state: BranchState) -> LoadedManifest:
 
 
 def state_at_commit(store: Store, newest_state: GraphState, commit_id: str) -> GraphState:
-    """Return the state at a past commit, but with the entire log of the branch."""
+    """Return the state at a past commit, with the branch's entire log."""
     if newest_state.head.commit_id == commit_id:
         return newest_state
     log = HistoryLog(store, newest_state)

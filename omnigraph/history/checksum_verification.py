@@ -1,7 +1,7 @@
 """Verify files against their checksums before they are rewritten and, on request, on first use.
 
-This module ensures that damage is never copied into a new file, whose checksum would then match the damaged content. On
-an object store, no file is read solely for verification, because such a store verifies its own data.
+Without this verification, a rewrite could copy damage into a new file whose checksum would then match the damaged
+content. On an object store, no file is read solely for verification, because such a store verifies its own data.
 """
 
 import threading
@@ -32,12 +32,12 @@ def find_damaged_files(
 ) -> dict[str, DamagedError]:
     """Return the files that do not match their checksums, each with its error.
 
-    `verify` reads the files; by default, threads of this process read them.
+    `verify` reads the files; by default, threads in this process read them.
     """
     requested_names = frozenset(file_names)
     try:
         expected_checksums = find_checksums(store, state, requested_names)
-    except HistoryReclaimed:  # the log chunks have since been merged, and the old chunks removed
+    except HistoryReclaimed:  # the log chunks were merged in the meantime, and the old ones removed
         expected_checksums = find_checksums(store, read_manifest(store, state.head.ulid).state, requested_names)
     mismatches = verify(store, expected_checksums)
     return {file_name: mismatch_error(file_name, mismatch) for file_name, mismatch in mismatches.items()}
@@ -55,16 +55,17 @@ def check_intact(store: Store, state: GraphState, file_names: Iterable[str]) -> 
 
 
 def make_intact_test(store: Store, state: GraphState) -> Callable[[Iterable[str]], bool]:
-    """Return a function that tests whether files may be rewritten, that is, whether they match their checksums.
+    """Return a function that tests whether files match their checksums and may therefore be rewritten.
 
-    Files without a checksum pass. On an object store, every file passes, because reading it would cost a request.
+    Files without a checksum pass. On an object store, every file passes, because reading it would take a request.
     """
 
     def files_are_intact(file_names: Iterable[str]) -> bool:
         if not store.root.is_local:
             return True
         try:
-            expected_checksums = find_checksums(store, state, frozenset(file_names))
+            # The caller rewrites these files, so it never asks for them again.
+            expected_checksums = find_checksums(store, state, frozenset(file_names), cache_chunks=False)
             return not any(
                 find_mismatch(store, file_name, checksum) for file_name, checksum in expected_checksums.items()
             )
@@ -76,7 +77,7 @@ def make_intact_test(store: Store, state: GraphState) -> Callable[[Iterable[str]
 
 @dataclass(slots=True)
 class FirstUseVerifier:
-    """Verifies the files of each table version that is opened. Each file is verified once per process.
+    """Verifies the files in each table version that is opened; each file is verified once per process.
 
     The checksums come from the logs of all branches and tags. The logs are read again only if a version has a file
     without a known checksum.
@@ -89,7 +90,7 @@ class FirstUseVerifier:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, store: Store, table: Table) -> None:
-        """Raise `DamagedError` if a file of the table does not match its checksum."""
+        """Raise `DamagedError` if a file in the table does not match its checksum."""
         version_content = version_files(store, table.location, table.version)
         with self._lock:
             self._verify_files(store, version_content)
@@ -108,14 +109,14 @@ class FirstUseVerifier:
             self.verified.add(file_name)
 
     def _recorded_files_below(self, directories: Iterable[str]) -> set[str]:
-        """Return the recorded files below the given directories, such as index files and the blobs of a data file."""
+        """Return the recorded files below the given directories, such as index files and a data file's blobs."""
         prefixes = tuple(f"{directory}/" for directory in directories)
         return {file_name for file_name in self.checksums if prefixes and file_name.startswith(prefixes)}
 
     def _load_checksums(self, store: Store) -> None:
         for ref_directory in (layout.REFS, layout.TAGS):
             for ref_name in refs.try_list_open_names(store, ref_directory):
-                # Damage to another branch is reported when that branch is opened, and by `check`.
+                # Damage to another branch is reported when that branch is opened and by `check`.
                 with suppress(OmnigraphError):
                     ref = refs.find_open_ref(store, ref_name, ref_directory)
                     if ref is not None:

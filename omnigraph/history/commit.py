@@ -1,8 +1,7 @@
 """A graph commit: its author, the tables that it changed, and its parents.
 
-This module defines the commit record and its JSON form. A commit records what it changed, so the
-state at any commit can be derived from the log alone, without old manifests or the branch it was
-made on.
+This module defines the commit record and its JSON form. A commit records what it changed, so the state at any commit
+can be derived from the log alone, without old manifests and without the branch that it was made on.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from omnigraph.values.table_key import TableKey
 class TableEntry:
     """A table's entry in a branch state.
 
-    `version` is a counter for display only. `content_id` is the commit that last changed the table logically; entries
+    `version` is a counter for display only. `content_id` is the last commit that changed the table's content; entries
     with equal content ids have the same content. `lance_version` is the exact detached version.
     """
 
@@ -64,13 +63,13 @@ class SchemaRow:
 
 @record
 class Commit:
-    """The record of one publish. `tables` holds the changed tables; None marks a dropped table.
+    """The record of one publish; `tables` holds the changed tables, with None for a dropped table.
 
-    `streams` holds the tokens of the stream batches that the commit loaded, and `note` records the result of probing
-    the store when the graph was created. `details` records how merge conflicts were resolved. `files` holds the
-    checksums of the files that the commit adds, as packed by `file_checksums`. Times are microseconds since 1970.
-    `created_at` is set before the write changes anything and stays the same across retries; `published_at` is the time
-    of the attempt that succeeded. No decision depends on these times.
+    `streams` holds the tokens of the stream batches that the commit loaded, and `note` records how the store probe
+    ended when the graph was created. `details` records how merge conflicts were resolved. `files` holds the checksums
+    of the files that the commit adds, as packed by `file_checksums`. Times are in microseconds since 1970. `created_at`
+    is set before the write changes anything and stays the same across retries; `published_at` is the time of the
+    attempt that succeeded. No decision depends on these times.
     """
 
     id: str
@@ -119,11 +118,11 @@ class Commit:
 
     @property
     def merged_parent(self) -> str | None:
-        """The source commit of a merge, or None."""
+        """The source commit if this is a merge, or otherwise None."""
         return self.parents[1] if len(self.parents) > 1 else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the metadata stored in the commit's row, omitting members without a value."""
+        """Return the metadata for the commit's row, omitting members without a value."""
         facts = {
             "parents": list(self.parents),
             "operation": self.operation,

@@ -1,4 +1,4 @@
-"""The notebook card of a commit: its facts, and the tables that it changed. All text is escaped."""
+"""The notebook view of a commit: its metadata and the tables that it changed. All text is escaped."""
 
 from html import escape
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The log of a branch: its newest commits inline, and older ones in sealed chunks.
+"""A branch's log, with its newest commits inline and older ones in sealed chunks.
 
 This module seals and merges chunks, and computes ancestry, merge bases and the state at any commit. A log may contain
 more than the ancestors of its head, so a commit belongs to the history only if it is reachable from the head.
@@ -24,15 +24,15 @@ from .state import GraphState, LogChunk, commit_rows, parse_commit_row
 CHUNK_COMMITS = 64  # number of commits in a first-level chunk
 # Maximum total size of inline commit rows in bytes; commits that change many tables are sealed sooner.
 MAX_TAIL_BYTES = 64 * 1024
-MERGE_FAN_IN = 8  # number of chunks of one level that are merged into one chunk of the next level
+MERGE_FAN_IN = 8  # number of chunks on one level that are merged into one chunk on the next level
 MAX_CHUNK_COMMITS = 4096
-_TABLES_PER_WEIGHT = 4  # this many table entries weigh as much in the cache as one commit
+_TABLES_PER_WEIGHT = 4  # this many table entries take as much cache space as one commit
 Part = TypeVar("Part")
 
 
 @record
 class ChunkEndState:
-    """The tables and the schema at a chunk's last commit. Walking the history can stop at this commit."""
+    """The tables and the schema at a chunk's last commit, where a walk through the history can stop."""
 
     commit_id: str
     tables: Mapping[TableKey, TableEntry]
@@ -40,7 +40,7 @@ class ChunkEndState:
 
 
 class HistoryLog:
-    """The commits of one state, read lazily: first the tail, then the chunks from newest to oldest."""
+    """The commits in a state's log, read lazily: first the tail, then the chunks from newest to oldest."""
 
     def __init__(self, store: Store, state: GraphState) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class HistoryLog:
         self._lock = threading.RLock()
 
     def find(self, commit_id: str) -> Commit | None:
-        """Return the commit with the given id, or None."""
+        """Return the commit with the given id, or None if there is none."""
         with self._lock:
             while commit_id not in self._commits_by_id and self._unread_chunks:
                 self._load_chunk(self._unread_chunks[-1])
@@ -63,11 +63,11 @@ class HistoryLog:
         """Return the commit with the given id; raise `CommitNotFound` if the id is unknown."""
         commit = self.find(commit_id)
         if commit is None:
-            raise CommitNotFound(f"no commit {commit_id}", commit_id=commit_id)
+            raise CommitNotFound(f"commit {commit_id} not found", commit_id=commit_id)
         return commit
 
     def first_commit(self) -> Commit:
-        """Return the first commit of the graph, which is in the oldest part of every log."""
+        """Return the graph's first commit, which is in the oldest part of every log."""
         if self._oldest_chunk is not None:
             first_commit = read_first_commit(self._store, self._oldest_chunk)
         else:
@@ -76,14 +76,15 @@ class HistoryLog:
             raise HistoryReclaimed("the graph's first commit is missing")
         return first_commit
 
-    def iter_all_commits(self) -> Iterator[Commit]:
-        """Yield all commits, first those of the tail, then those of the chunks, which are read on demand.
+    def iter_all_commits(self, *, cache_chunks: bool = True) -> Iterator[Commit]:
+        """Yield all commits: first those in the tail, then those in the chunks, which are read on demand.
 
-        Within the tail and within each chunk, commits are yielded in reverse log order.
+        Within the tail and within each chunk, commits are yielded in reverse log order. Pass `cache_chunks=False` for
+        a search that is not repeated, so that its chunks do not take memory.
         """
         yield from reversed(self._tail)
         for chunk in reversed(self._chunks):
-            yield from reversed(self._load_chunk(chunk))
+            yield from reversed(self._load_chunk(chunk) if cache_chunks else _peek_chunk(self._store, chunk)[0])
 
     def first_parents(self, commit_id: str) -> Iterator[Commit]:
         """Yield a commit, its first parent, and so on back to the first commit."""
@@ -94,7 +95,7 @@ class HistoryLog:
             next_id = commit.parent
 
     def ancestors(self, commit_id: str) -> dict[str, Commit]:
-        """Return a commit and all its ancestors, keyed by id."""
+        """Return a commit and all its ancestors, by id."""
         ancestors: dict[str, Commit] = {}
         pending_ids = [commit_id]
         while pending_ids:
@@ -127,11 +128,11 @@ class HistoryLog:
             schema = schema or source.schema
             next_id = source.parent if isinstance(source, Commit) else None
         if schema is None:
-            raise HistoryReclaimed(f"the history of commit {commit_id} has no schema")
+            raise HistoryReclaimed(f"the history before commit {commit_id} contains no schema")
         return {table_key: entry for table_key, entry in tables.items() if entry is not None}, schema
 
     def stream_tokens_at(self, commit_id: str, stream_names: Iterable[str]) -> dict[str, str]:
-        """Return the last recorded token of each stream up to a commit.
+        """Return the last token that was recorded for each stream up to a commit.
 
         A stream without a recorded token is omitted, so its batch is loaded again.
         """
@@ -144,7 +145,7 @@ class HistoryLog:
         return stream_tokens
 
     def _end_state_at(self, commit_id: str) -> ChunkEndState | None:
-        """Return all tables and the schema at a commit if a chunk ends there, otherwise None."""
+        """Return all tables and the schema at a commit if a chunk ends there, or otherwise None."""
         if commit_id not in self._end_states:
             chunk = next((chunk for chunk in reversed(self._chunks) if chunk.last_commit_id == commit_id), None)
             if chunk is None:
@@ -153,7 +154,7 @@ class HistoryLog:
         return self._end_states[commit_id]
 
     def chunk_commits(self, chunk: LogChunk) -> list[Commit]:
-        """Return the commits of a chunk, in log order."""
+        """Return the commits in a chunk, in log order."""
         return self._load_chunk(chunk)
 
     def _load_chunk(self, chunk: LogChunk) -> list[Commit]:
@@ -165,10 +166,10 @@ class HistoryLog:
 
 
 def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commit]) -> GraphState:
-    """Return a state with the commits appended to its log; if the tail is long, the tail's oldest commits are sealed.
+    """Append commits to a state's log and return the new state; if the tail is long, its oldest commits are sealed.
 
-    Every attempt starts again from `base_state`, the state that the swap replaces, which includes everything that
-    other writers have sealed or merged in the meantime. Caches change only after the swap.
+    Every attempt starts again from `base_state`, the state that the swap replaces. It includes everything that other
+    writers have sealed or merged in the meantime. Caches change only after the swap.
     """
     state = replace(base_state, tail=(*base_state.tail, *commits))
     while (seal_count := _count_to_seal(state.tail)) > 0:
@@ -179,7 +180,7 @@ def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commi
 
 
 def _count_to_seal(tail: Sequence[Commit]) -> int:
-    """Return how many of the oldest commits to seal. The newest commit, which is being published, is never sealed."""
+    """Return how many of the oldest commits to seal; the newest one, which is being published, is never sealed."""
     if len(tail) >= 2 * CHUNK_COMMITS:
         return min(len(tail) - CHUNK_COMMITS, MAX_CHUNK_COMMITS)
     return len(tail) // 2 if sum(map(_estimate_bytes, tail)) > MAX_TAIL_BYTES else 0
@@ -212,7 +213,7 @@ def _find_anchor(tail: Sequence[Commit], sealed_commits: Sequence[Commit]) -> st
 
 
 def _merge_chunks(store: Store, state: GraphState) -> GraphState:
-    """Merge each run of `MERGE_FAN_IN` chunks of one size level into one chunk of the next level."""
+    """Merge each run of `MERGE_FAN_IN` chunks on the same size level into one chunk on the next level."""
     for size_level in range(_size_level(MAX_CHUNK_COMMITS)):
         chunk_run = [chunk for chunk in state.chunks if _size_level(chunk.commit_count) == size_level]
         if len(chunk_run) >= MERGE_FAN_IN:
@@ -222,7 +223,7 @@ def _merge_chunks(store: Store, state: GraphState) -> GraphState:
 
 def _merge_run(store: Store, state: GraphState, chunk_run: Sequence[LogChunk]) -> GraphState:
     # The merged chunks are not cached, because the new state no longer refers to them.
-    contents = [store.object_cache.get(chunk.name) or _read_chunk_object(store, chunk) for chunk in chunk_run]
+    contents = [_peek_chunk(store, chunk) for chunk in chunk_run]
     commits = [commit for chunk_commits, _ in contents for commit in chunk_commits]
     merged_chunk = write_chunk(store, commits, contents[-1][1])
     replaced_names = {chunk.name for chunk in chunk_run}
@@ -232,7 +233,7 @@ def _merge_run(store: Store, state: GraphState, chunk_run: Sequence[LogChunk]) -
 
 
 def _size_level(commit_count: int) -> int:
-    """Return the size level of a chunk; levels start at 0, 64, 512 and 4,096 commits."""
+    """Return a chunk's size level; levels start at 0, 64, 512 and 4,096 commits."""
     level, level_limit = 0, CHUNK_COMMITS
     while commit_count >= level_limit and level_limit <= MAX_CHUNK_COMMITS:
         level, level_limit = level + 1, level_limit * MERGE_FAN_IN
@@ -240,7 +241,7 @@ def _size_level(commit_count: int) -> int:
 
 
 def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndState) -> LogChunk:
-    """Seal commits in a separate object, which always gets a new name, even if the content is not new."""
+    """Seal commits in a separate object, which always gets a new name, even if its content is not new."""
     import pyarrow as pa
 
     commit_table = commit_rows(commits)
@@ -272,13 +273,19 @@ def read_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndSta
     return cached_chunk
 
 
+def _peek_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:
+    """Return the content of a chunk in the form of `read_chunk`, without adding it to the cache."""
+    cached_chunk: tuple[list[Commit], ChunkEndState] | None = store.object_cache.get(chunk.name)
+    return _read_chunk_object(store, chunk) if cached_chunk is None else cached_chunk
+
+
 def read_end_state(store: Store, chunk: LogChunk) -> ChunkEndState:
-    """Return the state at a chunk's end, which a writer needs each time it seals a chunk."""
+    """Return the state at a chunk's end; a writer needs it each time it seals a chunk."""
     return _read_part(store, chunk, "end", lambda _, end_state: end_state)
 
 
 def read_first_commit(store: Store, chunk: LogChunk) -> Commit | None:
-    """Return the first commit of the graph from the oldest chunk, which every change feed needs."""
+    """Return the graph's first commit from the oldest chunk; every change feed needs it."""
     return _read_part(store, chunk, "first", lambda commits, _: _find_first_commit(commits))
 
 
@@ -289,7 +296,7 @@ def _find_first_commit(commits: Iterable[Commit]) -> Commit | None:
 def _read_part(
     store: Store, chunk: LogChunk, part_name: str, select_part: Callable[[list[Commit], ChunkEndState], Part]
 ) -> Part:
-    """Return a part of a chunk, and cache it without the other commits, which would fill the cache for nothing."""
+    """Return part of a chunk and cache only that part, because the other commits would fill the cache needlessly."""
     cached_chunk: tuple[list[Commit], ChunkEndState] | None = store.object_cache.get(chunk.name)
     if cached_chunk is not None:
         return select_part(*cached_chunk)
@@ -316,13 +323,13 @@ def _read_chunk_object(store: Store, chunk: LogChunk) -> tuple[list[Commit], Chu
 
 def _damaged_chunk_error(chunk: LogChunk) -> StorageError:
     message = f"log chunk {chunk.name} is damaged; nothing was changed"
-    hint = "restore the file from a copy"
+    hint = "restore the file from a backup"
     return StorageError(message, kind="permanent", effect="none", hint=hint)
 
 
 def _chunk_digest(body: bytes) -> str:
-    """Return the content hash that is part of a chunk's name and is used to verify the chunk."""
-    from hashlib import sha256  # imported late because it loads OpenSSL
+    """Return the content hash that is part of a chunk's name and serves to verify the chunk."""
+    from hashlib import sha256  # imported lazily because it loads OpenSSL
 
     return sha256(body).hexdigest()[:24]
 
@@ -341,7 +348,7 @@ def _parse_chunk(body: bytes) -> tuple[list[Commit], ChunkEndState]:
 
 
 def sort_newest_first(commits: Iterable[Commit]) -> list[Commit]:
-    """Sort commits newest first, with children before parents, then by publication time and id."""
+    """Sort commits newest first by publication time, then by id, but never place a parent before its children."""
     commits_by_id = {commit.id: commit for commit in commits}
     child_counts = dict.fromkeys(commits_by_id, 0)
     for commit in commits_by_id.values():

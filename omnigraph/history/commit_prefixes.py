@@ -1,6 +1,6 @@
 """Abbreviated commit ids: find the only commit whose id begins with a prefix, on any branch or tag.
 
-This module reads logs and changes nothing. A prefix never takes precedence over a name, a time or a version number.
+This module only reads logs. A prefix never takes precedence over a name, a time or a version number.
 """
 
 import re
@@ -27,7 +27,7 @@ _MAX_SHOWN = 5
 
 
 def is_commit_prefix(text: str) -> bool:
-    """Return whether a text can be the beginning of a commit id, in upper or lower case.
+    """Return whether a string can be the beginning of a commit id, in upper or lower case.
 
     >>> is_commit_prefix("01j8zc"), is_commit_prefix("01J"), is_commit_prefix("beta")
     (True, False, False)
@@ -36,7 +36,7 @@ def is_commit_prefix(text: str) -> bool:
 
 
 def expand_commit_prefix(store: Store, branch_state: BranchState, prefix: str) -> str | None:
-    """Return the id that begins with a prefix, or None if there is none; raise `InputError` if there are several."""
+    """Return the commit id that begins with a prefix, or None; raise `InputError` if several ids begin with it."""
     commits = find_commits_by_prefix(store, branch_state, prefix)
     if len(commits) > 1:
         raise _ambiguous_prefix_error(prefix, commits)
@@ -44,7 +44,7 @@ def expand_commit_prefix(store: Store, branch_state: BranchState, prefix: str) -
 
 
 def find_commits_by_prefix(store: Store, branch_state: BranchState, prefix: str) -> dict[str, Commit]:
-    """Return the commits of all branches and tags whose ids begin with a prefix, by id."""
+    """Return the commits on all branches and tags whose ids begin with a prefix, by id."""
     id_prefix = prefix.upper()
     return {
         commit.id: commit
@@ -57,7 +57,7 @@ def find_commits_by_prefix(store: Store, branch_state: BranchState, prefix: str)
 def _iter_logs(store: Store, branch_state: BranchState) -> Iterator[HistoryLog]:
     yield HistoryLog(store, branch_state.refresh().state)
     for branch_name in list_branches(store):
-        with suppress(BranchNotFound, DamagedError):  # deleted since the listing, or unreadable
+        with suppress(BranchNotFound, DamagedError):  # deleted after the listing, or unreadable
             yield HistoryLog(store, open_branch(store, branch_name).last_known().state)
     for tag in list_tags(store):
         with suppress(NotFound, DamagedError):
@@ -68,5 +68,5 @@ def _ambiguous_prefix_error(prefix: str, commits: dict[str, Commit]) -> InputErr
     newest_first = sorted(commits.values(), key=lambda commit: commit.id, reverse=True)
     listed = ", ".join(commit.id for commit in newest_first[:_MAX_SHOWN])
     more = f" and {len(commits) - _MAX_SHOWN} more" if len(commits) > _MAX_SHOWN else ""
-    message = f"commit id {quote_name(prefix)} is ambiguous; it is the beginning of {listed}{more}"
-    return InputError(message, reason="several commits match", hint="use more characters of the id")
+    message = f"commit id {quote_name(prefix)} is ambiguous; it matches {listed}{more}"
+    return InputError(message, reason="several commits match", hint="use a longer prefix")

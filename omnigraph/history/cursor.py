@@ -1,8 +1,8 @@
-"""Cursors and page tokens: the position of a change-feed reader, encoded as a string that the reader stores.
+"""Cursors and page tokens: a change-feed reader's position, encoded as a string that the reader stores.
 
 This module defines the token format and the scope that a token is bound to. A token is self-contained: neither the
-graph nor the reader stores anything else. A token that was altered or issued for a different scope is rejected, and a
-page token is never accepted as a cursor.
+graph nor the reader stores anything else. A token that was altered or was issued for a different scope is rejected, and
+a page token is never accepted as a cursor.
 """
 
 import json
@@ -18,7 +18,7 @@ from omnigraph.errors import ChangeCursorRejected
 TokenKind = Literal["commit-page", "feed-cursor", "feed-page"]
 TOKEN_VERSION = 1
 MAX_TOKEN_LENGTH = 4_096  # maximum length of a token, in characters
-_MAX_INLINE_ID_BYTES = 256  # maximum size in bytes of an entity id that a token contains in full
+_MAX_INLINE_ID_BYTES = 256  # maximum size in bytes for including an entity id in full
 _ID_PREFIX_BYTES = 64
 _CHECKSUM_BYTES = 32
 _KIND_LABELS = {
@@ -37,7 +37,7 @@ _MISMATCH_REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class CursorBinding:
-    """The scope in which a token is valid: a graph, its first commit, one incarnation of a branch, and a filter.
+    """The scope in which a token is valid: a graph, its first commit, one specific branch, and a filter.
 
     A page token for a single commit is not bound to a branch.
     """
@@ -50,7 +50,7 @@ class CursorBinding:
 
 
 def hash_branch_name(branch_name: str) -> str:
-    """Return the hash that represents a branch name in tokens.
+    """Return the hash that tokens contain in place of a branch name.
 
     >>> hash_branch_name("main")[:8]
     '6461b20c'
@@ -80,11 +80,11 @@ def decode_token(token: str, kind: TokenKind, binding: CursorBinding) -> dict[st
     if token_facts.get("v") != TOKEN_VERSION:
         raise ChangeCursorRejected(reason="the token was created by a different version of Omnigraph")
     if token_facts.get("kind") != kind:
-        actual_label = _KIND_LABELS.get(str(token_facts.get("kind")), "something else")
+        actual_label = _KIND_LABELS.get(str(token_facts.get("kind")), "an unknown kind of token")
         raise ChangeCursorRejected(reason=f"expected {_KIND_LABELS[kind]}, got {actual_label}")
     bound_facts = {fact_name: token_facts.get(fact_name) for fact_name in _MISMATCH_REASONS}
     if bound_facts["incarnation"] == binding.incarnation:
-        bound_facts["branch"] = binding.branch or None  # the branch may have been renamed since
+        bound_facts["branch"] = binding.branch or None  # the branch may have been renamed in the meantime
     for fact_name, expected in _binding_facts(binding).items():
         if bound_facts[fact_name] != expected:
             raise ChangeCursorRejected(reason=_MISMATCH_REASONS[fact_name])
@@ -99,7 +99,7 @@ def read_token_position(token: str) -> dict[str, Any]:
 
 
 def encode_entity_position(entity_id: str) -> dict[str, str]:
-    """Return the representation of an entity id in tokens; a long id is replaced by a prefix and a hash.
+    """Encode an entity id for a token; a long id is replaced with a prefix and a hash.
 
     >>> encode_entity_position("ann"), sorted(encode_entity_position("x" * 300))
     ({'id': 'ann'}, ['digest', 'prefix'])
@@ -128,7 +128,7 @@ def _binding_facts(binding: CursorBinding) -> dict[str, str]:
 
 
 def _parse_token(token: str) -> dict[str, Any]:
-    """Parse the JSON of a token and verify that no character was changed."""
+    """Parse the JSON in a token and verify that no character was changed."""
     if not isinstance(token, str) or not token or len(token) > MAX_TOKEN_LENGTH:
         raise ChangeCursorRejected(reason=f"expected a string of 1 to {MAX_TOKEN_LENGTH} characters")
     try:
@@ -144,7 +144,7 @@ def _parse_token(token: str) -> dict[str, Any]:
             return token_facts
     except (Base64Error, RecursionError, ValueError):
         pass  # rejected below, like any other string that is not a token
-    raise ChangeCursorRejected(reason="the token is truncated or altered")
+    raise ChangeCursorRejected(reason="the token is truncated or has been modified")
 
 
 def _canonical_json(facts: Mapping[str, Any]) -> bytes:

@@ -1,10 +1,10 @@
-"""The delete queue: the names of objects that a cleanup is about to remove, visible to other processes.
+"""The delete queue: a list, visible to other processes, of the objects that a cleanup is about to remove.
 
 This module implements the checks that writers make before they reuse old data; it removes nothing. An operation that
-makes old data reachable under a new name first writes an intent and then checks the queues. If everything that the
-operation needs still exists and is not queued, the operation may proceed: a cleanup that queues the data later finds
-the intent in its mark phase. If the operation checked the queues before writing its intent, a cleanup could start in
-between, and neither would detect the other.
+makes old data reachable under a new name first writes an intent and then checks the queues. If everything that it needs
+still exists and is not queued, it may proceed: a cleanup that queues the data later finds the intent in its mark phase.
+If the operation checked the queues before writing its intent, a cleanup could start in between, and neither would
+detect the other.
 """
 
 import logging
@@ -25,7 +25,7 @@ _log = logging.getLogger("omnigraph")
 
 
 class DamagedListError(StorageError):
-    """A list written by a cleanup is damaged, so the cleanup cannot continue."""
+    """A list that a cleanup wrote is damaged, so the cleanup cannot continue."""
 
     code = "StorageError"
     kind = "permanent"
@@ -42,7 +42,7 @@ def list_runs(store: Store) -> list[str]:
 def read_listed_names(store: Store, run_id: str, list_part: str) -> list[str] | None:
     """Return the names in one of a cleanup's lists, or None if the list does not exist.
 
-    Raises `DamagedListError` if the list cannot have been written by a cleanup.
+    Raises `DamagedListError` if no cleanup can have written the list in this form.
     """
     object_name = layout.gc_name(run_id, list_part)
     try:
@@ -62,13 +62,13 @@ def _damaged_list_error(object_name: str) -> DamagedListError:
 def list_queued_names(store: Store) -> list[str]:
     """Return every name that a running cleanup may still remove.
 
-    Once the sweep list exists, it replaces the queue, because the objects that it omits turned out to be in use.
+    Once the sweep list exists, it replaces the queue, because the objects that it leaves out turned out to be in use.
     """
     return [queued_name for run_id in list_runs(store) for queued_name in _names_queued_by(store, run_id)]
 
 
 def _names_queued_by(store: Store, run_id: str) -> list[str]:
-    """Return the names queued by one cleanup.
+    """Return the names that one cleanup has queued.
 
     A damaged list yields no names, because no cleanup uses a damaged list.
     """
@@ -81,10 +81,10 @@ def _names_queued_by(store: Store, run_id: str) -> list[str]:
 
 
 def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> None:
-    """Reject a reference to a branch's head while a cleanup may be removing part of the head's state.
+    """Raise an error if a cleanup may be removing part of the branch head's state.
 
     Even a branch head may be queued, because a mark phase never sees a branch that is created and deleted while it
-    runs. The check takes one list request if no cleanup is running.
+    runs. If no cleanup is running, the check takes one list request.
     """
     queued_names = list_queued_names(store)
     if queued_names:
@@ -92,7 +92,7 @@ def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> No
 
 
 def check_state_retained(store: Store, state: GraphState, commit_id: str) -> None:
-    """Reject a reference to a past state that was removed or that a cleanup may be removing.
+    """Raise an error if a past state was removed or a cleanup may be removing it.
 
     The caller must already have written its intent, so that every later mark phase sees it.
     """
@@ -106,7 +106,7 @@ def check_versions_retained(
     entries, queued_names = list(entries), list_queued_names(store)
     needed_objects = [version_file_names(entry.location, entry.lance_version) for entry in entries]
     needed_objects += [{schema_location}] if schema_location is not None else []
-    # Read the objects instead of opening them, because a cached handle does not prove that the files exist.
+    # Read the objects instead of opening the tables, because a cached handle does not prove that the files exist.
     if not all(
         any(store.objects.read(object_name) is not None for object_name in alternative_names)
         for alternative_names in needed_objects
@@ -140,7 +140,7 @@ def _refuse_queued(
 def reclaimed_error(commit_id: str) -> HistoryReclaimed:
     """Return the error for a state that a cleanup removed."""
     return HistoryReclaimed(
-        f"cleanup removed the state of commit {commit_id}",
+        f"cleanup removed the data for commit {commit_id}",
         first_unreadable_commit_id=commit_id,
         hint="use a newer commit; before the next cleanup, tag the commits to keep",
     )

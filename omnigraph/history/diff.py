@@ -1,7 +1,7 @@
-"""Compute what changed between two snapshots, entity by entity, reading only where tables differ.
+"""Compute which entities changed between two snapshots, reading only where tables differ.
 
-Tables with equal content ids are never opened. Rows are matched by entity id, never by row id, because
-the row ids of two branches are unrelated. Values are equal if their bytes are equal.
+Tables with equal content ids are never opened. Rows are matched by entity id, never by row id, because row ids on
+different branches are unrelated. Values are equal if their bytes are equal.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ from .snapshot import Snapshot
 from .version_path import VersionStep, find_version_path
 
 _RowIds = npt.NDArray[np.uint64]
-_MAX_DIRECT_ROWS = 4_096  # number of rows above which to check first whether maintenance only moved them
+_MAX_DIRECT_ROWS = 4_096  # above this many rows, check first whether maintenance merely moved them
 
 
 def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[TableKey]:
@@ -51,17 +51,17 @@ def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[T
 
 
 def content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> bool:
-    """Return whether a table (by its key in the new snapshot) differs in content or exists in only one snapshot."""
+    """Return whether a table, given by its new key, differs in content or exists in only one snapshot."""
     old_entry = find_old_entry(old_snapshot, new_snapshot, table_key)
     new_entry = new_snapshot.tables.get(table_key)
     return old_entry is None or new_entry is None or old_entry.content_id != new_entry.content_id
 
 
 def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableKey | None:
-    """Return the old snapshot's table key for a type of the new snapshot, or None if it is not in the old snapshot.
+    """Return the old snapshot's table key for a type in the new snapshot, or None if the old snapshot lacks the type.
 
-    Types are matched by identity: a renamed type is still the same type, whereas a different type with the same name
-    is not.
+    Types are matched by identity: a renamed type is still the same type, but a different type with the same name is
+    not.
     """
     if old_snapshot.schema_row == new_snapshot.schema_row:
         return table_key if table_key in old_snapshot.tables else None
@@ -72,7 +72,7 @@ def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
 
 
 def find_old_entry(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableEntry | None:
-    """Return the old snapshot's entry for a type of the new snapshot, or None if it is not in the old snapshot.
+    """Return the old snapshot's entry for a type in the new snapshot, or None if the old snapshot lacks the type.
 
     A type that exists only in the old snapshot is found by its table key.
     """
@@ -100,7 +100,7 @@ def diff_table(
     """Return the changes to one table, with old rows converted to the new snapshot's type.
 
     With `compare_all_rows`, every row is compared by id; tests use this option to verify the usual shortcuts. Raises
-    `ChangeSchemaBoundary` if a value of an old row does not fit the new type of its property.
+    `ChangeSchemaBoundary` if a value in an old row does not fit its property's new type.
     """
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
         old_entry = find_old_entry(old_snapshot, new_snapshot, table_key)
@@ -127,7 +127,7 @@ def diff_table(
 
 
 def _is_replaced(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> bool:
-    """Return whether the new snapshot has a different type with the name of an old type."""
+    """Return whether the new snapshot reuses an old type's name for a different type."""
     if table_key not in old_snapshot.tables or table_key not in new_snapshot.tables:
         return False
     return find_transition(new_snapshot.schema.ir, old_snapshot.schema.ir, table_key) is None
@@ -136,7 +136,7 @@ def _is_replaced(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
 def _diff_around_maintenance(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey, table_pair: tuple[Table, Table]
 ) -> TableChanges | None:
-    """Compare a table version by version, skipping maintenance; return None if that would not read fewer rows."""
+    """Compare a table one version at a time, skipping maintenance; return None if that would not read fewer rows."""
     old_table, new_table = table_pair
     if old_table.location != new_table.location or not have_same_columns(old_table, new_table):
         return None
@@ -193,7 +193,7 @@ def _open_segment(store: Store, segment: VersionStep) -> list[Table]:
 
 
 def _combine_changes(earlier_changes: TableChanges, later_changes: TableChanges) -> TableChanges:
-    """Combine two successive sets of changes into one."""
+    """Combine two consecutive sets of changes into one."""
     old_rows = [
         earlier_changes.updated_before,
         earlier_changes.deleted,
@@ -269,7 +269,7 @@ def _find_differing_rows(old_table: Table, new_table: Table, *, same_columns: bo
 def match_rows_by_id(
     table_key: TableKey, old_rows: pa.Table, new_rows: pa.Table, arrow_schema: pa.Schema
 ) -> TableChanges:
-    """Match the rows of two states by entity id and return the changes; rows that are equal in both are omitted."""
+    """Match rows from two states by entity id and return the changes; rows that are equal in both are omitted."""
     old_rows, new_rows = (old_rows.cast(arrow_schema).sort_by("id"), new_rows.cast(arrow_schema).sort_by("id"))
     old_ids, new_ids = old_rows["id"].combine_chunks(), new_rows["id"].combine_chunks()
     is_deleted = pc.invert(pc.is_in(old_ids, value_set=new_ids))
@@ -286,7 +286,7 @@ def match_rows_by_id(
 
 
 def snapshot_at(context_snapshot: Snapshot, log: HistoryLog, commit_id: str) -> Snapshot:
-    """Return the snapshot of any commit in a log."""
+    """Return the snapshot for any commit in a log."""
     if commit_id == context_snapshot.commit_id:
         return context_snapshot
     tables, schema = log.tables_and_schema_at(commit_id)

@@ -1,6 +1,6 @@
 """Changed entities: their old and new values, and which properties differ.
 
-This module defines how changes are represented, as aligned Arrow tables and as records. Other modules find the
+This module only defines how changes are represented: as aligned Arrow tables and as records. Other modules find the
 changes.
 """
 
@@ -18,12 +18,12 @@ from omnigraph.values.table_key import TableKey
 Op = Literal["insert", "update", "delete"]
 OPS: tuple[Op, ...] = ("insert", "update", "delete")
 _ENDPOINT_COLUMNS = ("src", "dst")
-_ROWS_PER_BATCH = 4_096  # rows converted to records per batch
+_ROWS_PER_BATCH = 4_096  # number of rows converted to records per batch
 
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """One changed entity. `before` and `after` hold its properties, or None if the entity does not exist in that state.
+    """One changed entity; `before` and `after` hold its properties, or None if it does not exist in that state.
 
     `changed` lists the properties that an update changed; it may include `src` and `dst`.
     """
@@ -112,7 +112,7 @@ class TableChanges:
 
 
 def changed_columns(old_rows: pa.Table, new_rows: pa.Table) -> list[tuple[str, ...]]:
-    """Return, for each pair of aligned rows, the names of the columns that differ."""
+    """Return the names of the columns that differ in each pair of aligned rows."""
     changed_by_row: list[list[str]] = [[] for _ in range(old_rows.num_rows)]
     for column_name in old_rows.column_names:
         for row_index in np.flatnonzero(~same_values(old_rows[column_name], new_rows[column_name])):
@@ -121,7 +121,7 @@ def changed_columns(old_rows: pa.Table, new_rows: pa.Table) -> list[tuple[str, .
 
 
 def _merge_by_id(sorted_changes: list[Iterator[EntityChange]]) -> Iterator[EntityChange]:
-    """Merge sorted sequences into one; like Arrow, order ids by their UTF-8 bytes."""
+    """Merge sorted sequences into one; as in Arrow, ids are ordered by their UTF-8 bytes."""
     from heapq import merge
 
     op_ranks = {op: rank for rank, op in enumerate(OPS)}

@@ -1,8 +1,8 @@
 """The history of one entity: its versions, and the commit that set each property value.
 
 This module walks the commit graph. A version belongs to the commit that created it, on any branch. A merge creates a
-version only if it decided between the two sides, not if it merely carried a version over. Likewise, a merge sets the
-properties that it decided, regardless of which side it chose. All rows are compared in the current schema. Each
+version only if it decided between the two sides, not if it merely carried a version over. Likewise, the properties that
+a merge decided count as set by the merge, whichever side it chose. All rows are compared in the current schema. Each
 distinct table content is read once, and only for a single row. Commits that did not change the table require no reads.
 """
 
@@ -38,8 +38,8 @@ from .traced_table import trace_table
 class EntityVersion:
     """The change that one commit made to an entity; `values` is None if the commit removed the entity.
 
-    `before` holds the values at the first parent, `changed` lists the properties that an update
-    changed, and `endpoints` holds the source and target of an edge.
+    `before` holds the values at the first parent, `changed` lists the properties that an update changed, and
+    `endpoints` holds an edge's source and target.
     """
 
     commit: Commit
@@ -53,7 +53,7 @@ class EntityVersion:
 class EntityHistory(list[EntityVersion]):
     """The versions of an entity, newest first.
 
-    All values are converted to the current schema. `gap` is None if the history is complete. Otherwise, `gap` is the
+    All values are converted to the current schema. `gap` is None if the history is complete. Otherwise, it is the
     newest commit that changed the type but cannot be compared with its predecessor: either a cleanup removed the
     predecessor, or its values cannot be converted to the current schema. In the latter case, `boundary` is the error
     that explains why. Versions before the gap are not listed.
@@ -68,7 +68,7 @@ class EntityHistory(list[EntityVersion]):
         return self.gap is None
 
     def describe_gap(self) -> str:
-        """Return the reason why earlier versions are not listed, or an empty string if all versions are listed."""
+        """Return why earlier versions are not listed, or an empty string if all versions are listed."""
         if self.gap is None:
             return ""
         if self.boundary is not None:
@@ -96,7 +96,7 @@ class Blamed:
 
 @dataclass(frozen=True, slots=True)
 class _EntityRow:
-    """The entity's row in one table version (empty if there is none), and its conversion to the current schema."""
+    """The entity's row in one table version (empty if there is none), and how it converts to the current schema."""
 
     stored_rows: pa.Table
     transition: TypeTransition
@@ -145,7 +145,7 @@ class EntityTracer:
         return history
 
     def blame(self) -> dict[str, Blamed]:
-        """Return, for each property of the entity, the commit that set its current value."""
+        """Return the commit that set the current value of each of the entity's properties."""
         current_row = self._expressed_row(self._snapshot.commit_id)
         if current_row is None:
             type_name = self._table_key.type_name
@@ -173,8 +173,8 @@ class EntityTracer:
     ) -> None:
         """Attribute values that a parent already had to that parent, and all others to this commit.
 
-        Values that a merge made a decision about are attributed to the merge, even if a parent
-        already had them. A property that no parent had is attributed to this commit, which added it to the schema.
+        If a merge made a decision about a value, the value is attributed to the merge, even if a parent already had it.
+        A property that no parent had is attributed to this commit, which added it to the schema.
         """
         decided = self._decided_properties(commit, properties, current_row)
         blamed_commits.update(dict.fromkeys(decided, commit))
@@ -198,14 +198,14 @@ class EntityTracer:
         blamed_commits.update(dict.fromkeys(properties, commit))
 
     def _declared_properties(self, commit_id: str, property_names: set[str]) -> set[str]:
-        """Return the properties, and the endpoints of an edge, that the schema at a commit declares."""
+        """Return the properties that the schema at a commit declares, including an edge's endpoints."""
         version = self._versions.get(commit_id)
         if version is None:
             return set()
         return property_names.intersection((*version.transition.old_property_names, *ENDPOINT_COLUMNS))
 
     def _decided_properties(self, commit: Commit, property_names: set[str], current_row: pa.Table) -> set[str]:
-        """Return the properties that a merge made a decision about; empty if its merge base was cleaned up."""
+        """Return the properties that a merge made a decision about, or none if its merge base was cleaned up."""
         if len(commit.parents) < 2:
             return set()
         differing_ids = [parent_id for parent_id in commit.parents if self._table_differs(commit, parent_id)]
@@ -271,7 +271,7 @@ class EntityTracer:
         return changes[0] if differs_from_all or (changes[0] is not None and self._merge_decided(commit)) else None
 
     def _merge_decided(self, merge_commit: Commit) -> bool:
-        """Return whether the first parent of a merge had changed the entity since the merge base."""
+        """Return whether a merge's first parent had changed the entity since the merge base."""
         our_row = self._row_at_commit(merge_commit.parents[0])
         return all(
             self._compare_with_parent(merge_base_id, our_row) is not None

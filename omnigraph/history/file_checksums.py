@@ -1,8 +1,8 @@
-"""File checksums recorded by commits: packing them into commit rows and collecting them from logs.
+"""Pack the file checksums that commits record into commit rows, and collect them from logs.
 
-A commit records the checksums of the files that it added to each table. A bulk load records its checksums in a
-separate object to keep the state small, because every publish rewrites the state. Files that were written before
-checksums were introduced have no recorded checksum.
+A commit records the checksums of the files that it added to each table. A bulk load records its checksums in a separate
+object to keep the state small, because every publish rewrites the state. Files written before checksums were introduced
+have no recorded checksum.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -22,7 +22,7 @@ from .state import GraphState
 # Maximum number of files per commit row; above this number, the checksums are sealed in a separate object.
 MAX_INLINE_FILES = 32
 _SEALED_MEMBER = "sealed"
-_VERSION_FILE = "v"  # represents the file of the table version itself, which the table entry identifies
+_VERSION_FILE = "v"  # stands for the table version's own file, which the table entry identifies
 _DATA_PREFIX, _DATA_SUFFIX = "data/", ".lance"
 
 ChangedTables = Mapping[TableKey, TableEntry | None]
@@ -43,7 +43,7 @@ def record_checksums(store: Store, changed_tables: ChangedTables, files: FileChe
 
 
 def pack_checksums(changed_tables: ChangedTables, files: FileChecksums) -> dict[str, Any]:
-    """Return checksums keyed by table and shortened file name."""
+    """Return checksums by table and shortened file name."""
     packed_checksums: dict[str, Any] = {}
     for table_key, entry in changed_tables.items():
         directory_prefix = f"{entry.location}/" if entry is not None else None
@@ -57,18 +57,23 @@ def pack_checksums(changed_tables: ChangedTables, files: FileChecksums) -> dict[
     return packed_checksums
 
 
-def find_checksums(store: Store, state: GraphState, file_names: Set[str]) -> dict[str, FileChecksum]:
+def find_checksums(
+    store: Store, state: GraphState, file_names: Set[str], *, cache_chunks: bool = True
+) -> dict[str, FileChecksum]:
     """Return the checksums of the given files, searching from the newest commit until all are found.
 
-    A file without a checksum was written before checksums were recorded.
+    A file without a checksum was written before checksums were recorded. Pass `cache_chunks=False` if the same part of
+    the log is not searched again.
     """
-    return find_checksums_in_log(store, HistoryLog(store, state), file_names)
+    return find_checksums_in_log(store, HistoryLog(store, state), file_names, cache_chunks=cache_chunks)
 
 
-def find_checksums_in_log(store: Store, log: HistoryLog, file_names: Set[str]) -> dict[str, FileChecksum]:
+def find_checksums_in_log(
+    store: Store, log: HistoryLog, file_names: Set[str], *, cache_chunks: bool = True
+) -> dict[str, FileChecksum]:
     """Return the checksums of the given files from one log, in the form that `find_checksums` returns."""
     checksums: dict[str, FileChecksum] = {}
-    for commit in log.iter_all_commits():
+    for commit in log.iter_all_commits(cache_chunks=cache_chunks):
         if checksums.keys() >= file_names:
             break
         recorded_checksums = read_checksums(store, commit)
@@ -109,10 +114,10 @@ def _read_sealed(store: Store, object_name: str) -> Mapping[str, Any]:
     stored_facts = store.objects.read_json(object_name)
     if stored_facts is None or not isinstance(stored_facts.get("files"), dict):
         raise StorageError(
-            f"{object_name}, the checksum file of a bulk write, is missing or damaged",
+            f"{object_name}, the checksum file for a bulk write, is missing or damaged",
             kind="permanent",
             effect="none",
-            hint="restore the file from a copy; the data may be intact",
+            hint="restore the file from a backup; the data may be intact",
         )
     sealed_files: Mapping[str, Any] = stored_facts["files"]
     store.object_cache.put(object_name, sealed_files, weight=max(1, sum(map(len, sealed_files.values())) // 8))
@@ -120,7 +125,7 @@ def _read_sealed(store: Store, object_name: str) -> Mapping[str, Any]:
 
 
 def _shorten_file_name(entry: TableEntry, file_name: str) -> str:
-    """Return the name of a file as stored in a commit row.
+    """Return the short form of a file name that commit rows store.
 
     >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
     >>> names = ("nodes/a/_versions/d7.manifest", "nodes/a/data/01.lance")
@@ -135,7 +140,7 @@ def _shorten_file_name(entry: TableEntry, file_name: str) -> str:
 
 
 def _expand_file_name(entry: TableEntry, short_name: str) -> str:
-    """Return the root-relative name of a file, given its short form.
+    """Return a file's root-relative name, given its short form.
 
     >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
     >>> _expand_file_name(entry, "01"), _expand_file_name(entry, "_deletions/0-1-2.arrow")

@@ -1,8 +1,8 @@
 """The registry of storage format upgrades, which convert manifest rows from one format to the next.
 
-This module defines which formats can be upgraded in place. An upgrade step converts rows and may create new objects,
-but never changes or removes an existing object, because the upgrade may be interrupted and readers of the older format
-may still be active.
+This module defines which formats can be upgraded in place. An upgrade step converts rows and may create new objects. It
+never changes or removes an existing object, because the upgrade may be interrupted and readers that use the older
+format may still be active.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ ManifestRows = list[dict[str, Any]]
 
 @record
 class FormatUpgrade:
-    """An upgrade step from one format to the next; `convert_rows` converts all rows of one manifest version.
+    """An upgrade step from one format to the next; `convert_rows` converts all rows in one manifest version.
 
     The checksum row is verified before the first upgrade step and written again after the last one, so the steps never
     receive it. If an upgrade step raises an error, the manifest is left unchanged.

@@ -1,9 +1,9 @@
-"""Fair turns for the processes on one machine that write to the same branch.
+"""Fair turns for processes on one machine that write to the same branch.
 
 Without turns, the process that published last has the newest state in memory, so it keeps winning the race while the
-other processes starve. Turns are byte-range locks on one file in the temporary directory: the system releases them when
-a process ends, and nothing in the root changes. Turns affect only speed, never correctness, so a process that has
-waited too long writes without a turn.
+other processes starve. Turns are byte-range locks on one file in the temporary directory: the operating system releases
+them when a process ends, and nothing in the root changes. Turns affect only speed, never correctness, so a process that
+has waited too long writes without one.
 """
 
 import os
@@ -19,12 +19,12 @@ try:
     import fcntl
 
     _HAS_LOCKS = True
-except ImportError:  # not available on this platform, so processes compete for the swap
+except ImportError:  # not available on this platform, so processes race for the swap
     _HAS_LOCKS = False
 
-MAX_TURN_SECONDS = 5.0  # seconds that the first process in line waits for the current turn to end
-MAX_LINE_SECONDS = 60.0  # seconds that a process waits to become first in line
-# Seconds during which a process skips taking turns after another process's turn did not end in time.
+MAX_TURN_SECONDS = 5.0  # number of seconds that the first process in line waits for the current turn to end
+MAX_LINE_SECONDS = 60.0  # number of seconds that a process waits to become first in line
+# The number of seconds for which a process takes no turns after another process's turn did not end in time.
 _SKIP_SECONDS = 30.0
 _SHORTEST_POLL, _LONGEST_POLL = 0.001, 0.008  # seconds between two attempts to get a lock
 
@@ -33,7 +33,7 @@ _open_guard = threading.Lock()
 
 
 class MachineQueue:
-    """The queue of one branch, shared by all processes of a user on this machine.
+    """The queue for one branch, shared by all of a user's processes on this machine.
 
     Two locks form a turnstile. The next process in line holds the first lock while it waits for the
     second, so the process that releases the second lock cannot immediately reacquire it.
@@ -45,21 +45,21 @@ class MachineQueue:
 
     @cached_property
     def _next_offset(self) -> int:
-        """The byte whose lock makes a process the next in line."""
-        from hashlib import sha256  # imported late because it loads OpenSSL
+        """The byte that a process locks to be next in line."""
+        from hashlib import sha256  # imported lazily because it loads OpenSSL
 
         return int.from_bytes(sha256(self._queue_name.encode()).digest()[:6], "big") * 2
 
     @property
     def _turn_offset(self) -> int:
-        """The byte whose lock is the turn."""
+        """The byte that a process locks to hold a turn."""
         return self._next_offset + 1
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
         """Hold a turn for the duration of the block.
 
-        Yields True if the process had to wait for its turn, because other processes may have written in the meantime.
+        Yields True if the process had to wait for its turn; other processes may then have written in the meantime.
         """
         file_descriptor = _open_lock_file() if clock_and_ids.monotonic() >= self._skip_until else None
         if file_descriptor is None:
@@ -80,7 +80,7 @@ class MachineQueue:
 
 
 def _open_lock_file() -> int | None:
-    """Return the descriptor of the lock file, which stays open to keep its locks, or None if it cannot be locked."""
+    """Return the lock file's descriptor, or None if the file cannot be locked; it stays open to keep its locks."""
     global _lock_file  # noqa: PLW0603
     if not _HAS_LOCKS:
         return None
@@ -96,7 +96,7 @@ def _open_lock_file() -> int | None:
 
 
 def _wait_for_lock(file_descriptor: int, offset: int, max_seconds: float) -> tuple[bool, bool]:
-    """Try to lock one byte until a timeout; return whether the byte was locked, and whether the call had to wait."""
+    """Try to lock one byte until a timeout; return whether the byte was locked and whether the call had to wait."""
     deadline = clock_and_ids.monotonic() + max_seconds
     poll_seconds, waited = _SHORTEST_POLL, False
     while not _try_lock(file_descriptor, offset):

@@ -1,7 +1,7 @@
-"""The manifest of one branch: reading its state and swapping it for the next state.
+"""Read a branch's manifest, and swap it for the next state.
 
 This module checks the format stamp and verifies a swap before it is acknowledged. `publish` decides when to swap a
-manifest, and which state to swap in.
+manifest and which state to swap in.
 """
 
 from omnigraph.errors import InputError, InternalError, StorageError
@@ -21,7 +21,7 @@ from .state import READ_COLUMNS, GraphState, from_rows, has_checksum, to_rows
 
 @record
 class LoadedManifest:
-    """A state and the manifest version it was read from."""
+    """A state, and the manifest version that it was read from."""
 
     state: GraphState
     cell: ManifestCell
@@ -33,7 +33,7 @@ class LoadedManifest:
 
 
 def create_manifest(store: Store, branch_ulid: str, state: GraphState) -> LoadedManifest:
-    """Create the manifest of a new branch with its first state."""
+    """Create a new branch's manifest with its first state."""
     location = layout.manifest_directory(branch_ulid)
     return LoadedManifest(state, cells.create_cell(store, location, to_rows(state, 1)))
 
@@ -76,7 +76,7 @@ def read_manifest(
 
 
 def _read_without_lance(store: Store, location: str, version: int | None) -> LoadedManifest | None:
-    """Load a state of a read-only store without Lance, which takes long to import.
+    """Load a state from a read-only store without Lance, which is slow to import.
 
     Return None if the store is not on a disk, or if anything about the state is unusual.
     """
@@ -94,7 +94,7 @@ def _read_without_lance(store: Store, location: str, version: int | None) -> Loa
 
 
 def _unreadable_error(store: Store, location: str, version: int | None, error: StorageError | None) -> StorageError:
-    """Return `TornVersionError` for a torn newest version, otherwise the store error or a damage error."""
+    """Return `TornVersionError` if the newest version is torn, or otherwise the store error or a damage error."""
     torn_number = find_torn_version(store, location) if version is None else None
     if torn_number is not None:
         return TornVersionError(
@@ -107,39 +107,40 @@ def _unreadable_error(store: Store, location: str, version: int | None, error: S
 def _unreadable_rows_error(
     store: Store, cell: ManifestCell, failure: StorageError, *, store_failed: bool
 ) -> StorageError:
-    """Return the error for a version whose rows cannot be read, naming any missing files."""
+    """Return an error for a version whose rows cannot be read; it names any missing files."""
     missing_names = [file_name for file_name in cells.cell_files(cell) if store.objects.read(file_name) is None]
     if missing_names:
         missing = ", ".join(missing_names)
         message = f"{cell.location} is damaged: {missing} is missing; nothing was changed"
-        return DamagedError(message, hint="restore the file from a copy")
+        return DamagedError(message, hint="restore the file from a backup")
     return failure if store_failed else _damaged_error(cell.location, failure)
 
 
 def _damaged_error(location: str, error: StorageError | None = None) -> StorageError:
     reason = error.reason if error is not None else None
     message = f"{location} is damaged: one of its versions cannot be read; nothing was changed"
-    hint = "restore the files from a copy"
+    hint = "restore the files from a backup"
     return StorageError(message, kind="permanent", reason=reason, effect="none", hint=hint)
 
 
 def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphState) -> LoadedManifest:
-    """Swap in the next state if the state it is based on is still the newest; see `manifest_cell.swap` for failures."""
+    """Swap in the next state if its base is still the newest; see `manifest_cell.swap` for failures."""
     return LoadedManifest(
         next_state, cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1))
     )
 
 
 def is_newest(manifest: LoadedManifest) -> bool:
-    """Return whether no newer version exists; this runs before an acknowledgement and takes one list request.
+    """Return whether no newer version exists; this takes one list request and must run before an acknowledgement.
 
-    Also return False if the root has been re-created; a swap that was applied to the new root is removed.
+    Also return False if the root has been recreated; a swap that was applied to the new root is removed.
     """
     cell = manifest.cell
     newest_version = cells.newest_version(cell)
     if cell.base is None or newest_version not in (0, manifest.version):
         return newest_version == manifest.version
-    # The predecessor was cleaned up, or is in a different root, in which case required files are missing in this root.
+    # Either the predecessor was cleaned up, or it is in a different root; in that case, required files are missing
+    # here.
     if not _all_files_exist(manifest):
         cells.remove_foreign_swap(cell)
         return False
@@ -148,7 +149,7 @@ def is_newest(manifest: LoadedManifest) -> bool:
 
 
 def change_token(manifest: LoadedManifest) -> object | None:
-    """Return a value that changes whenever the manifest changes, or None if it is unknown; this takes no request."""
+    """Return a value that changes whenever the manifest does, or None if it is unknown; this takes no request."""
     return cells.versions_change_token(manifest.cell)
 
 
@@ -158,7 +159,7 @@ def is_from_replaced_graph(manifest: LoadedManifest) -> bool:
 
 
 def _all_files_exist(manifest: LoadedManifest) -> bool:
-    """Return whether all files of a state exist; a cleanup never removes files of the newest state."""
+    """Return whether all files in a state exist; a cleanup never removes files from the newest state."""
     state, read_object = manifest.state, manifest.cell.store.objects.read
     required_files = [{state.schema.location}, *({chunk.name} for chunk in state.chunks)]
     required_files += [version_file_names(entry.location, entry.lance_version) for entry in state.tables.values()]

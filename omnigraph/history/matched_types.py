@@ -1,7 +1,7 @@
-"""Match the types of two schemas by their type and property ids, never by name.
+"""Match types between two schemas by type and property ids, never by name.
 
-This module compares how two schemas are stored: which table each type continues to use, which columns that table must
-have, and how rows of the old type are converted to the new type. Constraints and documentation are not compared.
+This module determines which table each type continues to use, which columns that table must have, and how rows of the
+old type are converted to the new type. It does not compare constraints and documentation.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class TypeTransition:
     def old_property_names(self) -> dict[str, str]:
         """A mapping from the new name of each retained property to its old name.
 
-        A property whose values cannot be converted is a different property, even if it has the same id.
+        A property whose values cannot be converted counts as a different property, even if it has the same id.
         """
         old_identities = self.old_ir.identity(self.old_type.kind, self.old_type.name).property_ids
         name_by_number = {property_number: property_name for property_name, property_number in old_identities}
@@ -91,7 +91,7 @@ class TypeTransition:
 
     @cached_property
     def narrowed_names(self) -> dict[str, str]:
-        """A mapping from new to old names of the properties whose new type cannot hold every value of the old type."""
+        """A mapping from new to old names for the properties whose new type cannot hold every value of the old type."""
         return {
             prop.name: old_name
             for prop in self.new_type.properties
@@ -103,7 +103,7 @@ class TypeTransition:
     def find_obstacle(self, rows: pa.Table) -> str | None:
         """Return the new name of a property that cannot be converted.
 
-        Returns None if every value in `rows` fits the new type of its property.
+        Returns None if every value in `rows` fits its property's new type.
         """
         for new_name, old_name in self.narrowed_names.items():
             if not fits_type(rows[old_name], self.row_schema.field(new_name).type):
@@ -111,7 +111,7 @@ class TypeTransition:
         return None
 
     def convert(self, rows: pa.Table, *, with_defaults: bool = True) -> pa.Table:
-        """Convert rows of the old type to the columns of the new type; `find_obstacle` must return None for these rows.
+        """Convert rows of the old type to the new type's columns; `find_obstacle` must return None for these rows.
 
         Renamed properties get their new names, dropped properties are omitted, and numbers are converted to the new
         type. A required property that was added gets its default, and any other added property is null; without
@@ -131,7 +131,7 @@ class TypeTransition:
 
     @property
     def rewrites_values(self) -> bool:
-        """Whether values of existing rows must be rewritten."""
+        """Whether values in existing rows must be rewritten."""
         stored_types = {
             target_column.name: target_column.type for target_column in table_schema(self.old_ir, self.old_type)
         }
@@ -171,14 +171,14 @@ def type_transitions(old_ir: SchemaIR, new_ir: SchemaIR) -> Iterator[TypeTransit
 
 
 def find_transition(old_ir: SchemaIR, new_ir: SchemaIR, new_key: TableKey) -> TypeTransition | None:
-    """Return the transition of a type from the old to the new schema, or None if the type is new."""
+    """Return a type's transition from the old schema to the new one, or None if the type is new."""
     new_number = new_ir.type_id(new_key.kind, new_key.type_name)
     old_type = next((each for each in _stored_types(old_ir) if _type_number(old_ir, each) == new_number), None)
     return None if old_type is None else TypeTransition(old_ir, new_ir, old_type, type_for_key(new_ir.catalog, new_key))
 
 
 def added_types(old_ir: SchemaIR, new_ir: SchemaIR) -> list[NodeType | EdgeType]:
-    """Return the new types, including those that reuse the name of a dropped type."""
+    """Return the new types, including those that reuse a dropped type's name."""
     old_numbers = {_type_number(old_ir, entity_type) for entity_type in _stored_types(old_ir)}
     return [
         entity_type for entity_type in _stored_types(new_ir) if _type_number(new_ir, entity_type) not in old_numbers

@@ -23,13 +23,13 @@ def find_common_base(first_snapshot: Snapshot, second_snapshot: Snapshot) -> Sna
 def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tuple[tuple[str, ...], list[Commit]]:
     """Return the ids of the best common ancestors, and the commits that only the source reaches.
 
-    Both histories are walked side by side until they meet. The ancestors of a common commit are not read any further,
-    so the cost depends only on the number of new commits on the two sides. The list may therefore include a few commits
-    that the target also reaches.
+    Both histories are walked in parallel until they meet. The walk does not continue past a common commit, so the cost
+    depends only on the number of new commits on the two sides. The list may therefore include a few commits that the
+    target also reaches.
     """
     marks = _mark_reachable(target_snapshot, source_snapshot)
     base_ids = sorted(commit_id for commit_id, mark in marks.items() if mark == _FROM_BOTH)
-    if len(base_ids) > 1:  # one base may be an ancestor of another along a path that was not walked
+    if len(base_ids) > 1:  # one base may be another's ancestor along a path that was not walked
         target_ancestors, source_ancestors = (
             snapshot.log.ancestors(snapshot.commit_id) for snapshot in (target_snapshot, source_snapshot)
         )
@@ -41,7 +41,7 @@ def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tu
 
 
 def _mark_reachable(target_snapshot: Snapshot, source_snapshot: Snapshot) -> dict[str, int]:
-    """Return which sides reach each commit, and whether the commit is an ancestor of one that both sides reach."""
+    """Return which sides reach each commit, and whether it is an ancestor of a commit that both sides reach."""
     marks = {target_snapshot.commit_id: _FROM_TARGET}
     marks[source_snapshot.commit_id] = marks.get(source_snapshot.commit_id, 0) | _FROM_SOURCE
     queue, queued = deque(marks), set(marks)

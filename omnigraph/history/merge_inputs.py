@@ -1,7 +1,7 @@
-"""The inputs of a merge: a snapshot of each branch, their best common ancestors, and the outcome.
+"""The inputs to a merge: a snapshot of each branch, their best common ancestors, and the outcome.
 
-This module takes a snapshot of each branch. Ancestry is determined over the whole commit graph, never from version
-numbers. Later changes to a branch do not affect what is merged.
+A snapshot of each branch is taken first, so later changes to a branch do not affect what is merged. Ancestry is
+determined from the whole commit graph, never from version numbers.
 """
 
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class MergeInputs:
     base_snapshots: tuple[Snapshot, ...]
     outcome: MergeOutcome
     incoming_commits: tuple[Commit, ...] = ()
-    retained_by: BranchState | None = None  # the branch or tag whose log contains the source, if it is a revision
+    retained_by: BranchState | None = None  # the branch or tag whose log contains the source if it is a revision
 
     @property
     def base_snapshot(self) -> Snapshot:
@@ -69,7 +69,7 @@ def capture_merge_inputs(source: MergeSource, target_branch: BranchState) -> Mer
 
 
 def recapture_target(merge_inputs: MergeInputs) -> MergeInputs:
-    """Take a new snapshot of the target; the snapshot of the source is kept."""
+    """Take a new snapshot of the target and keep that of the source."""
     source = merge_inputs.source_branch, merge_inputs.target_branch, merge_inputs.source_snapshot
     return _relate_sides(*source, merge_inputs.retained_by)
 

@@ -1,4 +1,4 @@
-"""Report missing files to the reader of a snapshot.
+"""Report missing files while a snapshot is being read.
 
 A cleanup may remove a past state while it is being read, and Lance then fails with its own error. This module
 determines which files are missing and whether a cleanup may have removed them. Unrelated failures are never hidden.
@@ -22,7 +22,7 @@ BatchItem = TypeVar("BatchItem")
 
 @contextmanager
 def explain_missing_files(snapshot: Snapshot) -> Iterator[None]:
-    """Raise `HistoryReclaimed` if a read in the block failed because a cleanup removed its files."""
+    """Raise `HistoryReclaimed` if a read in the block fails because a cleanup removed its files."""
     try:
         with panics_as_errors():
             yield
@@ -44,9 +44,9 @@ def explain_missing_batches(snapshot: Snapshot, batches: Iterable[BatchItem]) ->
 
 
 def _find_missing_error(snapshot: Snapshot, error: Exception) -> OmnigraphError | None:
-    """Return an error that states whether files were lost or removed by a cleanup, or None if no files are missing.
+    """Return an error that says whether files were lost or removed by a cleanup, or None if no files are missing.
 
-    A cleanup never removes files that the newest state of a branch references.
+    A cleanup never removes files that a branch's newest state references.
     """
     if isinstance(error, StorageError) and error.kind == "transient":
         return None
@@ -58,7 +58,7 @@ def _find_missing_error(snapshot: Snapshot, error: Exception) -> OmnigraphError 
 
 
 def lacks_table_version(snapshot: Snapshot) -> bool:
-    """Return whether a table version of a snapshot is missing."""
+    """Return whether a snapshot has lost a table version."""
     read_object = snapshot.store.objects.read
     version_files = [version_file_names(entry.location, entry.lance_version) for entry in snapshot.tables.values()]
     return not all(any(read_object(file_name) is not None for file_name in file_names) for file_names in version_files)

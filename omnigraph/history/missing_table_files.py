@@ -1,4 +1,4 @@
-"""Errors for missing table files that a state references.
+"""Errors for table files that a state references but that are missing.
 
 The search for missing files runs only after an operation has failed, and a list request confirms that they are missing.
 It must never hide an unrelated failure or a failure that may have written something.
@@ -41,9 +41,9 @@ def missing_manifest_error(store: Store, ref: Ref) -> OmnigraphError:
 
 
 def describe_missing_files(store: Store, table_key: TableKey, missing_names: Sequence[str]) -> str:
-    """Describe which files of a table are missing."""
+    """Describe which of a table's files are missing."""
     remainder = f" and {len(missing_names) - 1} more" if len(missing_names) > 1 else ""
-    return f"files of {table_key} are missing in {store.root.uri}: {missing_names[0]}{remainder}"
+    return f"files for {table_key} are missing from {store.root.uri}: {missing_names[0]}{remainder}"
 
 
 def first_missing_files_error(store: Store, table_entries: TableEntries) -> DamagedError | None:
@@ -88,7 +88,7 @@ def _find_table_damage(store: Store, table_key: TableKey, entry: TableEntry, rea
 
 @contextmanager
 def report_missing_files(store: Store, used_tables: Callable[[], TableEntries]) -> Iterator[None]:
-    """Raise `DamagedError` if the block fails because a file of `used_tables` is missing.
+    """Raise `DamagedError` if the block fails because a file in `used_tables` is missing.
 
     Any other failure passes through unchanged.
     """

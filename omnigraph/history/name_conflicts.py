@@ -1,8 +1,8 @@
-"""Conflicts between branch names: determine which names cannot coexist with existing names.
+"""Detect conflicts between branch names.
 
-`omnigraph.values.name_rules` validates a single name. This module does no I/O. Names in use never overlap as paths and
-never differ only in case. For example, `review` and `review/a` cannot both exist. Nor can `review` and `Review`, which
-would share a directory on a case-insensitive file system.
+Names in use never overlap as paths and never differ only in case. For example, `review` and `review/a` cannot both
+exist, nor can `review` and `Review`, which would share a directory on a case-insensitive file system.
+`omnigraph.values.name_rules` validates single names. This module does no I/O.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The origin record of a branch or tag, which is stored in the first version of its manifest.
+"""The origin record of a branch or tag, which its first manifest version stores.
 
 Every publish copies the record. If the ref object is lost, the manifest still contains the name of the branch or tag
 and the operation that created it. While the ref object exists, the record is not used.
@@ -18,8 +18,8 @@ RefKind = Literal["branch", "tag"]
 class Origin:
     """A record of how a branch or tag was created.
 
-    `operation_id` is the id of the creation intent, `number` is the ref number that the creation was about to claim,
-    and `parent_ulid` identifies the parent branch. The field names are part of the stored format.
+    `operation_id` is the creation intent's id, `number` is the ref number that the creation was about to claim, and
+    `parent_ulid` identifies the parent branch. The field names are part of the stored format.
     """
 
     kind: RefKind
@@ -34,7 +34,7 @@ class Origin:
 
     @property
     def ref_directory(self) -> str:
-        """The directory that holds the ref objects of the branch or tag."""
+        """The directory that contains the ref objects of the branch or tag."""
         return layout.TAGS if self.kind == "tag" else layout.REFS
 
     def to_json(self) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class Origin:
 
     @classmethod
     def from_json(cls, metadata: Mapping[str, Any]) -> "Origin":
-        """Parse the metadata of a manifest row; unknown members are ignored."""
+        """Parse a manifest row's metadata; unknown members are ignored."""
         return cls(
             **{field_name: metadata.get(field_name) for field_name in cls.__dataclass_fields__}  # type: ignore[arg-type]
         )

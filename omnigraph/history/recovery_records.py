@@ -1,6 +1,6 @@
 """Recovery records: the outcomes of operations whose process died, one object per outcome.
 
-This module provides the list that `recovery list` shows. A record is written once, under the id of its operation, so
+This module provides the list that `recovery list` shows. A record is written once, under its operation's id, so
 resolving an operation twice leaves one record. An unreadable record does not prevent the others from being listed.
 """
 
@@ -23,8 +23,8 @@ class RecoveryRecord:
     """The outcome of one recovered operation.
 
     `heads` maps table directories to the HEAD version up to which changes by external writers have been reported.
-    `error` says why an operation was set aside or could not be carried out, and `actor` is the actor that resolved or
-    dropped the operation. The kind `unreadable` marks a record that is itself damaged.
+    `error` says why an operation was set aside or failed, and `actor` is the actor that resolved or dropped the
+    operation. The kind `unreadable` marks a record that is itself damaged.
     """
 
     operation_id: str
@@ -65,7 +65,7 @@ def record_operation_dropped(store: Store, recovery_record: RecoveryRecord) -> N
 
 
 def build_unreadable_record(operation_id: str, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
-    """Build the record of an operation for which only the id is known."""
+    """Build the record for an operation of which only the id is known."""
     return RecoveryRecord(operation_id, kind, "unknown", "", None, None, clock_and_ids.now_micros(), error=error)
 
 

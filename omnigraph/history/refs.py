@@ -1,8 +1,8 @@
-"""Refs: the names of branches and tags, stored as numbered objects. The object with the highest number is current.
+"""Refs: branch and tag names, stored as numbered objects of which the highest is current.
 
 An object with an odd number claims a name, and an object with an even number releases it. No object is ever
 overwritten, so a late request for a deleted branch can never affect a new branch with the same name. The branch itself
-consists of its manifest, which is identified by a ULID.
+consists of its manifest, which a ULID identifies.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ from .origin_record import RefKind
 class Ref:
     """The name of an existing branch or tag, and what it was created from.
 
-    `ulid` identifies its manifest, `parent` and `fork_commit` identify what it was created from, `number` is the number
-    of its ref object (0 for main, which has none), and `directory` contains its ref objects.
+    `ulid` identifies its manifest, `parent` and `fork_commit` say what it was created from, `number` is its ref
+    object's number (0 for main, which has none), and `directory` contains its ref objects.
     """
 
     name: str
@@ -42,7 +42,7 @@ MAIN_REF = Ref(layout.MAIN, layout.MAIN)
 
 
 def list_highest_numbers(store: Store, ref_directory: str = layout.REFS) -> dict[str, int]:
-    """Return the highest ref number of every name that was ever used; this takes one list request."""
+    """Return the highest ref number for every name that was ever used; this takes one list request."""
     highest: dict[str, int] = {}
     for name, number in _list_ref_objects(store, ref_directory, ref_directory):
         highest[name] = max(number, highest.get(name, 0))
@@ -88,7 +88,7 @@ def read_ref(store: Store, name: str, number: int, ref_directory: str = layout.R
 
 
 def _damaged_ref_error(name: str, object_name: str, ref_directory: str) -> DamagedError:
-    message = f"the ref object of {ref_kind_of(ref_directory)} '{name}', {object_name}, is damaged"
+    message = f"the ref object for {ref_kind_of(ref_directory)} '{name}', {object_name}, is damaged"
     hint = f"run `omnigraph repair` to see what can be restored, or restore {object_name} from a backup"
     return DamagedError(message, hint=hint)
 
@@ -122,7 +122,7 @@ def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[
 
 
 def name_not_found_error(store: Store, name: str, ref_directory: str = layout.REFS) -> NotFound:
-    """Return the error for a name that is not in use; the error suggests a similar name that is in use."""
+    """Return an error for a name that is not in use; it suggests a similar name that is."""
     open_names = try_list_open_names(store, ref_directory)
     hint = did_you_mean(name, open_names, f"run `omnigraph {ref_kind_of(ref_directory)} list` to list existing names")
     if ref_directory == layout.REFS:
@@ -138,7 +138,7 @@ def _name_taken_error(name: str, ref_directory: str) -> AlreadyExists:
 
 
 def ref_kind_of(ref_directory: str) -> RefKind:
-    """Return the kind of name that a directory of ref objects holds: branch or tag."""
+    """Return which kind of names a directory of ref objects contains: branches or tags."""
     return "branch" if ref_directory == layout.REFS else "tag"
 
 
@@ -163,7 +163,7 @@ def open_name(store: Store, ref: Ref) -> dict[str, int]:
 
 
 def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] | None = None) -> None:
-    """Create the object that claims a name, with `extra_members` in addition to the members of the ref.
+    """Create the object that claims a name, with `extra_members` in addition to the ref's own members.
 
     For an existing branch, the extra members must include a `nonce`, because several processes may name it at once
     and the nonce identifies which process created the object.
@@ -175,7 +175,7 @@ def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] |
 
 
 def close_renamed_name(store: Store, ref: Ref, new_name: str, nonce: str) -> bool:
-    """Release the old name of a renamed branch; return False if another process released it."""
+    """Release a renamed branch's old name; return False if another process released it."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     facts = {"deleted": ref.ulid, "renamed_to": new_name, "nonce": f"renamed-{nonce}"}
     return store.objects.create_json(object_name, facts)
@@ -188,6 +188,6 @@ def withdraw_name(store: Store, ref: Ref, nonce: str) -> None:
 
 
 def close_name(store: Store, ref: Ref) -> None:
-    """Release a name and record which branch it belonged to. Releasing a name twice is harmless."""
+    """Release a name and record which branch it belonged to; releasing a name twice is harmless."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     store.objects.create_json(object_name, {"deleted": ref.ulid, "nonce": f"deleted-{ref.ulid}"})

@@ -1,7 +1,7 @@
-"""Revision ranges: `A..B` denotes the commits after A, up to and including B.
+"""Revision ranges: `A..B` means the commits after A, up to and including B.
 
-This module defines the text form of a range and the rule that A must be an ancestor of B. It only resolves names, opens
-no tables, and changes nothing.
+This module defines the syntax of a range and the rule that A must be an ancestor of B. It only resolves names; it opens
+no tables and changes nothing.
 """
 
 from omnigraph.errors import InputError
@@ -16,7 +16,7 @@ _RANGE_HINT = "A..B selects the commits after A, up to and including B; without 
 
 
 def is_range(revision: Revision) -> bool:
-    """Return whether a revision is a range. Names and timestamps never contain two consecutive dots.
+    """Return whether a revision is a range; names and timestamps never contain two consecutive dots.
 
     >>> is_range("v1..HEAD"), is_range("HEAD~2")
     (True, False)
@@ -27,7 +27,7 @@ def is_range(revision: Revision) -> bool:
 def resolve_range(
     store: Store, branch_state: BranchState, head_snapshot: Snapshot, range_text: str
 ) -> tuple[Snapshot, Snapshot]:
-    """Return the snapshots before the first commit and at the last commit of a range.
+    """Return the snapshots before a range's first commit and at its last commit.
 
     Raises `InputError` if the text is not `A..B`, or if A is not an ancestor of B.
     """

@@ -1,7 +1,7 @@
 """Revisions: resolve a commit id, version, time, tag, branch, or an ancestor such as `HEAD~2^` to a snapshot.
 
-This module defines the precedence of the readings of a text: a commit id in full, a tag, a branch, a time, a version
-number, and finally the beginning of a commit id. It warns if a tag or branch hides another reading. This module only
+A string is interpreted as the first of these that matches: a full commit id, a tag, a branch, a time, a version number,
+or the beginning of a commit id. A warning is issued if a tag or branch hides another interpretation. This module only
 resolves names; it opens no tables and changes nothing.
 """
 
@@ -71,7 +71,7 @@ def check_revision_type(revision: object) -> None:
 
 
 def resolve_commit(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision_text: str) -> Commit:
-    """Resolve a revision to a commit. If the commit is given by id, its state may already have been cleaned up."""
+    """Resolve a revision to a commit; if it is given by id, the commit's state may already have been cleaned up."""
     if is_ulid(require_text(revision_text, "commit")):
         with suppress(SnapshotNotFound):
             return find_commit(store, branch_state, revision_text)[2]
@@ -79,7 +79,7 @@ def resolve_commit(store: Store, branch_state: BranchState, head_snapshot: Snaps
 
 
 def _resolve_name(store: Store, branch_state: BranchState, revision_name: str) -> tuple[BranchState, Snapshot]:
-    """Return the snapshot for a name, and the branch whose log is searched first for the snapshot's ancestors."""
+    """Return the snapshot for a name, and the branch whose log to search first for the snapshot's ancestors."""
     if is_ulid(revision_name):
         return branch_state, _find_commit_snapshot(store, branch_state, revision_name)
     if revision_name and ":" not in revision_name:
@@ -120,12 +120,12 @@ def _resolve_tag_or_branch(
 
 
 def _warn_if_ambiguous(store: Store, branch_state: BranchState, ref_name: str, readings: list[str]) -> None:
-    """Warn if a name in use also has readings of lower precedence; the first reading is the one that is used."""
+    """Warn if a name can also be read in other ways; the first of the `readings` is the one that is used."""
     if parse_moment(ref_name, clock_and_ids.now()) is not None:
         readings.append("time")
     if _is_version(ref_name):
         readings.append("version number")
-    # All commit ids of this age begin with 0, so most names need no search.
+    # All current commit ids begin with 0, so most names need no search.
     if (
         ref_name.startswith("0")
         and is_commit_prefix(ref_name)
@@ -135,7 +135,7 @@ def _warn_if_ambiguous(store: Store, branch_state: BranchState, ref_name: str, r
     if len(readings) > 1:
         other_readings = " and a ".join(readings[1:])
         message = (
-            f"revision {quote_name(ref_name)} is a {readings[0]} and a {other_readings}; the {readings[0]} is used"
+            f"revision {quote_name(ref_name)} is both a {readings[0]} and a {other_readings}; using the {readings[0]}"
         )
         warnings.warn(message, AmbiguousRevision, stacklevel=2)
 
@@ -153,7 +153,7 @@ def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: st
         return load_snapshot(store, branch_state, commit_id)
     except SnapshotNotFound:
         for tag in list_tags(store):
-            with suppress(NotFound):  # deleted since it was listed
+            with suppress(NotFound):  # deleted after it was listed
                 tagged = open_tag(store, tag.name)
                 if tagged.log.find(commit_id) is not None:
                     from .diff import snapshot_at
@@ -163,7 +163,7 @@ def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: st
 
 
 def _follow_steps(store: Store, branch_state: BranchState, start_snapshot: Snapshot, steps: str) -> Snapshot:
-    """Follow steps to an ancestor: `~N` is the N-th first parent, `^N` is parent number N, and `^0` is the commit."""
+    """Follow steps to an ancestor: `~N` is the N-th first parent, `^N` is the N-th parent, and `^0` changes nothing."""
     commit_id = start_snapshot.commit_id
     for kind, digits in _STEP_PATTERN.findall(steps):
         number = int(digits or "1")
@@ -187,6 +187,6 @@ def _find_parent(snapshot: Snapshot, commit_id: str, parent_number: int, step_co
 
 
 def _is_version(text: str) -> bool:
-    """Return whether a text is a version number; long texts with a leading zero are commit ids."""
+    """Return whether a string is a version number; long strings with a leading zero are commit ids."""
     is_number = text.isdecimal() and len(text) <= _MAX_DIGITS
     return is_number and not (text.startswith("0") and is_commit_prefix(text))

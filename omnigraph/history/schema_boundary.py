@@ -1,8 +1,7 @@
-"""Errors for rows that cannot be converted to the schema of another state.
+"""Errors for rows that cannot be converted to another state's schema.
 
-Each error names the responsible schema change.
-
-This module defines the wording of these errors. `matched_types` determines which rows can be converted.
+Each error names the responsible schema change. This module only defines how the errors are worded. `matched_types`
+determines which rows can be converted.
 """
 
 import pyarrow as pa
@@ -16,21 +15,21 @@ from .schema_changes import locate_change
 from .snapshot import Snapshot
 
 BOUNDARY_HINT = (
-    "compare states on the same side of that change: list the commits with `omnigraph log --type {type_name}`,"
-    " or read each state separately with `--at`; to continue a feed, take a new baseline"
+    "compare revisions on the same side of that change: list the commits with `omnigraph log --type {type_name}`,"
+    " or read each revision separately with `--at`; to continue a feed, take a new baseline"
 )
 
 
 def check_expressible(
     old_snapshot: Snapshot, new_snapshot: Snapshot, transition: TypeTransition, old_rows: pa.Table
 ) -> None:
-    """Raise `ChangeSchemaBoundary` if rows of the old state cannot be converted to the new state's type."""
+    """Raise `ChangeSchemaBoundary` if rows in the old state cannot be converted to the new state's type."""
     property_name = transition.find_obstacle(old_rows)
     if property_name is None:
         return
     type_name = transition.new_type.name
     raise ChangeSchemaBoundary(
-        f"cannot list the changes of commit '{new_snapshot.commit_id}' for type '{type_name}':"
+        f"cannot list the changes in commit '{new_snapshot.commit_id}' for type '{type_name}':"
         f" {describe_obstacle(old_snapshot, new_snapshot, transition, property_name)}",
         graph_commit_id=new_snapshot.commit_id,
         type_name=type_name,
@@ -39,11 +38,11 @@ def check_expressible(
 
 
 def replaced_type_error(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> ChangeSchemaBoundary:
-    """Return the error for two states that have different types with the same name."""
+    """Return an error for two states that have different types with the same name."""
     change = describe_type_change(new_snapshot, old_snapshot, table_key)
     type_name = table_key.type_name
     return ChangeSchemaBoundary(
-        f"cannot list the changes of commit '{new_snapshot.commit_id}' for type '{type_name}':"
+        f"cannot list the changes in commit '{new_snapshot.commit_id}' for type '{type_name}':"
         f" commit {old_snapshot.commit_id} has a different type '{type_name}'{change}",
         graph_commit_id=new_snapshot.commit_id,
         type_name=type_name,
@@ -54,7 +53,7 @@ def replaced_type_error(old_snapshot: Snapshot, new_snapshot: Snapshot, table_ke
 def describe_obstacle(
     old_snapshot: Snapshot, new_snapshot: Snapshot, transition: TypeTransition, property_name: str
 ) -> str:
-    """Return the reason why rows cannot be expressed: the property, the responsible schema change, and its commit."""
+    """Describe why rows cannot be converted: the property, the responsible schema change, and its commit."""
     old_name = transition.old_property_names[property_name]
     kind, new_type, old_type = transition.new_type.kind, transition.new_type.name, transition.old_type.name
     type_id = transition.new_ir.type_id(kind, new_type)
@@ -83,7 +82,7 @@ def _type_id_by_name(ir: SchemaIR, table_key: TableKey) -> int | None:
 
 
 def _property_type(ir: SchemaIR, type_id: int, property_id: int) -> str | None:
-    """Return a property's type in a schema, without name and nullability, or None if the property is absent."""
+    """Return a property's type in a schema, without name and nullability, or None if the property does not exist."""
     for identity in ir.type_identities:
         if identity.type_id != type_id:
             continue

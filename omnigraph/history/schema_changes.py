@@ -1,6 +1,6 @@
 """Schema changes between two states, reported as events in addition to the changes to entities.
 
-This module compares schemas with the migration planner, and finds the commit that made a change. It reads schemas and
+This module compares schemas with the migration planner and finds the commit that made a change. It reads schemas and
 the log, but never rows.
 """
 
@@ -25,7 +25,7 @@ TypeName = tuple[str, str]  # kind and name
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """The schema changes up to a commit, as ordered steps of the migration planner.
+    """The schema changes up to a commit, as ordered steps from the migration planner.
 
     >>> from omnigraph.lang.schema.migrate.steps import RenameType
     >>> change = SchemaChange("01J", (RenameType(type_kind="node", old="Lamp", new="Light"),))
@@ -54,7 +54,7 @@ class SchemaChange:
 def compare_schemas(
     old_snapshot: Snapshot, new_snapshot: Snapshot, type_names: Set[TypeName] | None = None
 ) -> SchemaChange | None:
-    """Return the changes from one schema to another, optionally for some types only, or None if nothing changed."""
+    """Return the changes from one schema to another, optionally only for some types, or None if nothing changed."""
     if old_snapshot.schema_row == new_snapshot.schema_row:
         return None
     old_schema, new_schema = old_snapshot.schema, new_snapshot.schema
@@ -111,7 +111,7 @@ def _properties_of_step(step: MigrationStep) -> set[str]:
 def locate_change(snapshot: Snapshot, other_snapshot: Snapshot, state_of: StateInSchema) -> LocatedChange | None:
     """Return the newest commit that changed the result of `state_of` since the two states diverged.
 
-    The commits of the first state are searched before those of the second.
+    The first state's commits are searched before those of the second.
     """
     for searched, excluded in ((snapshot, other_snapshot), (other_snapshot, snapshot)):
         for newer, older in pairwise(_schema_commits(searched, excluded)):

@@ -1,7 +1,7 @@
-"""Schema objects: source text and type identities, written once under a new name.
+"""Schema objects, which contain source text and type identities and are written once under a new name.
 
-A schema is part of the branch state. The schema changes together with the tables and may differ between branches, and a
-past commit is read with the schema that it was written with.
+A schema is part of the branch state: it changes together with the tables and may differ between branches. A past commit
+is read with the schema that it was written with.
 """
 
 import json
@@ -28,9 +28,9 @@ _SHOWN_TYPES = 10  # number of types shown in the repr of a schema
 class StoredSchema:
     """A schema as a graph stores it: the user's source text and its compiled form.
 
-    `erased_directories` are the directories of tables that were dropped along with their history. Past
-    commits of the branch no longer show these tables. `retired_ids` are the ids of dropped types and
-    properties, which are never assigned again.
+    `erased_directories` are the directories of tables that were dropped along with their history; past commits on the
+    branch no longer show these tables. `retired_ids` are the ids of dropped types and properties, which are never
+    assigned again.
     """
 
     source: str
@@ -61,8 +61,7 @@ def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
     """Store a schema and return the row that references it in the state."""
     digest = hash_ir(stored_schema.ir)
     object_name = layout.schema_name(digest.removeprefix("sha256:")[:24], clock_and_ids.new_ulid())
-    # The schema is encoded as a string, because member order matters in a schema and control objects sort their
-    # members.
+    # Encode the schema as a string, because member order matters in a schema and control objects sort their members.
     encoded_ir = json.dumps(stored_schema.ir.to_json(), ensure_ascii=False, separators=(",", ":"))
     erased_member = {"erased": list(stored_schema.erased_directories)} if stored_schema.erased_directories else {}
     retired_member = {"retired": sorted(stored_schema.retired_ids)} if stored_schema.retired_ids else {}
@@ -72,7 +71,7 @@ def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
 
 
 def read_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
-    """Read the schema of a state; raise an error if the schema is missing or does not match its hash."""
+    """Read a state's schema; raise an error if it is missing or does not match its hash."""
     cache_key = (store.root.identity, schema_row)
     stored_schema = _schema_cache.get(cache_key)
     if stored_schema is None:
@@ -84,7 +83,7 @@ def read_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
 
 
 def read_schema_uncached(store: Store, schema_row: SchemaRow) -> StoredSchema:
-    """Read the schema of a state from the store, bypassing the cache."""
+    """Read a state's schema from the store, bypassing the cache."""
     return _load_schema(store, schema_row)
 
 
@@ -94,17 +93,17 @@ def _load_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
     except StorageError as error:
         if error.kind != "permanent":
             raise
-        raise _unusable_schema_error(store, "is damaged", "permanent") from error
+        raise _unusable_schema_error(f"{_describe_schema(store)} is damaged", "permanent") from error
     if members is None:
-        raise _unusable_schema_error(store, "is missing", "not_found")
+        raise _unusable_schema_error(f"{_describe_schema(store)} is missing", "not_found")
     try:
         ir = SchemaIR.from_json(json.loads(members["ir"]))
         erased_directories, retired_ids = tuple(members.get("erased", ())), frozenset(members.get("retired", ()))
         stored_schema = StoredSchema(members["source"], ir, erased_directories, retired_ids)
     except (LanguageError, LookupError, TypeError, ValueError) as error:
-        raise _unusable_schema_error(store, "cannot be read", "permanent") from error
+        raise _unusable_schema_error(f"cannot read {_describe_schema(store)}", "permanent") from error
     if hash_ir(stored_schema.ir) != schema_row.hash:
-        raise _unusable_schema_error(store, "is damaged", "permanent")
+        raise _unusable_schema_error(f"{_describe_schema(store)} is damaged", "permanent")
     return stored_schema
 
 
@@ -114,7 +113,7 @@ def read_erased_directories(store: Store, state: GraphState) -> frozenset[str]:
 
 
 def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaimed:
-    """Return the error for reading a table of a past commit if the table was dropped along with its history."""
+    """Return an error for reading a past version of a table that was dropped along with its history."""
     return HistoryReclaimed(
         f"{table_key} as of commit {commit_id} was dropped with its history",
         first_unreadable_commit_id=commit_id,
@@ -125,8 +124,8 @@ def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaim
 def schemas_agree(first_schema: StoredSchema, second_schema: StoredSchema) -> bool:
     """Return whether two schemas assign the same meaning and id to every type and property.
 
-    If so, rows written with one schema can be read with the other. The schemas may still differ in the layout of their
-    source text and in properties that both have dropped since they diverged.
+    If they do, rows written with one schema can be read with the other. The schemas may still differ in the layout of
+    their source text and in properties that both have dropped since they diverged.
     """
     same_types = first_schema.ir is second_schema.ir or (first_schema.ir.catalog, first_schema.ir.type_identities) == (
         second_schema.ir.catalog,
@@ -141,10 +140,14 @@ COPY_DATA_HINT = (
 )
 
 
-def _unusable_schema_error(store: Store, problem: str, kind: StorageKind) -> StorageError:
+def _describe_schema(store: Store) -> str:
+    return f"the schema for this revision of {store.root.uri}"
+
+
+def _unusable_schema_error(problem: str, kind: StorageKind) -> StorageError:
     return StorageError(
-        f"the schema of this state {problem} in {store.root.uri}; nothing was changed",
+        f"{problem}; nothing was changed",
         kind=kind,
         effect="none",
-        hint="restore the root from a backup",
+        hint="restore the graph from a backup",
     )

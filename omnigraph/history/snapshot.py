@@ -1,7 +1,7 @@
 """A snapshot of a graph: one commit, its schema, and its tables at exact versions.
 
-This module selects commits by id, version or time. A snapshot never changes, even if its branch advances. The state of
-a past commit is read from the log, with that commit's schema.
+This module selects commits by id, version or time. A snapshot never changes, even if its branch advances. A past
+commit's state is read from the log, with that commit's schema.
 """
 
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ REVISION_HINT = (
 
 @record
 class Snapshot:
-    """The graph at one commit of one branch."""
+    """The graph at one commit on one branch."""
 
     store: Store
     branch: str
@@ -48,7 +48,7 @@ class Snapshot:
 
     @property
     def commit(self) -> Commit:
-        """The commit of the snapshot, read from the log on demand."""
+        """The snapshot's commit, read from the log on demand."""
         return self.log.get(self.commit_id)
 
     @property
@@ -70,7 +70,7 @@ class Snapshot:
         return entry
 
     def checked_version(self, table_key: TableKey) -> tuple[str, int]:
-        """Return the location and version of a table, which is opened and checked only if it is not open yet.
+        """Return a table's location and version; the table is opened and checked only if it is not open yet.
 
         Raises the same errors as `table`.
         """
@@ -85,7 +85,7 @@ class Snapshot:
         """Open a table at its pinned version.
 
         Raises `HistoryReclaimed` if a cleanup removed the version. A cleanup never removes files that the newest state
-        references. If such files are missing, they were lost, and `DamagedError` is raised.
+        references, so if such files are missing, they were lost, and `DamagedError` is raised.
         """
         from omnigraph.storage.table import open_table
 
@@ -121,7 +121,7 @@ SnapshotSelector = str | int | datetime | None
 
 
 def load_snapshot(store: Store, branch_state: BranchState, selector: SnapshotSelector = None) -> Snapshot:
-    """Open the newest state of a branch, or a past state by commit id, manifest version or time."""
+    """Open a branch's newest state, or a past state by commit id, manifest version or time."""
     if selector is None:
         return manifest_snapshot(store, branch_state, branch_state.refresh())
     manifest = branch_state.refresh()
@@ -143,9 +143,9 @@ def find_commit(store: Store, branch_state: BranchState, commit_id: str) -> tupl
     for branch_name in list_branches(store):
         try:
             other_branch = open_branch(store, branch_name)
-        except BranchNotFound:  # deleted since the listing
+        except BranchNotFound:  # deleted after the listing
             continue
-        # Another branch may contain the commit, so raise only after searching all branches.
+        # Another branch may contain the commit, so raise an error only after searching all branches.
         except DamagedError as error:
             branch_damage = error
             continue
@@ -153,16 +153,14 @@ def find_commit(store: Store, branch_state: BranchState, commit_id: str) -> tupl
         commit = log.find(commit_id)
         if commit is not None:
             return other_branch, log, commit
-    raise branch_damage or SnapshotNotFound(f"no commit {commit_id}", commit_id=commit_id)
+    raise branch_damage or SnapshotNotFound(f"commit {commit_id} not found", commit_id=commit_id)
 
 
 def _snapshot_by_id(store: Store, branch_state: BranchState, log: HistoryLog, snapshot_id: str) -> Snapshot:
     if snapshot_id.startswith("manifest:"):
         return _snapshot_by_manifest_id(store, snapshot_id)
     if not is_ulid(snapshot_id):
-        raise InputError(
-            f"unknown revision '{snapshot_id}'", reason="expected a ULID of 26 characters", hint=REVISION_HINT
-        )
+        raise InputError(f"unknown revision '{snapshot_id}'", reason="expected a 26-character ULID", hint=REVISION_HINT)
     commit_branch, log, commit = find_commit(store, branch_state, snapshot_id)
     return _commit_snapshot(store, commit_branch, log, commit)
 
@@ -177,7 +175,7 @@ def _snapshot_by_manifest_id(store: Store, snapshot_id: str) -> Snapshot:
 
 
 def manifest_snapshot(store: Store, branch_state: BranchState, manifest: LoadedManifest) -> Snapshot:
-    """Return the snapshot of a loaded manifest without reading the branch again."""
+    """Return the snapshot for a loaded manifest without reading the branch again."""
     state = manifest.state
     head_commit_id, table_entries = state.head.commit_id, dict(state.tables)
     log = HistoryLog(store, state)

@@ -1,8 +1,8 @@
-"""The state of one branch: tables, schema, head, newest commits, and their encoding as manifest rows.
+"""One branch's state (tables, schema, head and newest commits), and its encoding as manifest rows.
 
-A state is always read and written as a whole. The state that a publish computes in memory is equal to the state that a
-fresh read returns. One row contains a checksum of all other rows and of the manifest version they belong to, so rows
-that were written for a different version are rejected.
+A state is always read and written as a whole. The state that a publish computes in memory equals the state that a fresh
+read returns. One row contains a checksum of all other rows and of their manifest version, so rows that were written for
+a different version are rejected.
 """
 
 import json
@@ -39,12 +39,12 @@ _ROW_END = "\x1e"
 
 
 class StateMismatch(ValueError):  # noqa: N818 - callers convert it into a typed error
-    """The rows of a manifest version were written for a different version."""
+    """The rows in a manifest version were written for a different version."""
 
 
 @record
 class BranchHead:
-    """The head commit of a branch, and the commit that the branch was forked from.
+    """A branch's head commit, and the commit that the branch was forked from.
 
     `nonce` identifies a publish without its own commit, such as a fence or the closing version. The
     field names are the member names of the stored row.
@@ -69,7 +69,7 @@ class LogChunk:
 
 @record
 class GraphState:
-    """All rows of a manifest. `tail` is in log order, from the oldest commit to the head commit.
+    """The content of a manifest; `tail` is in log order, from the oldest commit to the head commit.
 
     `origin` is None for main and for branches created by an older release.
     """
@@ -83,13 +83,13 @@ class GraphState:
     origin: Origin | None = None
 
     def as_closed(self, nonce: str) -> "GraphState":
-        """Return this state marked as closed, which becomes the branch's final state."""
+        """Return this state marked as closed, as the branch's final state."""
         return replace(self, head=replace(self.head, closed=True, nonce=nonce))
 
 
 @cache
 def manifest_schema() -> "pa.Schema":
-    """Return the Arrow schema of the rows, with the columns of `READ_COLUMNS` and the unused column `base_objects`."""
+    """Return the Arrow schema for the rows: the columns in `READ_COLUMNS`, and the unused column `base_objects`."""
     import pyarrow as pa
 
     # Lance trains a compressor on strings above 32 KiB, which takes longer than writing them.
@@ -110,7 +110,7 @@ def manifest_schema() -> "pa.Schema":
 
 
 def to_rows(state: GraphState, manifest_version: int) -> "pa.Table":
-    """Encode a state as the rows of one manifest version."""
+    """Encode a state as the rows for one manifest version."""
     import pyarrow as pa
 
     first_rows = [_build_head_row(state.head), _build_schema_row(state.schema)]
@@ -131,9 +131,9 @@ def to_rows(state: GraphState, manifest_version: int) -> "pa.Table":
 
 
 def from_rows(manifest_rows: Sequence[Mapping[str, Any]], manifest_version: int) -> GraphState:
-    """Decode the rows of a manifest version, skipping unknown row types.
+    """Decode the rows in a manifest version, skipping unknown row types.
 
-    Raises `StateMismatch` if the rows do not match their checksum. Old manifests have no checksum.
+    Raises `StateMismatch` if the rows do not match their checksum. Older manifests have no checksum.
     """
     without_checksum(manifest_rows, manifest_version)
     rows_by_type: dict[str, list[Mapping[str, Any]]] = {}
@@ -164,32 +164,32 @@ def without_checksum(manifest_rows: Sequence[Mapping[str, Any]], manifest_versio
     covered_rows = [row for row in manifest_rows if row["object_type"] != _CHECKSUM_TYPE]
     encoded_rows = map(_encode_for_checksum, covered_rows)
     if checksum_rows and _parse_metadata(checksum_rows[0])["crc32"] != _checksum_rows(encoded_rows, manifest_version):
-        raise StateMismatch(f"the rows of version {manifest_version} do not match their checksum")
+        raise StateMismatch(f"the rows in version {manifest_version} do not match their checksum")
     return covered_rows
 
 
 def has_checksum(manifest_rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether rows include their checksum, which only old manifests lack."""
+    """Return whether rows include their checksum; only older manifests lack it."""
     return any(row["object_type"] == _CHECKSUM_TYPE for row in manifest_rows)
 
 
 def _encode_for_checksum(row: Mapping[str, Any]) -> str:
-    """Return the string that represents a row in the checksum."""
+    """Return the string from which a row's checksum is computed."""
     return "\x1f".join([str(row.get(column_name)) for column_name in READ_COLUMNS])
 
 
 def _checksum_rows(encoded_rows: Iterable[str], manifest_version: int) -> str:
-    """Return the checksum of rows, in order, and of the manifest version they belong to."""
+    """Return the checksum of the rows, in order, and of their manifest version."""
     return f"{zlib.crc32(_ROW_END.join([str(manifest_version), *encoded_rows]).encode()):08x}"
 
 
-# Every publish rewrites up to about a hundred commits that never change, so their rows are cached.
+# Every publish rewrites up to a hundred or so commits, which never change, so their rows are cached.
 _commit_row_cache: OrderedDict[int, tuple[Commit, dict[str, Any], str]] = OrderedDict()
 _COMMIT_ROW_CACHE_SIZE = 1024
 
 
 def _cached_commit_row(commit: Commit) -> tuple[dict[str, Any], str]:
-    """Return a commit's row and its string for the checksum, cached for the next publish."""
+    """Return a commit's row and its checksum string, and cache both for the next publish."""
     cached = _commit_row_cache.get(id(commit))
     if cached is None or cached[0] is not commit:
         row = _build_commit_row(commit)

@@ -1,7 +1,7 @@
 """Find and open tags, which name single commits and stay readable even if branches are deleted.
 
-A tag is stored like a branch, as a manifest behind a numbered name, but nothing is published to it
-after its creation. Creating and deleting tags is part of `publish`.
+A tag is stored like a branch, as a manifest behind a numbered name, but nothing is published to it after its creation.
+`publish` creates and deletes tags.
 """
 
 from contextlib import suppress
@@ -35,7 +35,7 @@ class Tag:
 
 
 def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: str) -> BranchState:
-    """Find the branch (starting with this one) whose log contains a commit, or a tag if only a tag retains the commit.
+    """Find the branch whose log contains a commit, starting with this one, or a tag if only a tag retains the commit.
 
     A tag's state contains the name of the branch that it was created from; nothing is ever published to that state.
     """
@@ -43,7 +43,7 @@ def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: 
         return find_commit(store, branch_state, commit_id)[0]
     except SnapshotNotFound:
         for tag in list_tags(store):
-            with suppress(NotFound):  # deleted since the listing
+            with suppress(NotFound):  # deleted after the listing
                 ref = refs.find_ref(store, tag.name, layout.TAGS)
                 if HistoryLog(store, load_open_manifest(store, ref).state).find(commit_id) is not None:
                     return branch_state_of(store, tag.branch or layout.MAIN, tag.ulid)
@@ -80,7 +80,7 @@ def find_tag(store: Store, name: str) -> Tag:
 
 
 def open_tag(store: Store, name: str) -> Snapshot:
-    """Open the snapshot of a tag; a cleanup never removes data that a tag references."""
+    """Open a tag's snapshot; a cleanup never removes data that a tag references."""
     return tag_snapshot(store, refs.find_ref(store, name_conflicts.strip_name(name, "tag"), layout.TAGS))
 
 
@@ -95,7 +95,7 @@ def tag_snapshot(store: Store, ref: Ref) -> Snapshot:
 
 
 def load_open_manifest(store: Store, ref: Ref) -> LoadedManifest:
-    """Load the manifest behind a ref, finishing a deletion that crashed before it released the name."""
+    """Load the manifest behind a ref; first finish any deletion that crashed before it released the name."""
     try:
         manifest = read_manifest(store, ref.ulid)
     except GraphNotInitialized as error:

@@ -1,6 +1,6 @@
-"""Repair a manifest whose newest versions were torn by a power loss, when it is opened for writing.
+"""When a manifest is opened for writing, repair it if a power loss tore its newest versions.
 
-Only versions that were never acknowledged are set aside. The files of these versions are kept, and a record is written.
+Only versions that were never acknowledged are set aside. Their files are kept, and a record is written.
 """
 
 import logging

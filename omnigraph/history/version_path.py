@@ -1,7 +1,7 @@
-"""The path of a table's versions from one snapshot to a later one, without maintenance steps.
+"""The path of table versions from one snapshot to a later one, without maintenance steps.
 
 Maintenance moves rows to different files but does not change the content. Versions before and after maintenance share
-few files, whereas other successive versions share most of their files. The path is therefore compared step by step,
+few files, whereas other consecutive versions share most of theirs. The path is therefore compared one step at a time,
 skipping maintenance. Only the log is read.
 """
 
@@ -18,7 +18,7 @@ VersionStep = tuple[TableEntry, TableEntry]
 
 
 def find_version_path(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> list[VersionStep] | None:
-    """Return version pairs that lead from the old content to the new content, or None if this would save no reads.
+    """Return version pairs that lead from the old content to the new content, or None if they would save no reads.
 
     Each pair starts with the content that the previous pair ended with.
     """
@@ -38,7 +38,7 @@ def find_version_path(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key:
 
 
 def _versions_since_content(new_snapshot: Snapshot, table_key: TableKey, content_id: str) -> list[TableEntry] | None:
-    """Return a table's versions since it last had a given content, oldest first, or None if that version is not found.
+    """Return a table's versions since it last had a given content, oldest first, or None if there is no such version.
 
     The search follows first parents, so a merge counts as a single change.
     """

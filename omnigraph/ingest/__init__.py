@@ -1,5 +1,5 @@
-"""Small loads and exports in this process, and the staging of every change.
+"""Small loads and exports in this process, and staging for every change.
 
-This package implements parsing, validation of records, ids, and the load modes. Bulk loads on Spark
-are handled in `spark`. Start with `load.py`, then `record_intake.py` and `stage.py`.
+This package implements parsing, record validation, ids, and the load modes. `spark` handles bulk loads. Start with
+`load.py`, then read `record_intake.py` and `stage.py`.
 """

@@ -1,6 +1,6 @@
 """Entity ids: derived from the key, given by the caller, or generated.
 
-A key always yields the same id; an id that is given together with a key must equal the id of that key.
+A key always yields the same id. An id that is given together with a key must equal the id derived from that key.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 
 def key_ids(ir: SchemaIR, entity_type: NodeType | EdgeType, rows: pa.Table, report_fault: FaultCallback) -> pa.Array:
-    """Return the ids of keyed entities; a null or empty key is reported and yields null."""
+    """Derive the ids of keyed entities; a null or empty key is reported and yields null."""
     key_names = ordered_key_columns(ir, entity_type.name, entity_type.kind)
     key_types = [entity_type.column_type(key_name) for key_name in key_names]
     spelled_columns = [
@@ -56,7 +56,7 @@ def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array
 
 
 def given_or_new_ids(supplied_ids: Sequence[object] | pa.Array, report_fault: FaultCallback) -> pa.Array:
-    """Return the given ids and generate missing ids; values that are not strings are reported."""
+    """Return the given ids, and generate those that are missing; values that are not strings are reported."""
     if isinstance(supplied_ids, pa.Array):
         if (
             _is_string_array(supplied_ids)
@@ -96,7 +96,7 @@ def generate_ids(id_count: int) -> pa.Array:
 def check_ids_match_keys(
     expected_ids: pa.Array, supplied_ids: Sequence[object] | pa.Array, report_fault: FaultCallback
 ) -> None:
-    """Report given ids that differ from the ids of their keys."""
+    """Report given ids that differ from the ids derived from their keys."""
     if isinstance(supplied_ids, pa.Array):
         if _is_string_array(supplied_ids) and expected_ids.equals(supplied_ids):
             return
@@ -128,7 +128,7 @@ def _given_or_new_id(position: int, supplied_id: object, report_fault: FaultCall
 
 
 def _plain_ids(spelled_columns: Sequence[pa.Array]) -> tuple[pa.Array, pa.Array]:
-    """Return ids under the assumption that no key needs escaping, and a mask of the rows that require `entity_id`."""
+    """Return ids as if no key needed escaping, and a mask of the rows that require `entity_id`."""
     if len(spelled_columns) == 1:
         (only_column,) = spelled_columns
         return only_column, pc.or_kleene(pc.is_null(only_column), pc.equal(only_column, ""))

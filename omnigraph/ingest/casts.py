@@ -1,7 +1,7 @@
-"""Lossless casts from the columns of a caller's table to stored columns.
+"""Lossless casts from the columns in a caller's table to stored columns.
 
 Strings stay strings, numbers are widened or narrowed if every value fits, and timestamps keep their instant. All other
-columns are converted value by value, according to the rules for records.
+columns are converted one value at a time, using the same rules as for records.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ def cast_column(
 
 
 def _cast_directly(prop: PropertyDefinition, input_column: pa.Array) -> pa.Array | None:
-    """Cast the column in one step; return None if it must be converted value by value."""
+    """Cast the column in one step; return None if it must be converted one value at a time."""
     is_blob = prop.type.scalar is ScalarType.BLOB
     target_type = pa.large_binary() if is_blob else arrow_type(prop.type)
     if input_column.type == target_type:
@@ -90,8 +90,8 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 
 def _is_instant(data_type: pa.DataType) -> bool:
-    """Return whether this is a timestamp with a time zone; without one, the instant is ambiguous unless UTC is assumed.
+    """Return whether a type is a timestamp that denotes one instant: it has a time zone, or UTC is assumed.
 
-    Arrow casts a timestamp without a time zone as a time in UTC.
+    Arrow casts a timestamp without a time zone as if it were in UTC.
     """
     return bool(kinds.is_timestamp(data_type) and (data_type.tz is not None or assumes_utc()))

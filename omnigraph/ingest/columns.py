@@ -1,7 +1,7 @@
-"""Conversion of a property's values to an Arrow column.
+"""Convert a property's values to an Arrow column.
 
-There is a fast path for columns of plain values, and a slow path that finds the values that do not
-fit. Both paths build the same column; only the slow path reports faults.
+A fast path handles columns of plain values, and a slow path finds values that do not fit. Both build the same column;
+only the slow path reports faults.
 """
 
 from collections.abc import Callable, Sequence
@@ -129,7 +129,7 @@ def _positions_among_non_nulls(values: Sequence[Any]) -> pa.Array:
 def _build_value_by_value(
     prop: PropertyDefinition, values: Sequence[Any], type_name: str, report_fault: FaultCallback
 ) -> pa.Array:
-    """Convert value by value; a value that does not fit is reported and becomes null."""
+    """Convert one value at a time; a value that does not fit is reported and becomes null."""
     stored_values: list[Any] = []
     for position, value in enumerate(values):
         try:
@@ -144,11 +144,11 @@ def _build_value_by_value(
 
 
 def check_value_size(built_column: pa.Array, column_name: str, limits: LoadLimits) -> None:
-    """Raise an error if a string or blob exceeds the size limit of a value."""
+    """Raise an error if a string or blob exceeds the size limit for a value."""
     item_values = built_column.flatten() if pa.types.is_list(built_column.type) else built_column
     has_lengths = pa.types.is_string(item_values.type) or pa.types.is_large_binary(item_values.type)
     if has_lengths and item_values.nbytes > limits.value_bytes:
         longest_bytes = pc.max(pc.binary_length(item_values)).as_py() or 0
         is_blob = pa.types.is_large_binary(item_values.type)
         hint = LARGE_BLOB_HINT if is_blob else None
-        check_limit(f"one value of {column_name}", longest_bytes, limits.value_bytes, hint)
+        check_limit(f"one {column_name} value", longest_bytes, limits.value_bytes, hint)

@@ -1,7 +1,7 @@
-"""Detect a CSV file's delimiter and quote character, and the columns named in its first line.
+"""Detect a CSV file's delimiter, its quote character, and the columns that its first line names.
 
 The delimiter is the one that yields the most known column names in the first line. A header line is never assumed to be
-missing, because values would silently end up in the wrong columns.
+missing, because values could then silently end up in the wrong columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ Cells = list[tuple[str, bool]]  # the (text, is quoted) pair of each cell
 
 @dataclass(frozen=True, slots=True)
 class CsvLayout:
-    """The dialect of a file, and the names of its columns in the file and in the graph."""
+    """A file's dialect, and its column names in the file and in the graph."""
 
     dialect: CsvDialect
     file_columns: tuple[str, ...]
@@ -35,7 +35,7 @@ class CsvLayout:
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """The columns that a file of one type may have, before renaming: properties, `id` and endpoints."""
+    """The columns that a file with one type may have, before renaming: properties, `id` and endpoints."""
 
     entity_type: NodeType | EdgeType
     column_mapping: Mapping[str, str]
@@ -67,7 +67,7 @@ class ColumnNames:
 
 
 def find_layout(sample: bytes, options: CsvOptions, names: ColumnNames) -> CsvLayout:
-    """Determine the layout of a file from its beginning; raise `InputError` if the layout does not fit the type."""
+    """Determine a file's layout from its beginning; raise `InputError` if the layout does not fit the type."""
     dialect, records = _choose_dialect(sample, options, names)
     given_columns = options.columns_of(names.entity_type.name)
     if given_columns is not None:
@@ -79,7 +79,7 @@ def find_layout(sample: bytes, options: CsvOptions, names: ColumnNames) -> CsvLa
 
 
 def _choose_dialect(sample: bytes, options: CsvOptions, names: ColumnNames) -> tuple[CsvDialect, list[Cells]]:
-    """Return the dialect that fits the sample best, and the records parsed with it. The first dialect wins a tie."""
+    """Return the dialect that fits the sample best, and the records parsed with it; the first dialect wins a tie."""
     delimiters = DELIMITERS if options.delimiter is None else (options.delimiter,)
     quotes = _QUOTES if options.quote is None else (options.quote,)
     dialects = [CsvDialect(delimiter, quote) for quote, delimiter in product(quotes, delimiters) if quote != delimiter]
@@ -140,7 +140,7 @@ def _unknown_column_error(column_name: str, names: ColumnNames) -> InputError:
     entity_type = names.entity_type
     reason = f"{entity_type.kind}:{entity_type.name} has no property '{column_name}'"
     columns = ", ".join(names.stored_names)
-    fallback_hint = f"the columns are {columns}; rename a column of the file with --mapping or mapping="
+    fallback_hint = f"available columns: {columns}; rename a file column with --mapping or mapping="
     hint = did_you_mean(column_name, names.stored_names, fallback_hint)
     return InputError(reason=reason, property=column_name, hint=hint)
 
@@ -148,19 +148,19 @@ def _unknown_column_error(column_name: str, names: ColumnNames) -> InputError:
 def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOptions, names: ColumnNames) -> InputError:
     first_line = sample.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip()
     shown_line = first_line[:_MAX_SHOWN_CHARACTERS]
-    reason = f"the first line {shown_line!r} does not contain any column of {names.entity_type.name}"
+    reason = f"the first line {shown_line!r} does not contain any {names.entity_type.name} column"
     guess, records = _choose_dialect(sample, CsvOptions(quote=options.quote), names)
     if names.count_known([text.strip() for text, _ in records[0]]):
         delimiter = _DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
         reason = f"{reason} with the delimiter {dialect.delimiter!r}"
         hint = (
-            f"the delimiter is {guess.delimiter!r}: pass --csv-delimiter '{delimiter}' "
+            f"the delimiter appears to be {guess.delimiter!r}: pass --csv-delimiter '{delimiter}' "
             f"or CsvOptions(delimiter='{delimiter}')"
         )
     else:
         columns = ", ".join(names.stored_names)
         hint = (
-            f"the columns are {columns}; if the file has no header line, "
+            f"available columns: {columns}; if the file has no header line, "
             "name its columns with --csv-columns or CsvOptions(columns=[…]); "
             "if it has an unusual delimiter, pass --csv-delimiter or CsvOptions(delimiter=…)"
         )

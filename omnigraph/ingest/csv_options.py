@@ -1,7 +1,6 @@
-"""Options for CSV input that a caller sets instead of relying on detection.
+"""Options for CSV input, which a caller can set instead of relying on detection.
 
-This module defines the options and their validation. `csv_dialect` detects the options that the
-caller does not set.
+This module defines and validates the options. `csv_dialect` detects those that the caller does not set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +19,10 @@ class CsvOptions:
     r"""Options for reading CSV files; `delimiter` and `quote` are detected for each file if they are None.
 
     `delimiter` and `quote` must be single ASCII characters; use `quote=""` for files without quoting. `null` is the
-    string, or the strings, that represent a missing value; a quoted cell of a String property is never null.
-    `columns` names the columns of files without a header line, for all types or by type; with `header=True`, it
-    replaces the names in the header line. `encoding` is a Python codec name; a byte order mark takes precedence.
-    `decimal` is the decimal separator of numbers, either "." or ",".
+    string, or the strings, that represent a missing value; a quoted cell in a String column is never null. `columns`
+    names the columns in files without a header line, for all types or by type; with `header=True`, it replaces the
+    names in the header line. `encoding` is a Python codec name; a byte order mark takes precedence. `decimal` is the
+    decimal separator in numbers, either "." or ",".
 
     >>> CsvOptions(delimiter="tab", null=["", "NA"]).delimiter
     '\t'

@@ -1,6 +1,6 @@
-"""Read CSV files of one type: convert their records to columns, and parse each cell according to the schema.
+"""Read CSV files with one type: convert their records to columns, and parse each cell according to the schema.
 
-Arrow splits a block of regular records into cells. Any other block is split record by record to find the malformed
+Arrow splits a block of regular records into cells. Any other block is split one record at a time, to find the malformed
 records. Both paths produce the same columns, and only one block is in memory at a time.
 """
 
@@ -29,7 +29,7 @@ _SAMPLE_BYTES = 1 << 16
 _ENCODING_HINT = "pass the encoding, for example --csv-encoding cp1252 or CsvOptions(encoding='cp1252')"
 _MISSING_COLUMN_HINT = (
     "the file has no column for this required property; to change only some properties of existing entities, "
-    "use the mode 'patch'"
+    "use mode 'patch'"
 )
 _EMPTY_TEXT_HINT = 'an empty cell is null; write "" for an empty string'
 
@@ -50,7 +50,7 @@ def read_csv(
     source: CsvSource,
     first_number: int = 1,
 ) -> Iterator[int]:
-    """Read the records of a file, numbering lines from `first_number`; yield the next line number after each block."""
+    """Read the records in a file, numbering lines from `first_number`; yield the next line number after each block."""
     buffer = intake.buffer_for(entity_type)
     sample, pieces = _take_sample(_with_newlines(pieces))
     if not sample.strip(b"\r\n"):
@@ -80,7 +80,7 @@ def _find_layout(sample: bytes, source: CsvSource, entity_type: NodeType | EdgeT
 
 
 def _take_sample(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Return the beginning of a text, and an iterator over all of its pieces."""
+    """Return the beginning of the text, and an iterator over all of its pieces."""
     first_pieces: list[bytes] = []
     while sum(map(len, first_pieces)) < _SAMPLE_BYTES and (piece := next(pieces, b"")):
         first_pieces.append(piece)
@@ -119,13 +119,13 @@ def _take_block(
 
 
 def _name_renamed_columns(faults: RecordFaults, layout: CsvLayout) -> None:
-    """If a property's name differs from its column name in the file, name the column in the hint of each fault."""
+    """Name the file's column in the hint of each fault whose property has a different name."""
     file_columns = dict(zip(layout.stored_columns, layout.file_columns, strict=True))
     for error in (error for errors in faults.values() for error in errors):
         property_name = getattr(error, "property", None)
         file_column = file_columns.get(property_name, property_name) if isinstance(property_name, str) else None
         if file_column != property_name:
-            error.hint = f"the value is in the column '{file_column}' of the file"
+            error.hint = f"the value is in file column '{file_column}'"
 
 
 def _property_column(
@@ -158,7 +158,7 @@ def _report_with_hint(faults: RecordFaults, hint: str | None) -> FaultCallback:
 
 
 def _split_with_arrow(records: CsvBlock, layout: CsvLayout, options: CsvOptions) -> dict[str, pa.Array] | None:
-    """Split all records with Arrow; return None if the result might differ from that of `_split_one_by_one`."""
+    """Split all records with Arrow; return None if `_split_one_by_one` might return a different result."""
     import pyarrow.csv as arrow_csv
 
     if not records.is_regular or records.unterminated:

@@ -1,4 +1,4 @@
-"""Split CSV text into records: find the end, the first line and the cells of each record.
+"""Split CSV text into records: find each record's end, first line and cells.
 
 A record may span several lines, because quoted cells may contain line breaks. Blocks are cut at record ends, so only
 one block is in memory at a time. If every quote opens or closes a cell, positions are found without creating Python
@@ -34,9 +34,8 @@ class CsvDialect:
 class CsvBlock:
     """Complete records: their text, the offsets at which they begin and end, and their line numbers.
 
-    `is_regular` is true if every quote opens or closes a cell. `end_line` is the line after the
-    last record. Only the last block of a text may be `unterminated`, which means that a quoted cell
-    is not closed.
+    `is_regular` is true if every quote opens or closes a cell. `end_line` is the line after the last record. Only the
+    last block may be `unterminated`, which means that a quoted cell is not closed.
     """
 
     text: bytes
@@ -48,7 +47,7 @@ class CsvBlock:
     unterminated: bool = False
 
     def record(self, position: int) -> bytes:
-        """Return the text of a record without its line end."""
+        """Return a record's text without its line end."""
         return self.text[self.starts[position] : self.ends[position]].removesuffix(b"\r")
 
     def terminated_text(self) -> memoryview:
@@ -170,7 +169,7 @@ def _scan_record_ends(text: bytes, dialect: CsvDialect) -> tuple[Positions, bool
 
 
 def first_records(sample: bytes, dialect: CsvDialect, record_count: int) -> list[bytes]:
-    r"""Return the first records of a text that are not blank.
+    r"""Return the first records in a sample that are not blank.
 
     >>> first_records(b'\n"a\nb",c\r\nd', CsvDialect(",", '"'), 5)
     [b'"a\nb",c', b'd']
@@ -180,7 +179,7 @@ def first_records(sample: bytes, dialect: CsvDialect, record_count: int) -> list
 
 
 def split_cells(record: bytes, dialect: CsvDialect) -> list[tuple[bytes, bool]]:
-    r"""Return the cells of a record and whether each is quoted; raise `InputError` for a malformed cell.
+    r"""Return a record's cells and whether each is quoted; raise `InputError` for a malformed cell.
 
     >>> split_cells(b'a,"b ""c"", d",', CsvDialect(",", '"'))
     [(b'a', False), (b'b "c", d', True), (b'', False)]
@@ -204,7 +203,7 @@ def split_cells(record: bytes, dialect: CsvDialect) -> list[tuple[bytes, bool]]:
 
 @lru_cache(maxsize=32)
 def _compile_patterns(dialect: CsvDialect) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return the patterns for a record and a cell; they are possessive, so they take linear time on any text."""
+    """Return the patterns for a record and a cell; they are possessive, so matching takes linear time on any text."""
     delimiter, quote = re.escape(dialect.delimiter.encode()), re.escape(dialect.quote.encode())
     quoted = rb'"(?:[^"]++|"")*+"'.replace(b'"', quote) if quote else rb"(?!)"
     opening = rb"(?!" + quote + rb")" if quote else b""

@@ -1,7 +1,7 @@
 """Find the stored rows that a load deletes: the rows that its records identify, and the edges of deleted nodes.
 
 A row that does not exist is counted but not rejected, so repeating a load has no effect. Endpoints identify an edge
-only if exactly one edge has these endpoints.
+only if it is the only edge with these endpoints.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ class Deletion:
     missing: dict[str, int] = field(default_factory=dict)
 
     def add(self, key: TableKey, rows: pa.Table) -> None:
-        """Add rows of a table, without duplicates."""
+        """Add rows from a table, without duplicates."""
         rows = rows.cast(pa.schema([pa.field(column.name, column.type) for column in rows.schema]))
         known_rows = self.removed_rows.get(key)
         all_rows = rows if known_rows is None else pa.concat_tables([known_rows, rows])
@@ -42,7 +42,7 @@ class Deletion:
         self.removed_rows[key] = all_rows.take(pc.index_in(ids.unique(), value_set=ids))
 
     def to_delta(self, ir: SchemaIR) -> Delta:
-        """Return the deletion as changes to tables."""
+        """Convert the deletion to table changes."""
         return Delta(
             {key: _removal(ir, key, rows) for key, rows in sorted(self.removed_rows.items()) if rows.num_rows},
             edges_cascaded=True,
@@ -97,7 +97,7 @@ def _identity_columns(key: TableKey) -> list[str]:
 
 
 def _endpoint_pairs(partial_rows: PartialRows) -> pa.Table:
-    """Return the distinct pairs of endpoints that identify edges, each with the line of its first record."""
+    """Return the distinct endpoint pairs that identify edges, each with the line of its first record."""
     is_pair = pc.is_null(partial_rows.ids)
     pairs = partial_rows.rows.filter(is_pair).select(_ENDPOINTS)
     lines = partial_rows.input_lines[is_pair.to_numpy(zero_copy_only=False)]
@@ -113,7 +113,7 @@ def _ambiguous_records(partial_rows: PartialRows, pairs: pa.Table, edge_counts: 
         yield Violation(
             "ambiguous",
             table_key(partial_rows.entity_type),
-            reason=f"{edge_counts[position]} edges of {partial_rows.entity_type.name} go from "
+            reason=f"{edge_counts[position]} {partial_rows.entity_type.name} edges go from "
             f"'{pair['src']}' to '{pair['dst']}'",
             input_line=pairs["#line_min"][int(position)].as_py(),
             edge_text=edge_text,
@@ -122,7 +122,7 @@ def _ambiguous_records(partial_rows: PartialRows, pairs: pa.Table, edge_counts: 
 
 
 def _find_edges_of_deleted(edge_type: EdgeType, deletion: Deletion, lookup: Lookup) -> Iterator[pa.Table]:
-    """Yield the stored edges of deleted nodes, once for each deleted endpoint."""
+    """Yield the stored edges of deleted nodes; an edge occurs once for each deleted endpoint."""
     for column, node_name in zip(_ENDPOINTS, (edge_type.source, edge_type.target), strict=True):
         deleted_nodes = deletion.removed_rows.get(TableKey.node(node_name))
         if deleted_nodes is not None and deleted_nodes.num_rows:

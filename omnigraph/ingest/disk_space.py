@@ -1,6 +1,6 @@
 """Estimate the size of an input, and check that the loaded data fits on the disk.
 
-The estimates must be too low rather than too high: a load that would fit is never rejected.
+Estimates must err on the low side, so that a load that would fit is never rejected.
 """
 
 import os
@@ -25,7 +25,7 @@ _COMPRESSION_RATIO = 3  # ratio of the decompressed size to the compressed size
 
 @dataclass(frozen=True, slots=True)
 class InputEstimate:
-    """The estimated number of records in an input, and the number of bytes that the records will occupy in a graph."""
+    """The estimated number of records in an input, and the number of bytes that they will occupy in a graph."""
 
     rows: int
     bytes: int
@@ -50,7 +50,7 @@ def _estimate_bytes(input_file: InputFile) -> float:
 
 
 def _estimate_rows(input_file: InputFile) -> int:
-    # An unreadable file is skipped, because it is reported when it is loaded.
+    # Skip unreadable files; they are reported when they are loaded.
     with suppress(OmnigraphError, OSError, ValueError), open_input_file(input_file) as file:
         if input_file.file_format == "parquet":
             return count_rows(file)
@@ -61,13 +61,14 @@ def _estimate_rows(input_file: InputFile) -> int:
 
 
 def require_disk_space(store: Store, needed_bytes: int) -> None:
-    """Raise `ResourceLimitExceeded` if the data does not fit on the disk, stating the required and the free space."""
+    """Raise `ResourceLimitExceeded`, with the required and the free space, if the data does not fit on the disk."""
     if not store.root.is_local:
         return
     free_bytes = shutil.disk_usage(_nearest_existing_path(Path(store.root.path))).free
     if needed_bytes > free_bytes:
+        needed_text, free_text = format_bytes(needed_bytes), format_bytes(free_bytes)
         raise ResourceLimitExceeded(
-            f"the load needs about {format_bytes(needed_bytes)}, but the disk has {format_bytes(free_bytes)} left",
+            f"the load requires about {needed_text} of disk space, but only {free_text} is free",
             resource="free disk bytes",
             limit=free_bytes,
             actual=needed_bytes,
@@ -76,7 +77,7 @@ def require_disk_space(store: Store, needed_bytes: int) -> None:
 
 
 def format_bytes(byte_count: float) -> str:
-    """Format a number of bytes in human-readable form.
+    """Format a number of bytes for display.
 
     >>> format_bytes(999), format_bytes(12_345_678)
     ('999 B', '12.3 MB')

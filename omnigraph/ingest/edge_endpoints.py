@@ -1,7 +1,7 @@
 """The names of an edge's endpoints in input: `from` and `to`, or `src` and `dst`.
 
-Both spellings are accepted wherever a record, a column or a file names the endpoints of an edge.
-Naming the same endpoint twice is an error.
+Both spellings are accepted wherever a record, a column or a file names an edge's endpoints. Naming the same endpoint
+twice is an error.
 """
 
 from collections.abc import Iterable, Mapping

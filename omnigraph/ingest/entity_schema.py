@@ -1,4 +1,4 @@
-"""The Arrow schema of the rows of a type, as queries return them and as loads accept them."""
+"""The Arrow schema for a type's rows, as queries return them and loads accept them."""
 
 import pyarrow as pa
 
@@ -8,7 +8,7 @@ from omnigraph.values import PropertyType, ScalarType
 
 
 def entity_schema(entity_type: NodeType | EdgeType) -> pa.Schema:
-    """Return the columns of a type: `id`, then `from` and `to` for an edge type, then the properties in name order."""
+    """Return a type's columns: `id`, then `from` and `to` for an edge type, then the properties in name order."""
     system_columns = ("id", "from", "to") if isinstance(entity_type, EdgeType) else ("id",)
     fields = [pa.field(column_name, pa.string(), nullable=False) for column_name in system_columns]
     fields += [pa.field(prop.name, _value_type(prop.type), prop.type.nullable) for prop in entity_type.properties]

@@ -1,8 +1,7 @@
-"""Fast path for NDJSON: convert a block of ordinary records to columns without Python objects.
+"""A fast path for NDJSON that converts a block of ordinary records to columns without creating Python objects.
 
-A record is ordinary if Arrow's JSON reader interprets it exactly as the strict line reader does.
-A block with any other record is rejected as a whole. The fast path must never report or hide a
-problem.
+A record is ordinary if Arrow's JSON reader interprets it exactly as the strict line reader does. A block that contains
+any other record is rejected as a whole. The fast path must never report or hide a problem.
 """
 
 import re
@@ -29,17 +28,18 @@ _TEMPORAL_TYPES = (ScalarType.DATE, ScalarType.DATETIME)
 # Integers beyond these limits may not be exact as floats, so such values are left to the strict reader.
 _EXACT_INTEGER_MAX = {ScalarType.F32: 2.0**24, ScalarType.F64: 2.0**53}
 TypeLines = tuple[bytes, bytes, bytes, Positions]  # ("type" or "edge", type name, lines, line numbers)
-BuiltColumns = tuple[TypeBuffer, dict[str, pa.Array], Positions]  # (buffer of a type, columns, line numbers)
+BuiltColumns = tuple[TypeBuffer, dict[str, pa.Array], Positions]  # (type buffer, columns, line numbers)
 
 
 class UnusualBlockError(Exception):
-    """Raised for a block that must be read line by line."""
+    """The block must be read line by line."""
 
 
 def take_block(intake: Intake, block: bytes, first_number: int, entity_type: NodeType | EdgeType | None = None) -> bool:
-    """Add all or none of a block's records, numbered from `first_number`, to `intake`; return whether they were added.
+    """Add either all or none of a block's records to `intake`; return whether they were added.
 
-    With `entity_type`, the records have no envelope and contain the properties and endpoints of this type.
+    Records are numbered from `first_number`. With `entity_type`, they have no envelope and contain this type's
+    properties and endpoints.
     """
     try:
         if entity_type is not None:
@@ -48,7 +48,7 @@ def take_block(intake: Intake, block: bytes, first_number: int, entity_type: Nod
             built_buffers = [
                 _build_columns(intake, type_lines) for type_lines in _split_by_type(intake, block, first_number)
             ]
-        # An edge type may have two names; its lines would then be in two groups, out of order.
+        # An edge type may have two names; its lines would then be in two groups and out of order.
         _require_usual(len({table_key(buffer.entity_type) for buffer, _, _ in built_buffers}) == len(built_buffers))
     except (UnusualBlockError, UnicodeDecodeError, pa.ArrowException, ClientError):
         return False
@@ -65,7 +65,7 @@ def _require_usual(condition: Any) -> None:
 
 
 def _split_by_type(intake: Intake, block: bytes, first_number: int) -> list[TypeLines]:
-    """Group the lines of a block by the type named at the beginning of each line."""
+    """Group a block's lines by the type that is named at the beginning of each line."""
     line_numbers = _number_lines(intake, block, first_number)
     record_start = _RECORD_START.match(block)
     if record_start is not None and block.count(b"\n" + record_start[0]) == len(line_numbers) - 1:
@@ -74,7 +74,7 @@ def _split_by_type(intake: Intake, block: bytes, first_number: int) -> list[Type
 
 
 def _number_lines(intake: Intake, block: bytes, first_number: int) -> Positions:
-    """Return the line numbers; reject the block unless every line is a single object within the limits."""
+    """Return the line numbers; raise `UnusualBlockError` unless every line is a single object within the limits."""
     if not block.isascii():
         block.decode()
     block_bytes = np.frombuffer(block, np.uint8)
@@ -122,7 +122,7 @@ def _build_columns(intake: Intake, type_lines: TypeLines) -> BuiltColumns:
 def _build_typed_columns(
     intake: Intake, entity_type: NodeType | EdgeType, json_text: bytes, first_number: int
 ) -> BuiltColumns:
-    """Build the columns of records without an envelope."""
+    """Build the columns for records without an envelope."""
     line_numbers = _number_lines(intake, json_text, first_number)
     buffer = _buffer_of(intake, entity_type)
     endpoint_names = _endpoint_names(buffer, json_text)
@@ -144,7 +144,7 @@ def _finish_columns(
 ) -> BuiltColumns:
     row_limit, row_count = buffer.limits.rows, len(line_numbers)
     _require_usual(row_limit is None or buffer.record_count + row_count <= row_limit)
-    _require_usual(buffer.fills_absent or not has_null_text)  # an explicit null differs from an absent member
+    _require_usual(buffer.fills_absent or not has_null_text)  # an explicit null differs from a missing member
     columns: dict[str, pa.Array] = dict(zip(("src", "dst"), endpoints, strict=False))
     for prop in buffer.read_properties:
         values = values_by_name[prop.name]
@@ -162,7 +162,7 @@ def _finish_columns(
 
 
 def _given_columns(buffer: TypeBuffer, prop: PropertyDefinition, values: pa.Array) -> dict[str, pa.Array]:
-    """Return the values of a property that some records omit, and a mask of the records that contain the property."""
+    """Return a property's values, and a mask of the records that contain the property."""
     given_values = _property_column(buffer, prop, values.drop_null(), has_null_text=False)
     if values.null_count:
         given_values = given_values.take(_positions_among_non_nulls(values))
@@ -170,7 +170,7 @@ def _given_columns(buffer: TypeBuffer, prop: PropertyDefinition, values: pa.Arra
 
 
 def _note_given_names(buffer: TypeBuffer, values_by_name: dict[str, pa.Array], json_text: bytes) -> None:
-    """Record which properties the records contain; a column of nulls counts if any record contains an explicit null."""
+    """Record which properties the records contain; a column of nulls counts if any null is explicit."""
     has_null_text = b"null" in json_text
     buffer.given_names.update(
         name
@@ -180,14 +180,14 @@ def _note_given_names(buffer: TypeBuffer, values_by_name: dict[str, pa.Array], j
 
 
 def _endpoint_names(buffer: TypeBuffer, json_text: bytes) -> tuple[str, ...]:
-    """Return the names of the endpoints in the records of an edge type."""
+    """Return the names that an edge type's records use for the endpoints."""
     if not isinstance(buffer.entity_type, EdgeType):
         return ()
     return ("from", "to") if b'"from"' in json_text else ("src", "dst")
 
 
 def _buffer_for_type(intake: Intake, type_member: bytes, type_name: str) -> TypeBuffer:
-    """Return the buffer of a type; a new buffer becomes part of `intake` only when its records are added."""
+    """Return a type's buffer; a new buffer becomes part of `intake` only when its records are added."""
     catalog = intake.ir.catalog
     entity_type: NodeType | EdgeType | None = (
         catalog.node(type_name) if type_member == b"type" else catalog.edge_ignoring_case(type_name)
@@ -253,10 +253,10 @@ def _endpoint_column(buffer: TypeBuffer, records: pa.Table, member_name: str) ->
 def _property_column(
     buffer: TypeBuffer, prop: PropertyDefinition, input_column: pa.Array, *, has_null_text: bool
 ) -> pa.Array:
-    """Return the column of a property as the strict reader would build it."""
+    """Build a property's column as the strict reader would build it."""
     property_type, default = prop.type, buffer.defaults[prop.name]
     if input_column.null_count and default is not None:
-        _require_usual(not has_null_text)  # Arrow does not distinguish an explicit null from an absent member
+        _require_usual(not has_null_text)  # Arrow does not distinguish an explicit null from a missing member
         return _convert_values(
             buffer, prop, [default if value is None else value for value in input_column.to_pylist()]
         )
@@ -290,7 +290,7 @@ def _convert_values(buffer: TypeBuffer, prop: PropertyDefinition, values: list[A
 
 
 def _convert_floats(scalar_type: ScalarType, input_column: pa.Array) -> pa.Array:
-    """Return the column's floats; reject values whose JSON text is ambiguous."""
+    """Return the column's floats; raise `UnusualBlockError` for values whose JSON text is ambiguous."""
     present_values = input_column.drop_null().to_numpy(zero_copy_only=False)
     _require_usual((np.abs(present_values) < _EXACT_INTEGER_MAX[scalar_type]).all())  # also rejects infinities and NaN
     # Parsed as an integer, "-0" would lose its sign.

@@ -1,4 +1,4 @@
-"""Text sources of a load: paths, file objects or bytes, optionally compressed with gzip or zstd.
+"""Text sources for a load: paths, file objects or bytes, optionally compressed with gzip or zstd.
 
 This module reads a source in pieces and splits it into lines. Compression is detected from the first bytes, never from
 the name. Only one piece and one line are held in memory, never the whole file. Decompression stops at an overlong line,
@@ -25,7 +25,7 @@ TextSource = str | os.PathLike[str] | bytes | IO[Any]
 
 
 def iter_lines(source: TextSource, max_line_bytes: int) -> Iterator[bytes]:
-    r"""Yield the lines of a source without newlines; an overlong line is truncated.
+    r"""Yield the lines in a source without newlines; an overlong line is truncated.
 
     >>> list(iter_lines(b"a\nb\n\nc", 100)), list(iter_lines(b"abcdef\ng", 2))
     ([b'a', b'b', b'', b'c'], [b'abc', b'g'])
@@ -35,15 +35,15 @@ def iter_lines(source: TextSource, max_line_bytes: int) -> Iterator[bytes]:
 
 
 def split_block(block: bytes, max_line_bytes: int) -> Iterator[bytes]:
-    """Return the lines of a block; an overlong line is truncated."""
+    """Return the lines in a block; an overlong line is truncated."""
     return (line[: max_line_bytes + 1] for line in block.split(b"\n"))
 
 
 def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 << 20) -> Iterator[bytes]:
-    r"""Yield the lines of a source, many per block, verbatim except for the final newline.
+    r"""Yield the lines in a source, many per block, verbatim except for the final newline.
 
     For an overlong line, only its beginning is guaranteed to be returned. In a compressed source, an overlong line is
-    the last line: the rest is not decompressed. A JSON array of records counts as one line per record.
+    the last one, because the rest is not decompressed. A JSON array of records counts as one line per record.
 
     >>> list(iter_blocks(b"a\nb\n\nc", 100)), list(iter_blocks(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])
@@ -57,7 +57,7 @@ def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 <<
 def open_text(
     source: TextSource, encoding: str | None = None, source_name: str | None = None
 ) -> Iterator[tuple[Iterator[bytes], str | None]]:
-    """Open a source. Return its text in pieces, decompressed and converted to UTF-8, and its compression."""
+    """Open a source; return its text in pieces, decompressed and converted to UTF-8, and its compression."""
     source_name = source_name or _source_name(source)
     with _open_source(source) as file, _report_unreadable(source_name):
         raw_reader = io.BufferedReader(_RawBytes(file), _PIECE_BYTES)
@@ -71,10 +71,10 @@ def cut_blocks(
     """Join pieces of text and split them into blocks at line ends.
 
     An overlong line forms its own block, which is yielded as soon as its length is known. The rest of the line is
-    skipped or, with `stop_at_long_line`, never read.
+    skipped, or never read with `stop_at_long_line`.
     """
     buffered: list[bytes] = []
-    buffered_bytes = unfinished_bytes = 0  # number of bytes buffered, and how many of them follow the last newline
+    buffered_bytes = unfinished_bytes = 0  # the number of buffered bytes, and how many of them follow the last newline
     for piece in pieces:
         buffered.append(piece)
         buffered_bytes += len(piece)
@@ -98,7 +98,7 @@ def cut_blocks(
 
 
 def _split_long_line(buffered: Sequence[bytes], complete_bytes: int, max_line_bytes: int) -> Iterator[bytes]:
-    """Yield the complete lines of the data, if any, then the beginning of an overlong line."""
+    """Yield any complete lines in the data, then the beginning of an overlong line."""
     text = b"".join(buffered)
     if complete_bytes:
         yield text[: complete_bytes - 1]
@@ -145,7 +145,7 @@ def _read_pieces(stream: Any) -> Iterator[bytes]:
 
 
 def detect_compression(first_bytes: bytes) -> str | None:
-    """Return the compression of a file with the given first bytes: gzip, zstd, or None."""
+    """Return the compression that a file's first bytes indicate: gzip, zstd, or None."""
     if first_bytes.startswith(_GZIP_MAGIC):
         return "gzip"
     return "zstd" if first_bytes.startswith(_ZSTD_MAGIC) else None
@@ -173,7 +173,7 @@ class _RawBytes(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read bytes into a buffer and return their number, which is 0 at the end of the file."""
+        """Read bytes into a buffer and return how many were read, or 0 at the end of the file."""
         if not self._unread:
             chunk = self._file.read(_PIECE_BYTES)
             self._unread = chunk.encode() if isinstance(chunk, str) else bytes(chunk or b"")

@@ -27,7 +27,7 @@ FILE_HINT = "pass a CSV or Parquet file as Type=file"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RecordType:
-    """The type of records that do not name their own type, and the new names for members of these records."""
+    """The type for records that do not name their own type, and new names for their members."""
 
     entity_type: NodeType | EdgeType
     column_mapping: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -49,7 +49,7 @@ class RecordType:
 
 
 def is_text_source(source: Any) -> bool:
-    """Return whether an input is a path, a file or bytes, so that its content must be read first."""
+    """Return whether an input is a path, a file or bytes, whose content must be read first."""
     return isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
 
 
@@ -65,7 +65,7 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
             entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=FILE_HINT)
             take_type_data(intake, entity_type, type_data)
     elif is_frame(data):
-        raise InputError("a table must be passed with the name of its type", reason='pass {"Type": table}')
+        raise InputError("a table must be passed with its type name", reason='pass {"Type": table}')
     elif isinstance(data, Iterable):
         for record_number, record in enumerate(data, 1):
             take_record(intake, record_number, _wrap_dataclass(intake, record), allow_truncate=allow_truncate)
@@ -84,7 +84,7 @@ def take_type_data(intake: Intake, entity_type: NodeType | EdgeType, type_data: 
 
 
 def take_typed_record(intake: Intake, entity_type: NodeType | EdgeType, record_number: int, record: Any) -> None:
-    """Add a record without an envelope, or record why it is invalid."""
+    """Add a record without an envelope, or report why it is invalid."""
     try:
         _add_typed_record(intake.buffer_for(entity_type), record_number, _record_fields(record))
     except ClientError as error:
@@ -145,7 +145,7 @@ def is_frame(data: Any) -> bool:
 
 
 def to_arrow_table(frame: Any) -> pa.Table:
-    """Return a frame as an Arrow table."""
+    """Convert a frame to an Arrow table."""
     if isinstance(frame, pa.Table):
         return frame
     if hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__"):

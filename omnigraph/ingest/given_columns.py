@@ -1,7 +1,7 @@
-"""Records of one type that contain only some columns, grouped by the columns that they contain.
+"""Partial records of one type, grouped by the columns that they contain.
 
-This module defines how such a record identifies its row: by its complete key or by `id`. A column that a record omits
-is absent, not null. This module does not check whether the rows exist.
+A record identifies its row by its complete key or by `id`. Omitting a column is different from setting it to null. This
+module does not check whether the rows exist.
 """
 
 import dataclasses
@@ -73,7 +73,7 @@ class PartialRecords:
         return ordered_ids
 
     def changed_columns(self, group: ColumnGroup) -> dict[str, pa.Array]:
-        """Return the columns of a group that change existing rows: all columns except the id and the key."""
+        """Return a group's columns that change existing rows: all columns except the id and the key."""
         identity = {"id", *_key_columns(self.entity_type)}
         return {name: as_single_array(group.rows[name]) for name in group.rows.column_names if name not in identity}
 
@@ -82,7 +82,7 @@ def read_partial_records(ir: SchemaIR, type_name: str, data: Any, verb: Verb) ->
     """Read records, or one table or frame; raise the first problem.
 
     Raises:
-        KeyConflict: two records identify the same row.
+        KeyConflict: Two records identify the same row.
 
     """
     entity_type = resolve_type(ir.catalog, type_name, ignore_case=True)
@@ -161,7 +161,7 @@ def _read_group(
 def _complete_patches(
     entity_type: NodeType | EdgeType, stored_names: set[str], group: _NumberedRecords, first_number: int
 ) -> _NumberedRecords:
-    """Check how patches identify their rows. Edge patches get empty endpoints, because intake requires endpoints."""
+    """Check how patches identify their rows; edge patches get empty endpoints, because intake requires endpoints."""
     error = _naming_error(entity_type, stored_names, group)
     if error is not None:
         raise with_line_number(error, first_number)
@@ -186,17 +186,17 @@ def _naming_error(
         return None
     key_text = f"({', '.join(sorted(key_columns))})"
     if key_columns & stored_names:
-        reason = f"only part of the key {key_text} of {entity_type.name} is given"
+        reason = f"only part of the {entity_type.name} key {key_text} is given"
         return InputError(reason=reason, hint="specify the complete key, or only 'id'")
     has_ids = not isinstance(group.records, pa.Table) or "id" not in stored_names or not group.records["id"].null_count
     if "id" in stored_names and has_ids:
         return None
     key_hint = f"its key {key_text} or " if key_columns else ""
-    return InputError(reason=f"a patch of {entity_type.name} needs {key_hint}'id'")
+    return InputError(reason=f"patching {entity_type.name} requires {key_hint}'id'")
 
 
 def _narrow_type(entity_type: NodeType | EdgeType, stored_names: set[str], *, keeps_key: bool) -> NodeType | EdgeType:
-    """Return a type with only the given properties and, if the key identifies the rows, the key properties."""
+    """Return the type with only the given properties and, if the key identifies the rows, the key properties."""
     key_columns = _key_columns(entity_type) if keeps_key else ()
     read_names = stored_names | set(key_columns)
     return replace(

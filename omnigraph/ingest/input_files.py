@@ -1,4 +1,4 @@
-"""The NDJSON, Parquet and CSV input files of a load, given as paths, folders, patterns or `s3://` URIs.
+"""A load's NDJSON, Parquet and CSV input files, given as paths, folders, patterns or `s3://` URIs.
 
 This module finds and opens input files. `input_parts` decides which inputs are files.
 """
@@ -34,11 +34,11 @@ _GLOB_CHARACTERS = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """An input file, with the type of its rows if the rows do not name their type themselves.
+    """An input file, and the type of its rows if they do not name their type themselves.
 
     `store_options` are the settings for accessing the file, and `base_folder` is the folder that a relative path starts
-    from; both are included because a task on another machine has no access to them. `content` is an open file, bytes,
-    or records in memory, which only this process can read.
+    from; both are included because a task on another machine cannot look them up. `content` is an open file, bytes, or
+    records in memory, which only this process can read.
     """
 
     path: str
@@ -54,7 +54,7 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """Settings for reading the files of a load: one format for all files, new column names by type, and CSV options."""
+    """Settings for reading a load's files: one format for all files, new column names by type, and CSV options."""
 
     file_format: str | None = None
     column_mappings: ColumnMappings = field(default_factory=dict)
@@ -62,7 +62,10 @@ class FileOptions:
 
 
 def resolve_path(path: str, type_name: str | None, options: FileOptions) -> Iterator[InputFile]:
-    """Yield the files of a path, in order; without a type, Parquet and CSV files must be named after their type."""
+    """Yield the files that a path names, in order.
+
+    Without a type, Parquet and CSV files must be named after their type.
+    """
     store_options = s3_options(os.environ) if path.startswith("s3://") else {}
     matched_files = list(_list_files(path, options.file_format))
     if not matched_files:
@@ -129,7 +132,7 @@ def _list_s3_objects(path: str, requested_format: str | None) -> list[tuple[str,
 
 
 def s3_file_system(options: Mapping[str, str]) -> Any:
-    """Return a pyarrow file system with the settings of an S3 client."""
+    """Return a pyarrow file system for the settings of an S3 client."""
     from pyarrow.fs import S3FileSystem
 
     endpoint = options.get("aws_endpoint", "")
@@ -159,7 +162,7 @@ def _without_compression(path: str) -> Path:
 
 
 def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
-    """Return the type name of a file's rows, which is the file's stem or the name of its folder."""
+    """Return the type name for a file's rows, which is the file's stem or its folder's name."""
     file_name = _without_compression(path)
     stem, folder = file_name.stem, file_name.parent.name
     if folder in column_mappings or stem.startswith("part-"):

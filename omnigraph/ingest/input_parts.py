@@ -1,8 +1,8 @@
-"""The parts of a load's input: paths with and without a type, open files, and records in memory.
+"""The parts of a load's input: paths with or without a type, open files, and records in memory.
 
-This module decides whether an input contains files, and lists its parts in order. A list holds
-untyped paths and mappings by type; a mapping assigns files, tables or records to a type. A list of
-records contains no files and is handled by `frames`.
+This module decides whether an input contains files, and lists its parts in order. A list contains untyped paths and
+mappings by type; a mapping assigns files, tables or records to a type. A list of records contains no files; `frames`
+handles it.
 """
 
 import os
@@ -16,11 +16,11 @@ from .frames import is_text_source
 from .input_files import FileOptions, InputFile, resolve_path
 
 _RECORD_MEMBERS = frozenset({"type", "edge"})
-Part = tuple[str | None, Any]  # (type of a part, part)
+Part = tuple[str | None, Any]  # (type, part)
 
 
 def has_files(data: Any) -> bool:
-    """Return whether an input contains at least one path, or an open file of a known type.
+    """Return whether an input contains at least one path, or an open file whose type is known.
 
     >>> has_files("people.ndjson"), has_files([{"Person": "p.csv"}, "rest.ndjson"]), has_files([{"type": "Person"}])
     (True, True, False)
@@ -38,7 +38,7 @@ def are_paths(data: Any) -> bool:
 
 
 def find_input_files(data: Any, options: FileOptions | None = None) -> list[InputFile]:
-    """Return all parts of an input in order: the files of its paths, open files, and records in memory."""
+    """Return all parts of an input in order: the files that its paths name, open files, and records in memory."""
     options = options or FileOptions()
     input_files = [
         input_file for type_name, part in _iter_parts(data) for input_file in _resolve_part(type_name, part, options)
@@ -54,7 +54,7 @@ def _is_list_part(item: Any) -> bool:
 
 
 def _is_file_list(type_input: Any) -> bool:
-    """Return whether an input of one type is a list of files; a list that begins with a mapping holds records."""
+    """Return whether one type's input is a list of files; a list that begins with a mapping contains records."""
     if not isinstance(type_input, list | tuple):
         return False
     return any(map(is_text_source, takewhile(lambda item: not isinstance(item, Mapping), type_input)))

@@ -1,4 +1,4 @@
-"""Split input files into pieces, one per task, and locate the records of each piece in their files.
+"""Split input files into pieces, one per task, and map the records in each piece back to their files.
 
 A piece numbers its own records from 1; `RecordPositions` converts these numbers to line numbers in
 files once all pieces have reported their line counts.
@@ -34,7 +34,7 @@ _LINE_SEARCH_BYTES = 1 << 16  # number of bytes per read while searching for the
 
 @dataclass(frozen=True, slots=True)
 class InputPiece:
-    """The part of a file that one task reads: a byte range of NDJSON, row groups of Parquet, or a whole CSV file."""
+    """The part of a file that one task reads: a byte range (NDJSON), row groups (Parquet), or a whole file (CSV)."""
 
     number: int
     input_file: InputFile
@@ -85,7 +85,7 @@ def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int,
 
 
 def read_piece_blocks(piece: InputPiece, max_line_bytes: int) -> Iterator[bytes]:
-    """Yield, in blocks, the lines that begin inside an NDJSON piece."""
+    """Yield the lines that begin inside an NDJSON piece, in blocks."""
     with open_input_file(piece.input_file) as file, ReadErrorContext(piece.input_file.path):
         if piece.end is None:
             yield from iter_blocks(file, max_line_bytes)
@@ -95,7 +95,7 @@ def read_piece_blocks(piece: InputPiece, max_line_bytes: int) -> Iterator[bytes]
 
 
 def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of all lines that begin in a span of a file, in blocks of bounded size."""
+    """Yield the bytes of all lines that begin within a span in a file, in blocks of bounded size."""
     if offset:
         file.seek(offset - 1)
         offset += sum(map(len, _read_rest_of_line(file))) - 1
@@ -109,7 +109,7 @@ def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
 
 
 def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
-    # Do not use `readline`: object store files do not have it, and it has no size limit.
+    # Do not use `readline`: files on an object store do not have it, and it has no size limit.
     while chunk := file.read(_LINE_SEARCH_BYTES):
         line, newline, _ = chunk.partition(b"\n")
         yield line + newline
@@ -118,7 +118,7 @@ def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def read_piece(intake: Intake, piece: InputPiece, *, allow_truncate: bool, report_all: bool) -> Iterator[int]:
-    """Add the records of a piece to `intake` in blocks; yield the position after each block."""
+    """Add a piece's records to `intake` in blocks; yield the position after each block."""
     input_file, first_number = piece.input_file, first_position(piece.number)
     if input_file.file_format == "ndjson":
         yield from read_blocks(
@@ -154,7 +154,7 @@ def _read_csv_piece(intake: Intake, input_file: InputFile, first_number: int) ->
 
 
 def _read_parquet_tables(piece: InputPiece) -> Iterator[pa.Table]:
-    """Yield the rows of a Parquet piece, with columns renamed by the mapping."""
+    """Yield the rows in a Parquet piece, with columns renamed according to the mapping."""
     input_file = piece.input_file
     with ReadErrorContext(input_file.path), open_input_file(input_file) as file:
         yield from iter_tables(file, input_file.column_mapping, piece.start, piece.end)
@@ -173,13 +173,13 @@ def _entity_type(catalog: Catalog, input_file: InputFile) -> NodeType | EdgeType
 
 @dataclass(frozen=True, slots=True)
 class RecordPositions:
-    """The locations of records: the path of each piece, and the number of lines before the piece in its file."""
+    """The location of each record: its piece's path, and the number of lines before the piece in its file."""
 
     path_by_piece: Mapping[int, str | None]
     lines_before_piece: Mapping[int, int]
 
     def line_number(self, position: int) -> int | None:
-        """Return the line number of a record in its file, or None for rows of a DataFrame."""
+        """Return a record's line number in its file, or None for a DataFrame row."""
         piece_number = position >> RECORD_BITS
         return (
             (position & _RECORD_MASK) + self.lines_before_piece[piece_number]
@@ -210,12 +210,12 @@ def map_record_positions(pieces: Sequence[InputPiece], lines_by_piece: Mapping[i
 
 
 def first_position(piece_number: int) -> int:
-    """Return the position of the first record of a piece."""
+    """Return the position of a piece's first record."""
     return piece_number << RECORD_BITS | 1
 
 
 class InputFiles:
-    """All parts of an input combined into one input for a load in this process, with one piece per part."""
+    """All parts of an input, combined for a load in this process, with one piece per part."""
 
     def __init__(self, input_files: Sequence[InputFile]) -> None:
         self.pieces = [InputPiece(number, input_file) for number, input_file in enumerate(input_files)]

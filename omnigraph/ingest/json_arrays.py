@@ -1,7 +1,7 @@
 """Read a JSON array of records as if each record were on its own line.
 
-This module recognises and splits an array; the records themselves are checked like any other line. Unlike NDJSON, an
-array is held in memory completely, so its size is limited.
+This module only recognizes and splits an array; the records themselves are checked like any other line. Unlike NDJSON,
+a whole array is held in memory, so its size is limited.
 """
 
 import re
@@ -28,7 +28,7 @@ def starts_array(first_bytes: bytes) -> bool:
 
 
 def unwrap_array(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    r"""Yield the input unchanged, or the records of its array, one per line.
+    r"""Yield the input unchanged, or its records, one per line, if it is an array.
 
     A record keeps the number of the line on which it begins, unless another record is already on that line.
 

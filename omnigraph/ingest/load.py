@@ -1,7 +1,7 @@
-"""Loads: records of many types become one commit, or no commit at all.
+"""Loads: turn records of many types into one commit, or into no commit at all.
 
-This module implements the load modes. The input is read once, before any decision that depends on
-the branch head; such decisions are repeated on every newer head, from the same rows.
+This module implements the load modes. The input is read once, before any decision that depends on the branch head. If
+the head advances, these decisions are made again for the same rows.
 """
 
 import os
@@ -45,7 +45,7 @@ LoadMode = Literal["append", "merge", "overwrite", "patch", "delete"]
 OnError = Literal["raise", "report"]
 LOAD_MODES = ("append", "merge", "overwrite", "patch", "delete")
 BUFFER_CLASSES: Mapping[str, type[TypeBuffer]] = {"patch": PatchBuffer, "delete": IdentityBuffer}
-"""The buffer classes of the modes whose records are not whole rows."""
+"""The buffer classes for the modes whose records are not whole rows."""
 
 RequireRows = Callable[[Mapping[TableKey, RowFilter | None]], Requirement]
 Stage = Callable[[Sequence[Requirement]], PublishPlan | None]
@@ -61,11 +61,11 @@ class LoadSummary:
 
 @dataclass(frozen=True, slots=True)
 class LoadOutcome:
-    """The result of a load: its commit and record counts by type, or the problems that prevented it.
+    """The result of a load: its commit and the record counts by type, or the problems that prevented it.
 
-    `ids` are the ids of each type's records in input order, if known. For a deletion, the counts are those of deleted
-    entities, and `missing` counts entities that did not exist. `nulled` counts, by type and property, the values that a
-    merge removed because the input does not contain the property.
+    `ids` are the ids of each type's records in input order, if known. For a deletion, the counts refer to deleted
+    entities, and `missing` is the number of entities that did not exist. `nulled` is the number of values, by type and
+    property, that a merge removed because the input does not contain the property.
     """
 
     mode: LoadMode
@@ -86,9 +86,9 @@ class LoadOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLoad:
-    """The records of an input as table changes, and the schema that was used to read them.
+    """An input's records as table changes, and the schema that was used to read them.
 
-    `partial_rows` are the records of a patch or a deletion, and `absent_properties` lists, by type, the properties that
+    `partial_rows` are the records in a patch or a deletion, and `absent_properties` lists, by type, the properties that
     do not occur in any record.
     """
 
@@ -109,7 +109,7 @@ class ParsedLoad:
 
 @dataclass(slots=True)
 class LoadEffects:
-    """The effects of a load's last attempt on stored rows, apart from the records that it writes."""
+    """How a load's last attempt affects stored rows, apart from the records that it writes."""
 
     deleted: dict[TableKey, int] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
@@ -120,8 +120,8 @@ class LoadEffects:
 class LoadOptions:
     """Settings for a load: error handling, size limits, and whether the input is only validated.
 
-    `require_rows` returns the requirement that the rows of a patch or a deletion have not changed since the caller
-    read them; by default, they must not have changed since this process last read them.
+    `require_rows` returns the requirement that the rows affected by a patch or a deletion have not changed since the
+    caller read them; by default, they must not have changed since this process last read them.
     """
 
     on_error: OnError = "raise"
@@ -142,9 +142,9 @@ def load(
     """Load NDJSON (a path, a file, bytes), records, or tables and frames by type, as one commit.
 
     An input without records creates no commit. `conditions` are the caller's requirements; without them, an overwrite
-    requires its tables to be unchanged since the load started. A patch or a deletion always requires its rows to be
-    unchanged. With `on_error` "report", all problems are collected and returned; if there are any, nothing is
-    written.
+    requires that its tables have not changed since the load started. A patch or a deletion always requires that its
+    rows have not changed. If `on_error` is "report", all problems are collected and returned; if there are any, nothing
+    is written.
     """
     if mode not in LOAD_MODES:
         raise UsageError(reason=f"mode must be one of {', '.join(LOAD_MODES)}, not '{mode}'")
@@ -191,7 +191,7 @@ def _outcome(parsed_load: ParsedLoad, commit: Commit | None, effects: LoadEffect
 
 
 def _with_file_name(data: Any, problems: Iterable[LoadProblem]) -> tuple[LoadProblem, ...]:
-    """Add the file name to the problems if the input is a file."""
+    """If the input is a file, add its name to the problems."""
     if not isinstance(data, str | os.PathLike):
         return tuple(problems)
     file_name = os.fspath(data)
@@ -201,7 +201,7 @@ def _with_file_name(data: Any, problems: Iterable[LoadProblem]) -> tuple[LoadPro
 def parse_input(
     branch_state: BranchState, data: Any, mode: LoadMode, problems: ProblemCollector, options: LoadOptions
 ) -> ParsedLoad:
-    """Read an input; raise the first problem unless all problems are to be reported."""
+    """Read an input; unless all problems are to be reported, raise the first one."""
     schema_row = branch_state.last_known().state.schema
     ir = read_schema(branch_state.store, schema_row).ir
     limits, report_all = options.limits, options.on_error == "report"
@@ -252,7 +252,7 @@ def delta_mode(load_mode: LoadMode, *, ids_generated: bool) -> DeltaMode:
 
 
 def overwrite_conditions(branch_state: BranchState, parsed_load: ParsedLoad) -> tuple[Requirement, ...]:
-    """Require the tables that an overwrite replaces to stay unchanged from now on."""
+    """Return the requirement that the tables an overwrite replaces stay unchanged from now on."""
     read_set = ReadSet(branch_state.last_known().state.tables)
     return (read_set.require_unchanged(parsed_load.delta.tables),)
 

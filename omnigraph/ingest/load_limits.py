@@ -1,4 +1,4 @@
-"""Limits on the input of a load. Each limit is configurable, and the error for an exceeded limit names it."""
+"""Configurable limits on load input; if a limit is exceeded, the error names it."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,10 @@ LARGE_BLOB_HINT = "pass the blob as a pathlib.Path or as a file opened in binary
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """Inclusive limits of a load; None means unlimited.
+    """Inclusive limits for a load; None means unlimited.
 
-    `line_bytes` limits the size of a line, `value_bytes` the size of a string or blob, `slots` the
-    number of structural characters in a JSON line, and `rows` the number of records of a type.
+    `line_bytes` limits the size of a line, `value_bytes` the size of a string or blob, `slots` the number of structural
+    characters in a JSON line, and `rows` the number of records per type.
     """
 
     line_bytes: int = 32 << 20

@@ -1,8 +1,7 @@
 """Strict NDJSON: one object per line, no duplicate members at any depth, and sizes within limits.
 
-This module defines what a valid line is. The JSON parser silently keeps the last of two members
-with the same name; counting colons quickly identifies lines without duplicates, so only the other
-lines are parsed twice.
+This module defines what a valid line is. If two members have the same name, the JSON parser silently keeps the last
+one. Counting colons quickly identifies lines without duplicates, so only the other lines are parsed twice.
 """
 
 import json
@@ -38,7 +37,7 @@ def read_blocks(
     first_number: int = 1,
     record_type: RecordType | None = None,
 ) -> Iterator[int]:
-    """Add blocks of lines, numbered from `first_number`, to `intake`; yield the next number after each block.
+    """Add blocks of lines to `intake`, numbering lines from `first_number`; yield the next number after each block.
 
     A block of ordinary records is processed as a whole, and any other block line by line. Without
     `report_all`, the first problem is raised. Records of a given type have no envelope.
@@ -69,7 +68,7 @@ def read_lines(  # noqa: PLR0913 - the last three are keywords
     report_all: bool,
     record_type: RecordType | None = None,
 ) -> None:
-    """Add lines, numbered from `first_number`, to `intake`; the input's first line has the number `opening_number`."""
+    """Add lines to `intake`, numbered from `first_number`; `opening_number` is the number of the input's first line."""
     for line_number, line in enumerate(lines, first_number):
         try:
             record = parse_line(line, intake.limits)
@@ -100,7 +99,7 @@ def _take_typed(intake: Intake, record_type: RecordType, line_number: int, recor
         error = InputError(reason=f"expected one JSON object, got {json_type_name(record)}")
     elif record_type.is_envelope(record):
         hint = "pass the file without a type, or remove 'type', 'edge' and 'data' from its records"
-        reason = f"the file was passed as {entity_type.name}, but the record names its own type"
+        reason = f"the file was passed as {entity_type.name}, but the record specifies its own type"
         error = InputError(reason=reason, hint=hint)
     else:
         take_typed_record(intake, entity_type, line_number, record_type.with_stored_names(record))
@@ -131,7 +130,7 @@ def parse_line(line: bytes, limits: LoadLimits) -> Any:
 
 
 def _reject_invalid_utf8(line: bytes) -> None:
-    """Raise an error that names the first byte that is not UTF-8, because a JSON error would hide it."""
+    """Raise an error that names the first byte that is not valid UTF-8; a JSON error would hide it."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
@@ -158,7 +157,7 @@ def _count_members(record: Any) -> int:
 
 
 def _accounts_for_colons(line: bytes, record: Any) -> bool:
-    """Return whether every colon of an ordinary record belongs to a member or to a string.
+    """Return whether every colon in an ordinary record belongs to a member or to a string.
 
     Each member has one colon outside of strings. Without escapes, all other colons are inside
     string values; if the parsed record accounts for every colon, no member was dropped.

@@ -1,7 +1,7 @@
-"""Records that are not whole rows: patches with some properties, and references to rows to delete.
+"""Records that are not whole rows: patches with some of the properties, and references to rows to delete.
 
-This module defines how such a record identifies its row: by its complete key or by `id`; a deleted edge may also be
-identified by its endpoints. A property that a record omits is absent, not null.
+Such a record identifies its row by its complete key or by `id`; a deleted edge may also be identified by its endpoints.
+Omitting a property is different from setting it to null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,18 +31,18 @@ from .record_intake import (
 
 Mask = npt.NDArray[np.bool_]
 _MASK_PREFIX = "#given:"  # property names cannot contain `#`
-_ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}  # the members of a record, keyed by stored column
+_ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}  # a record's members, by stored column
 _ENDPOINTS = tuple(_ENDPOINT_MEMBERS)
 
 
 def given_mask_name(property_name: str) -> str:
-    """Return the name of the mask column for the records that contain a property."""
+    """Return the name of the mask column that marks the records that contain a property."""
     return f"{_MASK_PREFIX}{property_name}"
 
 
 @dataclass(frozen=True, slots=True)
 class PartialRows:
-    """The partial records of one type, with their input positions.
+    """One type's partial records, with their input positions.
 
     `rows` has the column `id`, the columns `src` and `dst` for edges, and for each property in the records a column of
     values and a mask of the records that contain it.
@@ -70,11 +70,11 @@ class PartialRows:
 
 
 class PatchBuffer(TypeBuffer):
-    """Patches of one type; each record identifies its row and contains only the properties to change."""
+    """Patches for one type; each record identifies its row and contains only the properties to change."""
 
     fills_absent: ClassVar[bool] = False
     requires_endpoints: ClassVar[bool] = False
-    purpose: ClassVar[str] = "a patch"
+    purpose: ClassVar[str] = "patching"
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ class PatchBuffer(TypeBuffer):
     def _given_columns(
         self, prop: PropertyDefinition, records: Sequence[RecordData], faults: RecordFaults
     ) -> dict[str, pa.Array]:
-        """Return the column and the mask of a property, or nothing if no record contains it."""
+        """Return a property's column and mask, or nothing if no record contains it."""
         positions = [position for position, record in enumerate(records) if prop.name in record]
         if not positions:
             return {}
@@ -112,7 +112,7 @@ class PatchBuffer(TypeBuffer):
         return {prop.name: _scatter(column, is_given), given_mask_name(prop.name): pa.array(is_given)}
 
     def resolve_ids(self, property_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int) -> pa.Array:
-        """Return the ids of the rows; a record with no identifier or with contradictory identifiers is reported."""
+        """Return the row ids; a record with no identifier or with contradictory identifiers is reported."""
         self.all_ids_generated = False
         if supplied_ids is None:
             supplied_ids = pa.nulls(row_count, pa.string())
@@ -125,7 +125,7 @@ class PatchBuffer(TypeBuffer):
         return ids
 
     def _ids_of_keys(self, property_rows: pa.Table, faults: RecordFaults, row_count: int) -> pa.Array:
-        """Return the ids of the records that contain the complete key, and null for the other records."""
+        """Return the ids of the records that contain the complete key, or null for other records."""
         masks = {name: _given_records(property_rows, name, row_count) for name in self.key_names}
         if not masks:
             return pa.nulls(row_count, pa.string())
@@ -135,7 +135,7 @@ class PatchBuffer(TypeBuffer):
         property_masks = [mask for name, mask in masks.items() if name not in _ENDPOINT_MEMBERS]
         is_partial = np.logical_or.reduce([np.zeros(row_count, bool), *property_masks]) & ~is_whole
         for position in np.flatnonzero(is_partial):
-            reason = f"only part of the key ({self._key_text()}) of {self.entity_type.name} is given"
+            reason = f"only part of the {self.entity_type.name} key ({self._key_text()}) is given"
             hint = "specify the complete key, or only 'id'"
             first_fault_recorder(faults)(int(position), InputError(reason=reason, hint=hint))
         if not is_whole.any():
@@ -152,7 +152,7 @@ class PatchBuffer(TypeBuffer):
         return _scatter(ids, is_whole)
 
     def _is_named_otherwise(self, _property_rows: pa.Table, row_count: int) -> Mask:
-        """Return a mask of the records that identify their row by something other than an id or a key."""
+        """Return a mask of the records that identify their row by something other than an id or key."""
         return np.zeros(row_count, bool)
 
     def _key_text(self) -> str:
@@ -160,7 +160,7 @@ class PatchBuffer(TypeBuffer):
 
     def _unnamed_error(self) -> ClientError:
         key_text = f"its key ({self._key_text()}) or " if self.key_names else ""
-        return InputError(reason=f"{self.purpose} of {self.entity_type.name} needs {key_text}'id'")
+        return InputError(reason=f"{self.purpose} {self.entity_type.name} requires {key_text}'id'")
 
     def _assemble_rows(self, columns: Mapping[str, pa.Array]) -> pa.Table:
         columns = dict(columns)
@@ -198,7 +198,7 @@ class PatchBuffer(TypeBuffer):
 class IdentityBuffer(PatchBuffer):
     """References to rows to delete; only the identifying members of each record are read."""
 
-    purpose: ClassVar[str] = "a deletion"
+    purpose: ClassVar[str] = "deleting"
 
     @property
     def read_properties(self) -> tuple[PropertyDefinition, ...]:
@@ -215,11 +215,11 @@ class IdentityBuffer(PatchBuffer):
         if not isinstance(self.entity_type, EdgeType):
             return super()._unnamed_error()
         key_text = f"its key ({self._key_text()}), " if self.key_names else ""
-        return InputError(reason=f"{self.purpose} of {self.entity_type.name} needs {key_text}'id', or 'from' and 'to'")
+        return InputError(reason=f"{self.purpose} {self.entity_type.name} requires {key_text}'id', or 'from' and 'to'")
 
 
 def key_members(ir: SchemaIR, entity_type: NodeType | EdgeType) -> tuple[str, ...]:
-    """Return the key members of a type in the order used to form the id. The result is empty if the type has no key."""
+    """Return a type's key members in the order used to form the id; the result is empty if the type has no key."""
     return ordered_key_columns(ir, entity_type.name, entity_type.kind)
 
 

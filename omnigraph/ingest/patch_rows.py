@@ -1,8 +1,8 @@
-"""Apply patches to stored rows: determine the values that change and the rules that the new rows break.
+"""Apply patches to stored rows: determine which values change and which rules the new rows break.
 
 This module defines what a patch may change. It reads only the patched properties and the columns that the affected
-rules need, so the cost of a patch does not grow with the number of properties of its type. Rows that already have the
-given values are omitted. This module writes nothing.
+rules need, so the cost of a patch does not depend on how many properties its type has. Rows that already have the given
+values are omitted. This module writes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,13 +29,13 @@ from .partial_records import Mask, PartialRows
 if TYPE_CHECKING:
     from omnigraph.values.table_key import TableKey
 
-_MISSING_HINT = "add new entities with the mode 'append' or 'merge'; a patch changes only existing ones"
+_MISSING_HINT = "add new entities with mode 'append' or 'merge'; a patch changes only existing ones"
 _ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}
 
 
 @dataclass(frozen=True, slots=True)
 class PatchedTable:
-    """The rows of one table that a patch changes.
+    """The rows in one table that a patch changes.
 
     `rows` has `id`, the patched columns with their new values, and the other columns that rules read. `row_ids`,
     `addresses` and `input_lines` are aligned with `rows`.
@@ -74,7 +74,7 @@ class PatchedTable:
 def apply_patches(
     patches: Mapping["TableKey", PartialRows], lookup: Lookup, *, limit: int | None
 ) -> tuple[list[PatchedTable], list[Violation]]:
-    """Return the changed rows of each table, and at most `limit` violations."""
+    """Return the changed rows in each table, and at most `limit` violations."""
     patched_tables: list[PatchedTable] = []
     violations: list[Violation] = []
     for partial_rows in patches.values():
@@ -89,7 +89,7 @@ def apply_patches(
 def apply_patch(
     partial_rows: PartialRows, lookup: Lookup, *, limit: int | None
 ) -> tuple[PatchedTable, list[Violation]]:
-    """Apply the patches of one type to the stored rows."""
+    """Apply one type's patches to the stored rows."""
     violations = list(islice(_repeated_patches(partial_rows), limit))
     if violations:
         partial_rows = _first_records(partial_rows)
@@ -134,7 +134,7 @@ def _match_stored(
 
 
 def _broken_rules(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
-    """Yield the violations of rules on the columns that the patch changes."""
+    """Yield the violations of rules that involve the columns that the patch changes."""
     if not patched.rows.num_rows:
         return
     yield from broken_row_rules(patched)
@@ -144,18 +144,18 @@ def _broken_rules(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
 
 
 def broken_row_rules(patched: PatchedTable) -> Iterator[Violation]:
-    """Yield the violations of the rules for single rows."""
+    """Yield violations of the rules for single rows."""
     yield from row_violations(_with_row_rules(patched), patched.rows, patched.input_lines)
 
 
 def held_values(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
-    """Yield the rows whose unique values already occur in other stored rows."""
+    """Yield violations for rows whose unique values already occur in other stored rows."""
     unique_type = _with_unique_rules(patched.entity_type, patched.patched_names)
     yield from unique_violations(unique_type, patched.to_delta(patched.rows), lookup)
 
 
 def _repeated_patches(partial_rows: PartialRows) -> Iterator[Violation]:
-    """Yield the records that patch the same row as an earlier record; the result would depend on their order."""
+    """Yield violations for records that patch the same row, because the result would depend on their order."""
     ids = partial_rows.ids
     if len(ids) == len(ids.unique()):
         return
@@ -189,7 +189,7 @@ def _with_unique_rules(entity_type: NodeType | EdgeType, patched_names: Sequence
 
 
 def _with_row_rules(patched: PatchedTable) -> NodeType | EdgeType:
-    """Return the type with only the patched properties and their row rules; each rule reads one column."""
+    """Return the type with only the patched properties and their row rules, each of which reads one column."""
     entity_type, names = patched.entity_type, set(patched.patched_names)
     properties = tuple(prop for prop in entity_type.properties if prop.name in names)
     rules = tuple(rule for rule in entity_type.constraints if isinstance(rule, Range | Check) and rule.column in names)
@@ -208,7 +208,7 @@ def _missing_rows(partial_rows: PartialRows, is_missing: Mask) -> Iterator[Viola
 
 
 def _moved_endpoints(partial_rows: PartialRows, stored_rows: pa.Table) -> Iterator[Violation]:
-    """Yield the edges whose endpoints in the patch differ from the stored endpoints."""
+    """Yield violations for edges whose endpoints in the patch differ from the stored endpoints."""
     if not isinstance(partial_rows.entity_type, EdgeType):
         return
     for column_name, member_name in _ENDPOINT_MEMBERS.items():
@@ -242,7 +242,7 @@ def _filter_records(partial_rows: PartialRows, is_retained: Mask) -> PartialRows
 
 
 def _apply_values(partial_rows: PartialRows, stored_rows: pa.Table) -> tuple[PatchedTable, Mask]:
-    """Return the rows with their new values, and a mask of the rows that change. The inputs must be aligned."""
+    """Return the rows with their new values, and a mask of the rows that change; the inputs must be aligned."""
     is_changed = np.zeros(stored_rows.num_rows, bool)
     new_columns = _new_values(partial_rows, stored_rows)
     if new_columns:
@@ -261,7 +261,7 @@ def _apply_values(partial_rows: PartialRows, stored_rows: pa.Table) -> tuple[Pat
 
 
 def _new_values(partial_rows: PartialRows, stored_rows: pa.Table) -> dict[str, pa.Array]:
-    """Return the new values of each patched column. The records and the stored rows must be aligned."""
+    """Return the new values for each patched column; the records and the stored rows must be aligned."""
     new_columns = {}
     for name in partial_rows.patched_names:
         given = as_single_array(partial_rows.rows[name])
@@ -271,7 +271,7 @@ def _new_values(partial_rows: PartialRows, stored_rows: pa.Table) -> dict[str, p
 
 
 def _choose_values(is_given: Mask, given: pa.Array, stored: pa.Array) -> pa.Array:
-    """Return the given value of each row if the record contains one, and the stored value otherwise."""
+    """Return the given value for each row if the record contains one, and the stored value otherwise."""
     if is_given.all():
         return given
     positions = np.arange(len(given), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Problems with the input of a load, record by record.
+"""Problems with individual records in a load's input.
 
 This module defines the problem type and its collector, and determines which violations are only consequences of invalid
 lines. A load raises the first problem in input order, or reports all of them. In both cases, it writes nothing.
@@ -16,8 +16,8 @@ from omnigraph.rules.violation import Violation
 class LoadProblem:
     """An invalid record: its line, its intended type and id, and the error.
 
-    `record_values` are the values of the record. `unreadable_line` is the raw line if it could not
-    be parsed; it may contain a node that an edge in another line needs.
+    `record_values` are the record's values. `unreadable_line` is the raw line if it could not be parsed; it may contain
+    a node that an edge on another line needs.
     """
 
     line: int | None
@@ -30,7 +30,7 @@ class LoadProblem:
 
     @property
     def reason(self) -> str:
-        """The message of the error."""
+        """The error's message."""
         return self.error.message
 
     def standalone_error(self) -> ClientError:
@@ -41,8 +41,8 @@ class LoadProblem:
         return type(self.error)(message, hint=self.error.hint, **{**details, "file": self.file})
 
 
-_MAX_UNREADABLE_LINES = 1000  # maximum number of unreadable lines kept
-_MAX_KEPT_BYTES = 1 << 14  # maximum number of bytes kept of an unreadable line
+_MAX_UNREADABLE_LINES = 1000  # maximum number of unreadable lines to keep
+_MAX_KEPT_BYTES = 1 << 14  # maximum number of bytes to keep from an unreadable line
 
 # Error details that contain an input position.
 _POSITION_DETAILS = ("line", "first_input_position", "second_input_position")
@@ -51,7 +51,7 @@ _POSITION_DETAILS = ("line", "first_input_position", "second_input_position")
 def relocate_problem(
     problem: LoadProblem, line_number_of: Callable[[int], int | None], file_name: str | None
 ) -> LoadProblem:
-    """Return the problem with line numbers relative to its file instead of positions in the whole input."""
+    """Return the problem with line numbers in its file instead of positions in the whole input."""
     error, input_position = problem.error, problem.line
     details = dict(error.details)
     for detail_name in _POSITION_DETAILS:
@@ -69,7 +69,7 @@ def relocate_problem(
 
 @dataclass(slots=True)
 class ProblemCollector:
-    """The problems collected so far, and the values of the records that are missing because of them."""
+    """The problems found so far, and the values in the records that are missing because of them."""
 
     collected: list[LoadProblem] = field(default_factory=list)
     missing_values: set[str] = field(default_factory=set)
@@ -85,7 +85,7 @@ class ProblemCollector:
         record_values: Iterable[Any] = (),
         unreadable_line: bytes | None = None,
     ) -> None:
-        """Add a problem with the values of its record, or with the line that could not be read."""
+        """Add a problem with its record's values, or with the line that could not be read."""
         raw_values = (entity_id, *record_values)
         value_texts = tuple(str(raw_value) for raw_value in raw_values if isinstance(raw_value, str | int | float))
         line_start = None if unreadable_line is None else unreadable_line[:_MAX_KEPT_BYTES]
@@ -101,7 +101,7 @@ class ProblemCollector:
             self.unreadable_lines.append(problem.unreadable_line)
 
     def add_violation(self, violation: Violation) -> None:
-        """Add a violation, unless it may exist only because an invalid line was left out."""
+        """Add a violation unless it may exist only because an invalid line was left out."""
         if not self.explains_violation(violation):
             self.collected.append(
                 LoadProblem(violation.input_line, violation.type_name, violation.entity_id, violation.to_error())

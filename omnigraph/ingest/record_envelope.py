@@ -1,7 +1,7 @@
-"""One record of a load, written as `{"type": ...}` for a node or `{"edge": ...}` for an edge.
+"""The envelope around one record in a load: `{"type": ...}` for a node or `{"edge": ...}` for an edge.
 
-This module defines the rules of the envelope for both JSON lines and dicts. It checks only the member names inside
-`data`; `columns` checks their values.
+The same rules apply to JSON lines and dicts. This module checks only the member names inside `data`; `columns` checks
+their values.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ _EMPTY_RECORD: dict[str, Any] = {}
 
 
 def take_record(intake: Intake, line_number: int, record: Any, *, allow_truncate: bool) -> None:
-    """Add a record to the buffer of its type, or record why it is invalid."""
+    """Add a record to its type's buffer, or report why it is invalid."""
     try:
         if type(record) is not dict:
             raise InputError(reason=f"expected one JSON object, got {json_type_name(record)}")
@@ -46,7 +46,7 @@ def take_record(intake: Intake, line_number: int, record: Any, *, allow_truncate
 
 
 def _is_baseline_end(record: dict[str, Any]) -> bool:
-    """Return whether this is the closing record of a change baseline, which is not an entity."""
+    """Return whether a record is the closing record of a change baseline, which is not an entity."""
     baseline = record.get("baseline") if len(record) == 1 else None
     return type(baseline) is dict and baseline.keys() == {"snapshot_commit_id", "resume_cursor"}
 
@@ -109,7 +109,7 @@ def _is_truncation(record: dict[str, Any], allowed_members: frozenset[str], allo
 def _record_properties(
     record: dict[str, Any], entity_type: NodeType | EdgeType, property_names: frozenset[str]
 ) -> tuple[dict[str, Any], list[ClientError]]:
-    """Return the properties of a record, and any faults in the property names or in the id."""
+    """Return a record's properties, and any faults in the property names or in the id."""
     properties: Any = record.get("data", _EMPTY_RECORD)
     if type(properties) is not dict:
         raise InputError(reason=f"'data' must be an object, got {json_type_name(properties)}", member="data")

@@ -1,6 +1,6 @@
 """Collect records of any type, in any order, into Arrow tables by type.
 
-Records are buffered and converted to columns in batches, so most of the data is in memory as Arrow data instead of
+Records are buffered and converted to columns in batches, so most of the data is in memory as Arrow arrays instead of
 Python objects. Problems are reported with the record's line number.
 """
 
@@ -29,11 +29,11 @@ from .problem import ProblemCollector
 if TYPE_CHECKING:
     from omnigraph.values.table_key import TableKey
 
-_FLUSH_RECORDS = 20_000  # number of records of one type that are converted to columns together
+_FLUSH_RECORDS = 20_000  # number of records of one type to convert to columns at a time
 RecordData = Mapping[str, Any]
 EndpointIds = tuple[str | None, str | None]  # (source, target); an endpoint is None if a partial record omits it
 _NO_VALUES: Mapping[int, Iterable[Any]] = MappingProxyType({})
-RecordFaults = dict[int, list[ClientError]]  # the errors of each record, keyed by its position
+RecordFaults = dict[int, list[ClientError]]  # the errors in each record, by record position
 
 
 def fault_recorder(faults: RecordFaults) -> FaultCallback:
@@ -42,13 +42,13 @@ def fault_recorder(faults: RecordFaults) -> FaultCallback:
 
 
 def first_fault_recorder(faults: RecordFaults) -> FaultCallback:
-    """Return a callback that ignores a fault if an earlier fault of the record may have caused it."""
+    """Return a callback that ignores a fault if an earlier fault in the same record may have caused it."""
     return lambda at, error: faults.setdefault(at, [error])
 
 
 @dataclass(slots=True)
 class TypeBuffer:
-    """The records of one type as whole rows; an absent property gets its default value.
+    """One type's records as whole rows; a missing property gets its default value.
 
     `given_names` are the properties that at least one record contains. Subclasses accept partial records.
     """
@@ -96,7 +96,7 @@ class TypeBuffer:
         endpoint_ids: EndpointIds | None = None,
         known_faults: Iterable[ClientError] = (),
     ) -> None:
-        """Add one record with its properties and optional id; `known_faults` are the faults found while parsing it."""
+        """Add one record with its properties and optional id; `known_faults` are the faults found during parsing."""
         if known_faults:
             self.pending_faults[len(self.pending_records)] = list(known_faults)
         self.record_count += 1
@@ -160,7 +160,7 @@ class TypeBuffer:
         return {**built_columns, "id": id_column}
 
     def resolve_ids(self, column_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int) -> pa.Array:
-        """Return the ids of `row_count` rows, which are derived from the key, read from the input, or generated.
+        """Return ids for `row_count` rows; an id is derived from the key, read from the input, or generated.
 
         `column_rows` contains the properties and, for edges, the endpoints.
         """
@@ -205,7 +205,7 @@ class TypeBuffer:
     def report_problem(
         self, error: ClientError, line_number: int, entity_id: str | None, record_values: Iterable[Any] = ()
     ) -> None:
-        """Record a problem with its location and the values of its record."""
+        """Record a problem with its location and its record's values."""
         located_error = _with_location(error, line_number, entity_id, self.entity_type)
         self.problems.add(located_error, line_number, self.entity_type.name, entity_id, record_values=record_values)
 
@@ -226,7 +226,7 @@ class TypeBuffer:
 
 
 class Intake:
-    """The records of a load, by type; the class of the buffers determines what a record must contain."""
+    """A load's records by type; the buffer class determines what a record must contain."""
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class Intake:
         self.buffers: dict[TableKey, TypeBuffer] = {}
 
     def buffer_for(self, entity_type: NodeType | EdgeType) -> TypeBuffer:
-        """Return the buffer of a type, creating it on first use."""
+        """Return a type's buffer, creating it on first use."""
         buffer_key = table_key(entity_type)
         buffer = self.buffers.get(buffer_key)
         if buffer is None:

@@ -1,7 +1,7 @@
 """Rejects: write every record that a load rejected to Parquet and NDJSON files in a folder chosen by the caller.
 
-This module defines the columns of the reject files. Only the id of a record is written, never its values; a reject
-names the record's file and line.
+This module defines the columns in the reject files. A reject names the record's file, line and id, but never contains
+its values.
 """
 
 import os
@@ -32,7 +32,7 @@ REJECT_SCHEMA = pa.schema(
 
 
 def reject_row(problem: LoadProblem) -> dict[str, Any]:
-    """Return a problem as a row."""
+    """Convert a problem to a row."""
     return {
         "file": problem.file,
         "line": problem.line,
@@ -62,7 +62,7 @@ def write_rejects(folder: str | os.PathLike[str], problems: Sequence[LoadProblem
 
 
 def _open_folder(folder: str) -> tuple[Any, str]:
-    """Return the file system of a folder and the folder's path in it; create a local folder if needed."""
+    """Return a folder's file system and its path there; a local folder is created if needed."""
     if folder.startswith("s3://"):
         return s3_file_system(s3_options(os.environ)), folder.removeprefix("s3://").rstrip("/")
     from pyarrow.fs import LocalFileSystem

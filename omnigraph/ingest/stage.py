@@ -1,7 +1,7 @@
-"""Staging: convert a delta to a publish plan of new data files, deletions and requirements.
+"""Staging: convert a delta to a publish plan with new data files, deletions and requirements.
 
 Rows that are known to be new are appended without reading anything. Other rows are updated by address and keep their
-row ids. The inserts, updates and deletes of one table form a single operation.
+row ids. The inserts, updates and deletes for one table form a single operation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ from .patch_rows import PatchedTable
 
 
 def stage(txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Requirement] = ()) -> PublishPlan | None:
-    """Return the plan for a delta, or None if nothing would change.
+    """Build the plan for a delta, or return None if nothing would change.
 
     The delta's stored rows must already be resolved.
     """
@@ -39,7 +39,7 @@ def stage(txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Re
 def stage_patches(
     txn: WriteTxn, patched_tables: Iterable[PatchedTable], operation: str, requirements: Iterable[Requirement] = ()
 ) -> PublishPlan | None:
-    """Return the plan for patched rows, or None if no row changes."""
+    """Build the plan for patched rows, or return None if no row changes."""
     writes = {patched.table_key: _stage_patch(txn, patched) for patched in patched_tables if patched.rows.num_rows}
     return _make_plan(txn, writes, operation, requirements)
 
@@ -62,7 +62,7 @@ def _compact_small_tail(txn: WriteTxn, table_key: TableKey, staged: StagedChange
 
 
 def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[TableKey, StagedChange]:
-    """Return the staged changes of all tables that the delta changes."""
+    """Stage the changes to all tables that the delta affects."""
     staged = {
         table_key: _stage_table(txn, table_delta)
         for table_key, table_delta in delta.tables.items()
@@ -100,7 +100,7 @@ def _stage_row_changes(txn: WriteTxn, table: Table, table_delta: TableDelta, row
 
 
 def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
-    """Stage new columns if this writes fewer bytes, and whole rows otherwise."""
+    """Stage new columns if that writes fewer bytes, or whole rows otherwise."""
     table, columns = txn.table(patched.table_key), patched.rows.select(patched.patched_names)
     if pays_off(table, patch_size(patched), patched.patched_names):
         return stage_patched_columns(txn.store, table, patched.addresses, patched.row_ids, columns)
@@ -110,14 +110,14 @@ def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
 
 
 def patch_size(patched: PatchedTable) -> PatchSize:
-    """Return the number of rows and bytes that a patch changes, and the affected fragments."""
+    """Return how many rows and bytes a patch changes, and which fragments it affects."""
     fragment_ids = np.unique(patched.addresses >> np.uint64(32)).tolist()
     column_bytes = patched.rows.select(patched.patched_names).nbytes
     return PatchSize(frozenset(fragment_ids), patched.rows.num_rows, column_bytes)
 
 
 def patched_whole_rows(table: Table, patched: PatchedTable) -> pa.Table:
-    """Return the patched rows with all columns of the table."""
+    """Return the patched rows with all of the table's columns."""
     whole_rows = take_with_blobs(table, pa.array(patched.row_ids.astype(np.uint64)))
     whole_rows = whole_rows.cast(row_schema(table.schema))
     for name in patched.patched_names:

@@ -1,6 +1,6 @@
-"""Row filters for the stored rows that a patch or a deletion depends on, by table.
+"""Row filters, by table, for the stored rows that a patch or a deletion depends on.
 
-A patch depends on the patched properties of the rows that it identifies. A deletion depends on all columns of the rows
+A patch depends on the patched properties in the rows that it identifies. A deletion depends on all columns in the rows
 that it identifies and, if these are nodes, on their edges.
 """
 
@@ -25,7 +25,7 @@ _NO_PAIRS = pa.table(dict.fromkeys(_ENDPOINTS, NO_IDS))
 
 @dataclass(frozen=True, slots=True)
 class NamedRows:
-    """A filter for rows with the given ids, edges between the given endpoints, and edges of the given nodes."""
+    """A filter that selects rows by id, edges by their endpoint pair, and all edges of the given nodes."""
 
     ids: pa.Array
     columns: frozenset[str] | None = None

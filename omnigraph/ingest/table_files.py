@@ -1,7 +1,7 @@
 """Read tables from Parquet files in batches, with columns renamed.
 
-This is the only module that reads a load's Parquet input. The column types of the file are kept; `frames` casts the
-columns to the types of the schema. Callers add the file name to errors.
+This is the only module that reads a load's Parquet input. It keeps the file's column types; `frames` casts the columns
+to the schema's types. Callers add the file name to errors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _BATCH_ROWS = 65_536
 def iter_tables(
     source: TableSource, column_mapping: Mapping[str, str], first_group: int = 0, end_group: int | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a range of row groups in a Parquet file, in batches."""
+    """Yield the rows in a range of row groups in a Parquet file, in batches."""
     import pyarrow.parquet as pq
 
     parquet_file = pq.ParquetFile(source)
@@ -27,7 +27,7 @@ def iter_tables(
 
 
 def read_group_sizes(source: TableSource) -> list[int]:
-    """Return the size in bytes of each row group of a Parquet file."""
+    """Return the size in bytes of each row group in a Parquet file."""
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(source)

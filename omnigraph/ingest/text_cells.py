@@ -1,4 +1,4 @@
-"""Text cells as property values: each cell is parsed according to the type of its property.
+"""Convert text cells to property values, according to each property's type.
 
 A whole column is converted at once if every cell has the plain form of its type. Otherwise, each cell is converted to
 the value that it would have in JSON, and `columns` then finds the cells that do not fit.
@@ -44,9 +44,8 @@ def parse_cells(
 ) -> pa.Array:
     """Convert a column of cells to a property's column; cells that do not fit are passed to `report_fault`.
 
-    The value of a String property is the cell itself, even if it is empty. For any other type,
-    surrounding spaces are ignored, and an empty cell or a null string means null even if it is
-    quoted.
+    A String property's value is the cell itself, even if it is empty. For any other type, surrounding spaces are
+    ignored, and an empty cell or a null string means null even if it is quoted.
     """
     if not _is_text(prop.type):
         cells = _normalize_cells(cells, (*null_texts, ""))
@@ -75,7 +74,7 @@ def with_decimal_points(
 
 
 def suggest_option(property_type: PropertyType, cell: str | None, decimal_sign: str) -> str | None:
-    """Return a hint about the CSV option with which a cell would be valid, or None if there is no such option.
+    """Return a hint that names the CSV option that would make a cell valid, or None if there is no such option.
 
     >>> suggest_option(PropertyType(ScalarType.F64), "1,5", ".")
     "pass --csv-decimal , or CsvOptions(decimal=',')"
@@ -90,7 +89,7 @@ def suggest_option(property_type: PropertyType, cell: str | None, decimal_sign: 
 
 
 def read_cell(property_type: PropertyType, cell: str) -> Any:
-    """Return the value of a cell in the form that it would have in JSON, or the cell itself if there is no such form.
+    """Return a cell's value in its JSON form, or the cell itself if it has no such form.
 
     >>> read_cell(PropertyType(ScalarType.I32), "7"), read_cell(PropertyType(ScalarType.I32), "x")
     (7, 'x')
@@ -126,7 +125,7 @@ def _normalize_cells(cells: pa.Array, null_texts: Sequence[str]) -> pa.Array:
 def _parse_plain_cells(
     prop: PropertyDefinition, cells: pa.Array, type_name: str, limits: LoadLimits
 ) -> pa.Array | None:
-    """Convert a column whose cells all have the plain form of their type; otherwise return None."""
+    """Convert a column if all its cells have the plain form of their type; otherwise return None."""
     property_type, scalar_type = prop.type, prop.type.scalar
     if property_type.is_list or property_type.is_vector:
         return None

@@ -1,4 +1,4 @@
-"""Text input as UTF-8: byte order marks are removed, and other encodings are converted piece by piece.
+"""Convert text input to UTF-8: remove byte order marks, and decode other encodings piece by piece.
 
 Plain UTF-8 passes through unchanged and unchecked; the readers of each format report invalid bytes with their line
 numbers. An encoding is never guessed: it comes from a byte order mark or from the caller.
@@ -32,7 +32,7 @@ def to_utf8(pieces: Iterator[bytes], encoding: str | None = None, source_name: s
 
 
 def check_encoding(encoding: str) -> str:
-    """Return the name of a text encoding; raise `UsageError` for an unknown encoding.
+    """Return the encoding's name; raise `UsageError` if the encoding is unknown.
 
     >>> check_encoding("latin1")
     'latin1'
@@ -40,7 +40,7 @@ def check_encoding(encoding: str) -> str:
     try:
         "".encode(encoding)
     except LookupError:
-        reason = f"unknown encoding {encoding!r}; examples are utf-8, cp1252, iso-8859-1 and utf-16"
+        reason = f"unknown encoding {encoding!r}; expected an encoding such as utf-8, cp1252, iso-8859-1 or utf-16"
         raise UsageError(reason=reason) from None
     return encoding
 
@@ -75,4 +75,4 @@ def _transcode(pieces: Iterator[bytes], encoding: str, source_name: str) -> Iter
         yield decoder.decode(b"", final=True).encode()
     except UnicodeError as error:
         message = f"cannot read {source_name} as {encoding}: {getattr(error, 'reason', error)}"
-        raise InputError(message, reason="wrong encoding", hint="check the encoding of the file") from None
+        raise InputError(message, reason="wrong encoding", hint="check the file's encoding") from None

@@ -1,7 +1,7 @@
 """Detect merged rows that are equal to their stored version, so that they are not written again.
 
-The load depends on this equality, so the equality is recorded as a requirement that is checked again before the load is
-published. The comparison also counts the values that a merge removes because the input does not contain their
+The load relies on the stored rows staying equal, so this is recorded as a requirement that is checked again before the
+load is published. The comparison also counts the values that a merge removes because the input does not contain their
 properties.
 """
 
@@ -33,7 +33,7 @@ def without_unchanged(
 
 
 def count_nulled_values(stored_rows: pa.Table, new_rows: pa.Table) -> dict[str, int]:
-    """Return the number of values that become null in each column.
+    """Return the number of values that become null, by column.
 
     The two tables must have matching rows in the same order.
 

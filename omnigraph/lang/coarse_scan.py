@@ -1,7 +1,7 @@
-"""Scan text coarsely, in linear time, for words, strings, comments and brackets.
+"""A coarse, linear-time scan for words, strings, comments and brackets.
 
-This module limits nesting, and splits a file into declarations so that a broken declaration does not hide the next one.
-The scan does not depend on the grammar; the parser determines what a declaration means.
+This module limits how deeply brackets nest, and splits a file into declarations so that a broken declaration does not
+hide the next one. It knows nothing about the grammar, so the parser decides what each declaration means.
 """
 
 import re
@@ -22,15 +22,15 @@ _COMMON_PATTERN = r"""
   | (?P<open>[{(\[])
   | (?P<close>[})\]])
 """
-# An unterminated string or comment extends to the end of the text, which keeps the scan linear.
+# To keep the scan linear, an unterminated string or comment extends to the end of the text.
 _STRICT_LEXEMES = re.compile(_COMMON_PATTERN + r'| (?P<broken>"(?s:.*) | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
-# Quotes in a broken declaration cannot be trusted, so a string ends at the end of its line.
+# A broken declaration may contain stray quotes, so a string ends no later than its line.
 _ONE_LINE_PATTERN = _COMMON_PATTERN.replace(r'[^"\\]', r'[^"\\\n]').replace(r"\\(?s:.)", r"\\.")
 _RECOVERY_LEXEMES = re.compile(_ONE_LINE_PATTERN + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
 
 
 class Lexeme(NamedTuple):
-    """The kind and position of a lexeme found by the coarse scan."""
+    """A lexeme found by the coarse scan, with its kind and position."""
 
     kind: str
     start: int
@@ -39,7 +39,7 @@ class Lexeme(NamedTuple):
 
 @record
 class DeclarationOpening:
-    """The pattern that begins a declaration: one of `keywords`, followed by lexemes of the `following_kinds`."""
+    """How a declaration begins: one of `keywords`, followed by lexemes of the kinds in `following_kinds`."""
 
     keywords: frozenset[str]
     following_kinds: tuple[str, ...]
@@ -62,8 +62,8 @@ def split_declarations(
 ) -> list[tuple[int, int]]:
     r"""Split a range of text where declarations begin, and return the (start, end) of each piece.
 
-    The first piece may contain text before the first declaration. A declaration cannot begin inside
-    brackets, but if `recovering` is true, brackets are ignored, because they may be unbalanced.
+    The first piece may contain text that precedes the first declaration. A declaration cannot begin inside brackets. If
+    `recovering` is true, however, brackets are ignored because they may be unbalanced.
 
     >>> opening = DeclarationOpening(frozenset({"node"}), ("word",))
     >>> split_declarations("// x\nnode A {} node B {}", opening, 0, 24)

@@ -1,7 +1,7 @@
-"""Print items line by line without losing comments.
+"""Format items line by line without losing comments.
 
-This module decides where the comments and blank lines of the source text go in the formatted text. Items are not
-interpreted: the formatter of each language passes finished lines and their source spans.
+This module decides where comments and blank lines from the source text go in the formatted text. It does not interpret
+items: each language's formatter passes in finished lines and their source spans.
 """
 
 import re
@@ -17,7 +17,7 @@ _BLANK_LINE_BEFORE = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*\Z")
 
 
 class Layout:
-    r"""Collects formatted lines; each comment stays next to the item it belongs to.
+    r"""Collects formatted lines, keeping each comment next to the item it belongs to.
 
     >>> layout = Layout("// head\nnode A {} // tail")
     >>> layout.add_item(0, "node A {}", Span(8, 17))
@@ -40,9 +40,9 @@ class Layout:
         blank_line: BlankLinePolicy = "keep",
         closes_block: bool = False,
     ) -> None:
-        """Add one item from `source_span`, preceded by the comments before and inside the span.
+        """Add one item, preceded by any comments before or inside its `source_span`.
 
-        With `closes_block`, comments before the item stay inside the block that the item closes.
+        If `closes_block` is true, comments before the item stay inside the block that the item closes.
         """
         while self._comments and self._comments[-1].start < source_span.end:
             comment = self._comments.pop()

@@ -1,9 +1,9 @@
 """A contextual lexer with almost no start-up cost.
 
-Lark compiles one large pattern for every set of terminals that a parser state accepts. For our grammars, this means
-more than a hundred patterns, and compiling them takes most of the start-up time. This lexer compiles each terminal
-once, when it is first tried, and tries a keyword only where its word occurs. The result must be the same as in lark: of
-the matching terminals, the one with the highest rank wins.
+Lark compiles one large pattern for every set of terminals that a parser state accepts. Our grammars would need more
+than a hundred of these patterns, and compiling them would take up most of the start-up time. This lexer compiles each
+terminal once, when it is first tried, and tries a keyword only where its word occurs. The result must be the same as
+lark's: if several terminals match, the one with the highest rank wins.
 """
 
 import re
@@ -14,12 +14,12 @@ from lark.exceptions import UnexpectedCharacters
 from lark.lexer import BasicLexer, ContextualLexer, TerminalDef, Token
 
 _WORD_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Matches patterns of keywords with a lookahead, such as `and(?!..)`, `(?:asc|desc)(?!..)` and `count(?=..)`.
+# Matches keyword patterns that end in a lookahead, such as `and(?!..)`, `(?:asc|desc)(?!..)` and `count(?=..)`.
 _KEYWORD_PATTERN = re.compile(r"(?:\(\?:)?([A-Za-z0-9_|]+)\)?\(\?[!=]")
 
 
 class TerminalMatcher:
-    """The terminals of a parser state, tried in order of rank at an offset in the text."""
+    """Tries a parser state's terminals at an offset in the text, in order of rank."""
 
     def __init__(self, terminals: list[TerminalDef], ignored_names: frozenset[str]) -> None:
         self.allowed_types = {terminal.name for terminal in terminals} - ignored_names or {"<END-OF-FILE>"}
@@ -30,7 +30,7 @@ class TerminalMatcher:
         self._candidates_by_word: dict[str, list[tuple[str, str]]] = {}
 
     def match(self, text: str, offset: int, text_end: int) -> tuple[str, str] | None:
-        """Return the name of the first terminal that matches, and the text that it matches."""
+        """Return the first matching terminal and the text that it matches, or None if no terminal matches."""
         for terminal_name, pattern in self._candidate_terminals(text, offset, text_end):
             pattern_match = _compile_matcher(pattern)(text, offset, text_end)
             if pattern_match is not None:
@@ -50,7 +50,7 @@ class TerminalMatcher:
 
 
 class QuickLexer(BasicLexer):
-    """The lexer of one parser state. Tokens record only their offsets, because line numbers are not needed."""
+    """A lexer for one parser state. Tokens record only offsets, because line numbers are not needed."""
 
     def __init__(self, conf: Any, comparator: Any = None) -> None:
         self.terminals = conf.terminals
@@ -107,7 +107,7 @@ def _terminal_rank(terminal: TerminalDef) -> tuple[int, int, int, str]:
 
 
 def _can_match_word(pattern: str, word: str) -> bool:
-    """Return whether a terminal can match where `word` occurs; an empty word represents text that is not a word."""
+    """Return whether a terminal can match where `word` occurs. An empty word stands for text that is not a word."""
     keywords = _pattern_keywords(pattern)
     return word in keywords if keywords else True
 

@@ -1,7 +1,8 @@
 """Parse text in either language into trees: split it into declarations, parse each one, and collect diagnostics.
 
-This module decodes source bytes, recovers at the next declaration, and writes the messages of syntax errors. The shared
-code must not depend on any grammar rule: each language passes in its own builder and terminal names.
+This module decodes source bytes, resumes parsing at the next declaration after an error, and composes error messages.
+Both languages share this code, so it must not depend on any grammar rule: each language passes in its own builder and
+terminal names.
 """
 
 import re
@@ -15,16 +16,16 @@ from omnigraph.values.byte_order_mark import encoding_from_mark
 
 from . import coarse_scan
 
-# Maximum length of a source text: far longer than any schema, but short enough to parse quickly.
+# Maximum length of a source text. It is far longer than any real schema, but short enough to parse quickly.
 MAX_SOURCE_CHARACTERS = 4 * 1024 * 1024
 _BYTE_ORDER_MARK = "\ufeff"
-_MAX_EXPECTED_SHOWN = 6  # maximum number of alternatives listed in a message
-_FOUND_WORD = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # text that readers see as one word, even if it is invalid
+_MAX_EXPECTED_SHOWN = 6  # maximum number of alternatives listed in an error message
+_FOUND_WORD = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # text that a reader would see as one word, even if it is invalid
 HintProvider = Callable[[SourceText, Span, frozenset[str]], str | None]
 
 
 class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
-    """Raised by a builder for text that the grammar accepts but the language rejects."""
+    """Raised by a builder if the grammar accepts a text but the language does not."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
         super().__init__(message)
@@ -35,10 +36,10 @@ class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
 class Language:
     """The language-specific inputs to the shared parsing code.
 
-    `build_declaration` converts the parser's tree of one declaration into a syntax tree node. Its second argument is
-    the declaration's offset in the file, which the function adds to every position. `terminal_names` maps terminals to
-    the words used in messages. `terminal_groups` maps a set of terminals that are allowed together to one phrase (the
-    first matching group wins). `suggest_hint` returns a hint for the unexpected text at a span.
+    `build_declaration` converts the parser's tree for one declaration into a syntax tree node. Its second argument is
+    the declaration's offset in the file, which it adds to every position. `terminal_names` maps terminals to the words
+    that messages use for them. `terminal_groups` maps sets of terminals to a phrase that describes the whole set (the
+    first matching set wins). `suggest_hint` returns a hint for the unexpected text at a span.
     """
 
     name: str
@@ -52,9 +53,9 @@ class Language:
 
 @record
 class ParsedDeclarations:
-    """The declarations that could be parsed, and the diagnostics for all other declarations.
+    """The declarations that could be parsed, and diagnostics for those that could not.
 
-    `broken_spans` are the spans of declarations that could not be parsed.
+    `broken_spans` contains the spans of declarations that could not be parsed.
     """
 
     declarations: tuple[Any, ...]
@@ -63,9 +64,9 @@ class ParsedDeclarations:
 
 
 def decode_source(encoded: bytes, source_name: str) -> SourceText:
-    """Decode the bytes of a file as source text; raise `ParseError` unless they are Unicode text.
+    """Decode a file's bytes as source text. Raise `ParseError` if they are not Unicode text.
 
-    The text is UTF-8, or UTF-16 or UTF-32 with a byte order mark.
+    The bytes must be UTF-8, or UTF-16 or UTF-32 with a byte order mark.
 
     >>> decode_source(b"node A {}", "a.pg").text
     'node A {}'
@@ -119,7 +120,7 @@ def parse_declarations(language: Language, source: SourceText) -> ParsedDeclarat
 
 
 def parse_declarations_with(language: Language, source: SourceText, word: str) -> tuple[Any, ...] | None:
-    """Parse only the declarations that contain a word; return None if one of them is invalid."""
+    """Parse only the declarations that contain `word`. Return None if any of them is invalid."""
     if _check_readable(source) is not None:
         return None
     declarations: list[Any] = []
@@ -137,7 +138,7 @@ def _split_source(language: Language, source: SourceText) -> list[tuple[int, int
 
 
 def _split_swallowed(language: Language, source: SourceText, piece_start: int, piece_end: int) -> list[tuple[int, int]]:
-    """Return the declarations that may be hidden inside an unclosed string."""
+    """Split out declarations that an unclosed string may have swallowed."""
     return coarse_scan.split_declarations(
         source.text, language.declaration_opening, piece_start, piece_end, recovering=True
     )[1:]
@@ -210,7 +211,7 @@ def _describe_syntax_error(
 
 
 def _hint_unclosed_bracket(source: SourceText, declaration_span: Span, error_span: Span) -> str | None:
-    """Return a hint about the bracket that is still open at the end of the text, or None if no bracket is open."""
+    """Return a hint about a bracket that is never closed, or None if there is no such bracket."""
     if error_span.start < declaration_span.end:
         return None
     open_brackets: list[int] = []
@@ -239,8 +240,9 @@ def _quote_found(found_text: str) -> str:
 
 
 def _expected_terminals(parser_error: Any) -> frozenset[str]:
-    """Return the terminals that are allowed at the position of an error."""
-    # The parser state lists exactly the allowed terminals, whereas the lexer also lists those of other contexts.
+    """Return the terminals that would have been allowed where the error occurred."""
+    # The parser state lists exactly the allowed terminals. The lexer's list also includes terminals from other
+    # contexts.
     parser_state = getattr(parser_error, "interactive_parser", None)
     terminal_names = parser_state.accepts() if parser_state is not None else getattr(parser_error, "expected", ())
     return frozenset(terminal_names)

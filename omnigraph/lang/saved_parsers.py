@@ -1,8 +1,8 @@
 """Restore parsers from saved LALR tables.
 
-This module manages the `grammar.json` file next to each `grammar.lark`. The file contains the LALR tables that `make
-tables` writes, so they are loaded instead of being computed at start-up. Tables are never used if their stamp does not
-match the current grammar, lark version and options.
+This module manages the `grammar.json` file next to each `grammar.lark`. `make tables` computes the LALR tables and
+writes them to this file, so that they do not have to be computed at start-up. Tables are never used unless their stamp
+matches the current grammar, lark version and options.
 """
 
 import json
@@ -30,11 +30,11 @@ _LARK_OPTIONS: dict[str, Any] = {
 
 
 class _SavedTableParser(LALR_Parser):
-    """Lark's parser, restored from the compact form of its states."""
+    """Lark's parser, with its states restored from their compact form."""
 
     @classmethod
     def deserialize(cls, data: Any, memo: Any, callbacks: Any = None, debug: bool = False) -> Any:
-        """Restore a parser; lark calls this method with the saved data of the parser."""
+        """Restore a parser from saved data. Lark calls this method."""
         new_table: Any = IntParseTable
         parse_table = new_table(_unpack_states(data, memo), data["start_states"], data["end_states"])
         restored: Any = cls.__new__(cls)
@@ -48,7 +48,7 @@ _LARK_PLUGINS = {"ContextualLexer": QuickContextualLexer, "LALR_Parser": _SavedT
 
 @cache
 def load_parser(language: str) -> Lark:
-    """Return the parser for one declaration of a language, from saved tables if they are current."""
+    """Return the parser for a single declaration in a language. Use the saved tables if they are current."""
     grammar = _read_grammar(language)
     saved_tables = _load_saved_tables(language)
     if saved_tables.get("stamp") != _grammar_stamp(grammar):
@@ -57,13 +57,13 @@ def load_parser(language: str) -> Lark:
 
 
 def tables_are_fresh(language: str) -> bool:
-    """Return whether the saved tables are identical, byte for byte, to tables computed from the grammar."""
+    """Return whether the saved tables are byte-for-byte identical to tables computed from the grammar."""
     tables_path = _LANG_DIRECTORY / language / "grammar.json"
     return tables_path.exists() and tables_path.read_text("utf-8") == _serialize_tables(language)
 
 
 def write_tables(language: str) -> Path:
-    """Compute and save the tables of a language, and return the path of the saved file."""
+    """Compute and save a language's tables, and return the path of the saved file."""
     tables_path = _LANG_DIRECTORY / language / "grammar.json"
     tables_path.write_text(_serialize_tables(language), "utf-8")
     return tables_path
@@ -104,7 +104,7 @@ def _serialize_tables(language: str) -> str:
 
 
 def _renumber_states(parse_table: Any) -> Any:
-    """Renumber the states in the order of traversal, because lark numbers them by iterating over a set."""
+    """Renumber the states in traversal order, because lark numbers them in the arbitrary order of a set."""
     new_numbers: dict[int, int] = {}
     pending_states = sorted(parse_table.start_states.values())
     while pending_states:
@@ -130,9 +130,9 @@ def _renumber_targets(actions: dict[str, Any], new_numbers: dict[int, int]) -> d
 
 
 def _pack_states(table_data: dict[str, Any]) -> None:
-    """Replace the states by flat lists of token numbers and actions, which load ten times as fast.
+    """Replace the states with flat lists of token numbers and actions, which load ten times as fast.
 
-    An action is the number of the next state, or -1 - n for a reduction by the rule with number n.
+    An action is the number of the next state, or -1 - n for a reduction by rule n.
     """
     packed_states = []
     for state in range(len(table_data["states"])):
@@ -144,7 +144,7 @@ def _pack_states(table_data: dict[str, Any]) -> None:
 
 
 def _unpack_states(table_data: dict[str, Any], memo: dict[int, Any]) -> dict[int, dict[str, Any]]:
-    """Return the states as lark uses them: for each token, a shift to a state or a reduction by a rule."""
+    """Return the states in lark's own form: for each token, either a shift to a state or a reduction by a rule."""
     tokens, packed_states = table_data["tokens"], table_data["states"]
     actions: dict[int, Any] = {state: (Shift, state) for state in range(len(packed_states))}
     actions |= {-1 - number: (Reduce, rule) for number, rule in memo.items()}
@@ -155,13 +155,13 @@ def _unpack_states(table_data: dict[str, Any], memo: dict[int, Any]) -> dict[int
 
 
 def _restore_parser(saved_tables: dict[str, Any]) -> Lark:
-    # Lark's stand-alone parsers are loaded in the same way, and a test compares the result with the grammar.
+    # Lark loads its stand-alone parsers in the same way. A test compares the result with the grammar.
     load_from_dict: Any = Lark._load_from_dict
     restored_parser: Lark = load_from_dict(saved_tables["data"], saved_tables["memo"], _plugins=_LARK_PLUGINS)
     return restored_parser
 
 
-# JSON member names are strings; an integer key is written with a leading '#'.
+# JSON member names are strings, so an integer key is written with a leading '#'.
 def _encode_integer_keys(value: Any) -> Any:
     if isinstance(value, dict):
         return {f"#{key}" if isinstance(key, int) else key: _encode_integer_keys(item) for key, item in value.items()}
@@ -171,7 +171,7 @@ def _encode_integer_keys(value: Any) -> Any:
 
 
 def _decode_integer_keys(members: dict[str, Any]) -> dict[Any, Any]:
-    # Checking the first member is sufficient: either all member names of an object are integers, or none are.
+    # Checking the first member is enough, because an object's member names are either all integers or all strings.
     if next(iter(members), "").startswith("#"):
         return {int(member_name[1:]): member_value for member_name, member_value in members.items()}
     return members

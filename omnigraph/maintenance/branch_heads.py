@@ -24,7 +24,7 @@ RESTORE_HINT = "restore the file from a backup, or continue from the newest read
 
 @dataclass(frozen=True, slots=True)
 class RefHead:
-    """A branch or tag and its state; `is_newest` is false if an older state had to be used."""
+    """A branch or tag and its state; `is_newest` is false if only an older state could be read."""
 
     ref: Ref
     manifest: LoadedManifest
@@ -32,17 +32,17 @@ class RefHead:
 
     @property
     def label(self) -> str:
-        """The name of the branch or tag, as shown in findings."""
+        """The branch or tag name that findings show."""
         return ref_label(self.ref)
 
 
 def ref_label(ref: Ref) -> str:
-    """Return the name of a branch, or `tag NAME` for a tag."""
+    """Return a branch's name, or `tag NAME` for a tag."""
     return ref.name if ref.directory == layout.REFS else f"{_TAG_PREFIX}{ref.name}"
 
 
 def is_tag_label(label: str) -> bool:
-    """Return whether a label names a tag; this is unambiguous, because branch names contain no spaces."""
+    """Return whether a label names a tag; this is unambiguous because branch names contain no spaces."""
     return label.startswith(_TAG_PREFIX)
 
 
@@ -88,7 +88,7 @@ def _read_head(store: Store, ref: Ref, findings: list[IntegrityFinding]) -> RefH
         return RefHead(ref, read_manifest(store, ref.ulid))
     except OmnigraphError as error:
         if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:
-            return None  # deleted since it was listed
+            return None  # deleted after it was listed
         manifest_path = layout.manifest_directory(ref.ulid)
         message = error.message if not isinstance(error, GraphNotInitialized) else "the manifest is missing"
         findings.append(
@@ -98,7 +98,7 @@ def _read_head(store: Store, ref: Ref, findings: list[IntegrityFinding]) -> RefH
 
 
 def _read_older_head(store: Store, ref: Ref) -> RefHead | None:
-    """Return the newest readable state of a branch, or None if no state is readable."""
+    """Return a branch's newest readable state, or None if no state is readable."""
     manifest_path = layout.manifest_directory(ref.ulid)
     for version in reversed(list_attached_versions(store, manifest_path)):
         try:

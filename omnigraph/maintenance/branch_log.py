@@ -1,7 +1,7 @@
 """Check that a branch's log is consistent, and determine how far back its history is readable.
 
-This module checks the rules for logs: every commit occurs once, every parent exists, every chunk
-matches the digest in its name, and the state contains the tables of the head commit.
+A consistent log contains every commit once and every parent, each chunk matches the digest in its name, and the state
+contains the head commit's tables.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ class BranchLog:
 
     @property
     def state(self) -> GraphState:
-        """The branch state to which the log belongs."""
+        """The branch state that the log belongs to."""
         return self.head.manifest.state
 
 
@@ -58,7 +58,7 @@ def _record_log_fault(branch_log: BranchLog, reason: str, chunk_name: str | None
 
 def _read_log_chunk(store: Store, chunk: LogChunk, branch_log: BranchLog) -> list[Commit]:
     try:
-        return read_chunk(store, chunk)[0]  # compares the chunk with the digest in its name
+        return read_chunk(store, chunk)[0]  # this read compares the chunk with the digest in its name
     except HistoryReclaimed:
         branch_log.findings.append(_record_log_fault(branch_log, "a log chunk is missing", chunk.name))
         return []
@@ -77,7 +77,7 @@ def _add_commits(branch_log: BranchLog, commits: Iterable[Commit], chunk_name: s
 
 
 def _find_missing_parents(branch_log: BranchLog) -> Iterator[IntegrityFinding]:
-    """Report missing parents, unless a missing chunk explains their absence."""
+    """Report missing parents unless a missing chunk explains why they are missing."""
     if not branch_log.complete:
         return
     for commit in branch_log.commits.values():
@@ -87,7 +87,7 @@ def _find_missing_parents(branch_log: BranchLog) -> Iterator[IntegrityFinding]:
 
 
 def _check_head(store: Store, branch_log: BranchLog) -> Iterator[IntegrityFinding]:
-    """Check that the state matches its newest commit."""
+    """Check that the state matches the newest commit."""
     state = branch_log.state
     if not branch_log.complete:
         return
@@ -108,7 +108,7 @@ def _version_of(entry: TableEntry | None) -> TableVersion | None:
 
 
 def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
-    """Return the schema of the newest state; report a missing or damaged schema."""
+    """Return the newest state's schema; report it if it is missing or damaged."""
     schema_row = branch_log.state.schema
     try:
         return read_schema_uncached(store, schema_row)
@@ -122,7 +122,7 @@ def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
 
 
 def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[IntegrityFinding]:
-    """Check every table version in the branch's state, and past versions that were not removed by a cleanup."""
+    """Check every table version in the branch's state, and every past version that no cleanup has removed."""
     branch, tables = branch_log.head.label, branch_log.state.tables
     for type_key, entry in sorted(tables.items()):
         for file_name, reason in integrity.faults((entry.location, entry.lance_version)):
@@ -135,7 +135,7 @@ def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[
 
 
 def _check_index_files(integrity: FileIntegrity, entry: TableEntry, branch: str) -> Iterator[IntegrityFinding]:
-    """Report each index of a table version that has missing or damaged files."""
+    """Report each index with missing or damaged files in a table version."""
     version, root_uri = (entry.location, entry.lance_version), integrity.store.root.uri
     lost_indexes, damaged_indexes = integrity.lost_indexes(version), integrity.damaged_indexes(version)
     names = integrity.index_names(version, entry.key) if lost_indexes or damaged_indexes else {}
@@ -150,7 +150,7 @@ def _check_index_files(integrity: FileIntegrity, entry: TableEntry, branch: str)
 
 
 def check_reclaimed_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[IntegrityFinding]:
-    """Report every past version that appears to have been removed by a cleanup."""
+    """Report every past version that a cleanup appears to have removed."""
     yield from _check_past_versions(branch_log, integrity, "reclaimed")
 
 
@@ -179,14 +179,14 @@ def find_newest_readable(store: Store, branch_log: BranchLog, integrity: FileInt
     """Return the newest first-parent commit whose tables and schema are all readable, or None if there is none."""
     state = branch_log.state
     if _is_readable(store, state.tables, state.schema, integrity):
-        return state.head.commit_id  # found even if the log is damaged
+        return state.head.commit_id  # the head is known even if the log is damaged
     log = HistoryLog(store, state)
     try:
         for commit in log.first_parents(state.head.commit_id):
             if _is_readable(store, *log.tables_and_schema_at(commit.id), integrity):
                 return commit.id
     except OmnigraphError:
-        return None  # the log is damaged further back
+        return None  # the log is damaged beyond this commit
     return None
 
 

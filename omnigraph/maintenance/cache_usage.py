@@ -6,7 +6,7 @@ from omnigraph.engine.query_caches import shared_caches
 
 
 def read_cache_usage() -> tuple[int, str | None, int]:
-    """Return the number of bytes in use, the cache directory, and the directory's size limit in bytes."""
+    """Return the number of bytes in use, the cache directory, and its size limit in bytes."""
     disk_cache = shared_caches().disk
     if disk_cache is None:
         return 0, None, 0
@@ -17,5 +17,5 @@ def read_cache_usage() -> tuple[int, str | None, int]:
 def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError:  # deleted since it was listed
+    except OSError:  # deleted after it was listed
         return 0

@@ -1,7 +1,7 @@
 """Check the integrity of a whole graph: refs, manifests, logs, files, rules, indexes and external commits.
 
-The check reads all data that is visible on branches and tags, and checks every file in their history. The check never
-writes, and it continues after each finding, so one run reports all faults.
+The check reads all data that is visible on branches and tags and examines every file in their history. It never writes,
+and it continues after each finding, so one run reports all faults.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +43,7 @@ from .operation_findings import check_operations
 from .row_validation import TableValidator
 
 _MAX_ATTEMPTS = 10
-MAX_FINDINGS = 1000  # maximum number of findings kept; the rest are only counted
+MAX_FINDINGS = 1000  # maximum number of findings to keep; any others are only counted
 CheckProgress = Callable[[str], object]
 
 
@@ -76,7 +76,7 @@ class _CheckRun:
                 self.omitted_findings += 1
 
     def add_name_findings(self, head_findings: list[IntegrityFinding], name_findings: list[IntegrityFinding]) -> None:
-        """Add findings about refs and manifests, reporting a damaged ref only once."""
+        """Add findings about refs and manifests; a damaged ref is reported only once."""
         reported_paths = {finding.name for finding in name_findings}
         self.add_findings(
             finding for finding in head_findings if finding.kind != "ref" or finding.name not in reported_paths
@@ -84,7 +84,7 @@ class _CheckRun:
         self.add_findings(iter(name_findings))
 
     def count_reads(self, named_logs: Sequence[BranchLog]) -> dict[str, int]:
-        """Return the number of items that the check has read, by kind."""
+        """Return the number of items that the check has read so far, by kind."""
         directories = [branch_log.head.ref.directory for branch_log in named_logs]
         return {
             "branches": directories.count(layout.REFS),
@@ -97,7 +97,7 @@ class _CheckRun:
         }
 
     def checkpoint(self) -> tuple[dict[object, IntegrityFinding], int]:
-        """Return a checkpoint of the findings, to be passed to `restore_checkpoint`."""
+        """Return a checkpoint of the findings, which `restore_checkpoint` accepts."""
         return dict(self.findings), self.omitted_findings
 
     def restore_checkpoint(self, checkpoint: tuple[dict[object, IntegrityFinding], int]) -> None:
@@ -116,8 +116,8 @@ def check_graph(
 ) -> Checkup:
     """Check the whole graph; a `quick` check skips rows, indexes and file contents.
 
-    `sample` requests a quick check that also verifies the contents of this fraction of the files.
-    The `executor` verifies files; the default uses threads of this process.
+    `sample` requests a quick check that also verifies the content of this fraction of the files. The `executor`
+    verifies files; by default, threads in this process do.
     """
     if sample is not None and not 0 < sample <= 1:
         message = f"sample must be greater than 0 and at most 1, not {sample}"
@@ -165,7 +165,7 @@ def measure_table_files(store: Store) -> int:
 
 
 def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:
-    """Check one branch; repeat the check if the branch has advanced, since a cleanup may have removed its old state.
+    """Check one branch; if it has advanced, check it again, because a cleanup may have removed its old state.
 
     Return None if the branch was deleted.
     """
@@ -207,7 +207,7 @@ def _check_branch(check_run: _CheckRun, branch_log: BranchLog) -> BranchLog:
 
 
 def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[IntegrityFinding]:
-    """Verify the files of a branch; unreadable checksums are reported as a finding."""
+    """Verify a branch's files; unreadable checksums are reported as a finding."""
     for commit in branch_log.commits.values():
         try:
             check_run.integrity.add_checksums(read_checksums(check_run.store, commit))
@@ -221,14 +221,14 @@ def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[I
 def _check_type(
     check_run: _CheckRun, validator: TableValidator, schema_type: NodeType | EdgeType, branch: str
 ) -> Iterator[IntegrityFinding]:
-    """Check the rules and indexes of one table; if it cannot be scanned, report it as damaged."""
+    """Check one table's rows and indexes; if the table cannot be scanned, report it as damaged."""
     type_key = table_key(schema_type)
     table_entry = validator.tables.get(type_key)
     table_version = (table_entry.location, table_entry.lance_version) if table_entry is not None else None
     if table_version is not None and check_run.integrity.faults(table_version):
         return  # already reported
     fingerprint = _table_fingerprint(validator.contract, validator, schema_type)
-    if fingerprint in check_run.checked_tables:  # already checked on another branch with the same version
+    if fingerprint in check_run.checked_tables:  # this version was already checked on another branch
         if table_version in check_run.node_ids:
             validator.node_ids[schema_type.name] = check_run.node_ids[table_version]
         return
@@ -248,14 +248,14 @@ def _check_type(
 
 
 def _has_index_faults(integrity: FileIntegrity, table_version: TableVersion) -> bool:
-    """Return whether the indexes of a table are already known to be missing or damaged."""
+    """Return whether a table's indexes are already known to be missing or damaged."""
     return bool(integrity.lost_indexes(table_version) or integrity.damaged_indexes(table_version))
 
 
 def _table_fingerprint(
     contract: StoredSchema, validator: TableValidator, schema_type: NodeType | EdgeType
 ) -> tuple[object, ...]:
-    """Return the inputs of a table's check: the schema, and the versions of the table and of its endpoint tables."""
+    """Return what a table's check depends on: the schema, and the versions of the table and its endpoint tables."""
     type_keys = [table_key(schema_type)]
     type_keys += (
         [TableKey.node(schema_type.source), TableKey.node(schema_type.target)]
@@ -296,8 +296,8 @@ def _report_unreadable(
 def _check_missing_history(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
     """Report missing past versions if no cleanup has ever removed a version.
 
-    A cleanup raises the epoch of every branch before it removes a file. The epochs are therefore
-    read after the files have been checked.
+    A cleanup raises every branch's epoch before it removes a file, so the epochs are read after the files have been
+    checked.
     """
     missing_findings = [
         finding for branch_log in branch_logs for finding in check_reclaimed_versions(branch_log, check_run.integrity)
@@ -327,10 +327,10 @@ def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator
     reported_by_location = reported_versions(check_run.store) if external_drifts else {}
     for type_key, drift in sorted(external_drifts, key=lambda pair: pair[1].location):
         if drift.head_version <= reported_by_location.get(drift.location, 0):
-            continue  # already reported, or all files of the table are missing and reported as such
+            continue  # already reported, or all of the table's files are missing and reported as missing
         reason = (
             f"another program has written to this table (version {drift.head_version} at its HEAD,"
-            f" {drift.classification}); the graph does not show the change"
+            f" {drift.classification}); the change is not visible in the graph"
         )
         hint = "run `omnigraph repair` to see what was written and what can be done"
         yield IntegrityFinding("drift", reason, "warning", None, type_key, None, drift.location, hint)

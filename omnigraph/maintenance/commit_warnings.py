@@ -1,7 +1,7 @@
 """Warnings about the tables that a commit has just written, computed without any storage requests.
 
-This module is kept small, because the first write of every process imports it. A graph handle does
-not repeat a warning about the same table.
+This module is kept small because the first write in every process imports it. A graph handle does not repeat a warning
+about the same table.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from .health_thresholds import UNINDEXED, LimitWarning, log_warnings, table_warn
 
 
 def commit_warnings(store: Store, state: GraphState, commit: Commit) -> list[LimitWarning]:
-    """Return warnings about the log, and about fragments and unindexed rows of the written tables."""
+    """Return warnings about the log, and about fragments and unindexed rows in the written tables."""
     uri = store.root.uri
     warnings = list(log_warnings(uri, count_log_commits(state)))
     for type_key in sorted(commit.tables):
@@ -48,7 +48,7 @@ def count_log_commits(state: GraphState) -> int:
 def count_unindexed_rows(
     store: Store, state: GraphState, type_key: TableKey, table: Table, fragments: Sequence[Any]
 ) -> int:
-    """Return the number of rows that are not covered by the least complete of the declared indexes."""
+    """Return the number of rows that the least complete of the declared indexes does not cover."""
     catalog = read_schema(store, state.schema).ir.catalog
     coverage = index_coverage(table)
     schema_type = type_for_key(catalog, type_key)

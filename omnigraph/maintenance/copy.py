@@ -1,8 +1,8 @@
 """Copy a whole graph, including the history of every branch and tag, even while the graph is being written to.
 
-Each branch is copied as of one point in time. Manifests are read first and data files are listed
-afterwards; then the copy is verified to contain everything that the manifests reference. The
-manifest of the main branch, which makes the copy readable, is written last.
+Each branch is copied as of one point in time. Manifests are read first, and data files are listed afterwards. A check
+then verifies that the copy contains everything that the manifests reference. The main branch's manifest, which makes
+the copy readable, is written last.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
 
 # The immutable objects that states reference. Intents, leases and claims belong to running processes and are not
-# copied, except for operations that were set aside and await a decision.
+# copied, except for operations that were set aside and need a decision.
 _DATA_PREFIXES = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
 _MAX_ATTEMPTS = 10
 
@@ -44,7 +44,7 @@ CopyProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class CopySummary:
-    """The contents of a copied graph."""
+    """What a copied graph contains."""
 
     branches: tuple[str, ...]
     objects: int
@@ -53,7 +53,7 @@ class CopySummary:
 
 @dataclass(frozen=True, slots=True)
 class _CapturedBranch:
-    """A branch or tag at one point in time, with its ref object; main has no ref object."""
+    """A branch or tag at one point in time, and its ref object; main has none."""
 
     name: str
     manifest: LoadedManifest
@@ -66,11 +66,11 @@ def copy_graph(
 ) -> CopySummary:
     """Copy the graph at `source` to `target`, which must be empty.
 
-    Every file that has a checksum is verified in transit unless `verify` is false. The first
-    mismatch raises `DamagedError`, and the copy cannot be opened.
+    Unless `verify` is false, every file with a checksum is verified in transit. The first mismatch raises
+    `DamagedError` and leaves a copy that cannot be opened.
 
-    An interrupted copy cannot be opened. If a cleanup removes files during the copy, the copy
-    starts again from newer states and keeps the files that were already transferred.
+    An interrupted copy cannot be opened either. If a cleanup removes files while they are being copied, the copy starts
+    again from newer states and keeps the files that it has already transferred.
     """
     read_manifest(source)
     _check_target(source, target)
@@ -92,7 +92,7 @@ def copy_graph(
             branch_names = tuple(sorted(captured.name for captured in captured_branches if not captured.is_tag))
             return CopySummary(branch_names, len(copy_transfer.copied_sizes), sum(copy_transfer.copied_sizes.values()))
     raise ConcurrentCommit(
-        f"files of {source.root.uri} kept disappearing during the copy; the copy is incomplete and cannot be opened",
+        f"files in {source.root.uri} kept disappearing during the copy; the copy is incomplete and cannot be opened",
         hint="remove the copy, and retry when no cleanup is running",
     )
 
@@ -131,7 +131,7 @@ def _capture_ref(source: Store, branch_name: str, ref_number: int, ref_directory
 
 def _missing_files_error(source: Store, missing_names: Sequence[str]) -> StorageError:
     return StorageError(
-        f"files of {source.root.uri} are missing, including {missing_names[0]}; the copy cannot be opened",
+        f"files in {source.root.uri} are missing, including {missing_names[0]}; the copy cannot be opened",
         kind="not_found",
         effect="none",
         hint="restore the source from a backup, and remove the incomplete copy",
@@ -166,7 +166,7 @@ class _CopyTransfer:
         return True
 
     def copy_data(self) -> bool:
-        """Copy all data files that states may reference; return False if a file no longer exists."""
+        """Copy all data files that states may reference; return False if one of them no longer exists."""
         data_files = [stored_file for prefix in _DATA_PREFIXES for stored_file in self.source.objects.list(prefix)]
         data_files += set_aside_files(self.source)
         # If the size changed, the file was still being written when it was copied.
@@ -181,9 +181,8 @@ class _CopyTransfer:
     def verify_copied_data(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
         """Return whether the copy contains everything that the states reference; remove its incomplete past versions.
 
-        A head's file may be missing because it was removed after the head was read; a newer head
-        does not need it. If the head has not changed and the file is still missing, the source
-        itself has lost the file.
+        A file that a head needs may be missing because it was removed after the head was read; a newer head does not
+        need it. If the head has not changed and the file is still missing, the source itself has lost the file.
         """
         existing_names = {
             stored_file.name for kind in ("nodes", "edges") for stored_file in self.source.objects.list(kind)
@@ -204,7 +203,7 @@ class _CopyTransfer:
         return not missing_now
 
     def copy_manifests(self, captured_branches: Iterable[_CapturedBranch]) -> bool:
-        """Copy each manifest before the ref that points to it, and the manifest of the main branch last."""
+        """Copy each manifest before the ref that points to it; the main branch's manifest is copied last."""
         for captured in captured_branches:
             for object_name in (
                 *cell_files(captured.manifest.cell),

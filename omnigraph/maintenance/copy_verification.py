@@ -1,7 +1,7 @@
 """Verify that a copied graph contains everything that its states reference, before it can be opened.
 
-This module defines what a state references: current and past table versions, log chunks and schemas.
-Only the copy is read, never the source. Missing objects are reported, and the caller decides what to do about them.
+This module defines what a state references: current and past table versions, log chunks and schemas. It reads only the
+copy, never the source. Missing objects are reported, and the caller decides what to do about them.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -18,7 +18,7 @@ CopiedVersion = tuple[str, int]
 
 @dataclass(slots=True)
 class ReferencedObjects:
-    """The objects that states reference; head versions must exist, but past versions may have been cleaned up."""
+    """The objects that states reference. Head versions must exist; past versions may have been cleaned up."""
 
     head_versions: set[CopiedVersion] = field(default_factory=set)
     past_versions: set[CopiedVersion] = field(default_factory=set)
@@ -38,9 +38,9 @@ def find_missing_objects(
 ) -> MissingObjects:
     """Compare what the states reference with the files that are present in the copy.
 
-    `source_data_files` are the data files that the source still has after the copy. A sweep removes a data file before
-    its blobs, so a data file that still exists in the source had all its blobs when it was copied. Without this check,
-    blobs could be missing from a copy, because versions do not list them.
+    `source_data_files` are the data files that still exist in the source after the copy. A sweep removes a data file
+    before its blobs, so a data file that still exists in the source had all its blobs when it was copied. Versions do
+    not list blobs, so without this check they could be missing from a copy unnoticed.
     """
     states = list(states)
     chunk_names = {chunk.name for state in states for chunk in state.chunks}
@@ -84,7 +84,7 @@ def _table_versions(entries: Iterable[TableEntry]) -> set[CopiedVersion]:
 
 
 class _VersionChecker:
-    """Checks whether all files of a table version are present."""
+    """Checks whether all files in a table version are present."""
 
     def __init__(self, store: Store, present_files: Mapping[str, int], source_data_files: Set[str]) -> None:
         self.store = store

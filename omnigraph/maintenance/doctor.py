@@ -1,7 +1,7 @@
-"""Diagnose whether Omnigraph can run on this machine and use a store.
+"""Diagnose whether Omnigraph can run on this machine and whether it can use a store.
 
-The diagnosis covers package versions, the Spark requirements, the cache directory and, for a store, its guarantees and
-its clock. Failures are reported, never raised, because this command must work even if nothing else does.
+The diagnosis covers package versions, Spark requirements, the cache directory and, if a store is given, its guarantees
+and its clock. Failures are reported instead of raised, because this command must work even if nothing else does.
 """
 
 import os
@@ -25,7 +25,7 @@ from omnigraph.storage.store_probe import probe_create_if_absent
 from omnigraph.values import clock_and_ids
 
 DiagnosisOutcome = Literal["ok", "warning", "error"]
-MAX_CLOCK_SKEW = timedelta(seconds=30)  # half of a lease; with a larger difference, the ages shown to users look wrong
+MAX_CLOCK_SKEW = timedelta(seconds=30)  # half the duration of a lease; beyond that, the ages shown to users look wrong
 _REQUIRED_PACKAGES = ("pylance", "pyarrow", "numpy", "click", "lark")
 _OPTIONAL_PACKAGES = ("pyspark", "obstore", "pandas", "polars")
 _OLDEST_PYTHON = (3, 11)
@@ -54,9 +54,9 @@ def diagnose_environment(
 ) -> list[EnvironmentDiagnosis]:
     """Diagnose this machine, and a store if `uri` is given.
 
-    `spark_probe` diagnoses the Spark requirements; it is passed in because this module must not depend on Spark.
-    `probe` writes one small object to the store and removes it again. Without `probe`, nothing is written and the
-    guarantees of the store are not verified.
+    `spark_probe` diagnoses the Spark requirements; it is passed in because this module must not depend on Spark. If
+    `probe` is true, one small object is written to the store and removed again. Otherwise, nothing is written and the
+    store's guarantees are not verified.
     """
     diagnoses = [
         _check_python(),
@@ -117,7 +117,7 @@ def _check_store(uri: str, probe: bool) -> Iterator[EnvironmentDiagnosis]:
         return
     store_checks: list[tuple[str, Callable[[Store], EnvironmentDiagnosis]]] = [("graph", _check_graph)]
     if probe and (not store.root.is_local or Path(store.root.path).is_dir()):
-        store_checks += [("store promises", _check_store_guarantees), ("store clock", _check_store_clock)]
+        store_checks += [("store guarantees", _check_store_guarantees), ("store clock", _check_store_clock)]
     for check_name, run_check in store_checks:
         try:
             yield run_check(store)
@@ -139,16 +139,16 @@ def _check_store_guarantees(store: Store) -> EnvironmentDiagnosis:
     probe_create_if_absent(store)
     store_kind = "local disk" if store.root.is_local else "object store"
     guarantees = f"{store_kind}: create-if-absent is exclusive, and listings are consistent"
-    return EnvironmentDiagnosis("store promises", "ok", guarantees)
+    return EnvironmentDiagnosis("store guarantees", "ok", guarantees)
 
 
 def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
-    """Compare the store's clock, which determines the age of objects, with this machine's clock."""
+    """Compare the store's clock, which determines how old objects are, with this machine's clock."""
     local_micros = clock_and_ids.now_micros()
     store_clock = store_time(store)
     skew = timedelta(microseconds=int(store_clock.timestamp() * 1_000_000) - local_micros)
-    difference = f"{skew.total_seconds():+.1f} s compared with this machine"
+    difference = f"{skew.total_seconds():+.1f} s relative to this machine"
     if abs(skew) <= MAX_CLOCK_SKEW:
         return EnvironmentDiagnosis("store clock", "ok", difference)
-    hint = "commit times are taken from this machine: correct its clock"
+    hint = "commit times are taken from this machine's clock: correct the clock"
     return EnvironmentDiagnosis("store clock", "warning", difference, hint)

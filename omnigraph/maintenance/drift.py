@@ -1,7 +1,7 @@
-"""Classify drift: commits that external writers made to the HEAD of tables.
+"""Classify drift, that is, commits that external writers made to a table's HEAD.
 
-The HEAD of a table is never published. `repair` can adopt appended rows, external maintenance has
-no effect on a graph, and all other changes are rejected.
+A table's HEAD is never published. `repair` can adopt appended rows, external maintenance does not affect a graph, and
+all other changes are rejected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,12 @@ from omnigraph.storage.table_head import FIRST_VERSION, AttachedVersion, list_at
 
 HarmlessDrift = Literal["no_drift", "verified_maintenance", "rebased"]
 DriftClassification = HarmlessDrift | Literal["appended", "suspicious", "unverifiable"]
-REBASED_DETAIL = "rebased"  # the member of a commit's details that lists the adopted versions
+REBASED_DETAIL = "rebased"  # the key in a commit's details under which the adopted versions are listed
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The external changes at one table's HEAD since the last adopted version."""
+    """The external changes to one table's HEAD since the last adopted version."""
 
     location: str
     head_version: int
@@ -29,7 +29,7 @@ class Drift:
 
     @property
     def classification(self) -> DriftClassification:
-        """The classification of the drift, which depends on the most severe external commit."""
+        """The drift's classification, which the most severe external commit determines."""
         effects = {step.row_effect for step in self.steps}
         if self.head_version < FIRST_VERSION:
             return "unverifiable"
@@ -45,14 +45,14 @@ class Drift:
 
     @property
     def error(self) -> str | None:
-        """The reason why the drift cannot be classified, or None if it can."""
+        """Why the drift cannot be classified, or None if it can."""
         if self.head_version < FIRST_VERSION:
             return "the table's files are missing: run `omnigraph check`, then restore them from a backup"
         return next((step.error for step in self.steps if step.error is not None), None)
 
 
 def read_drift(store: Store, location: str, adopted_version: int = FIRST_VERSION) -> Drift:
-    """Read the changes that external writers have made to a table since the last adopted version."""
+    """Read the changes that external writers made to a table after the last adopted version."""
     attached = list_attached_versions(store, location)
     head_version = max(attached, default=0)
     adopted_version = max(adopted_version, FIRST_VERSION)
@@ -65,7 +65,7 @@ def read_drift(store: Store, location: str, adopted_version: int = FIRST_VERSION
 
 
 def reported_versions(store: Store) -> Mapping[str, int]:
-    """Map each table directory to the HEAD version up to which drift was reported as not repairable."""
+    """Return the HEAD version up to which drift was reported as not repairable, by table directory."""
     versions_by_location: dict[str, int] = {}
     for outcome in list_recovery_records(store):
         for location, version in outcome.heads.items():
@@ -74,7 +74,7 @@ def reported_versions(store: Store) -> Mapping[str, int]:
 
 
 def adopted_versions(commits: Iterable[Commit]) -> Mapping[str, int]:
-    """Map each table directory to the HEAD version up to which rows were adopted."""
+    """Return the HEAD version up to which rows were adopted, by table directory."""
     versions_by_location: dict[str, int] = {}
     for commit in commits:
         for location, version in commit.details.get(REBASED_DETAIL, {}).items():

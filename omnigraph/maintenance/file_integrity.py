@@ -1,9 +1,8 @@
 """Check the integrity of table versions: their manifest files and all files that they reference.
 
-This module records the state of each file. Each file is checked once. The size of a file is always
-checked; its content is compared with the checksum that a commit recorded. Files that a cleanup
-removed can be distinguished from lost files, because a cleanup removes a version before the files
-that it references.
+Each file is checked once, and its state is recorded. The size is always checked; the content is compared with the
+checksum that a commit recorded. Files that a cleanup removed can be distinguished from lost files, because a cleanup
+removes a version before the files that it references.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,13 +29,13 @@ FileFault = tuple[str, str]  # (file name, description of the fault)
 TableVersion = tuple[str, int]
 _MISSING = "the file is missing"
 _DATA_SUFFIX, _BLOB_SUFFIX = ".lance", ".blob"
-_INDEX_SUFFIXES = (".lance", ".idx")  # suffixes of index files, for all kinds of indexes
+_INDEX_SUFFIXES = (".lance", ".idx")  # suffixes of index files, for all index kinds
 VersionCondition = Literal["whole", "reclaimed", "broken"]
 
 
 @dataclass(slots=True)
 class FileIntegrity:
-    """The known state of a root's versions and files; if `open_files` is true, the check also opens files."""
+    """The known state of the versions and files in a root; if `open_files` is true, the check also opens files."""
 
     store: Store
     open_files: bool = True
@@ -77,7 +76,7 @@ class FileIntegrity:
 
     @property
     def checked_count(self) -> int:
-        """The number of files that were checked."""
+        """The number of files checked so far."""
         return len(self._intact_files) + len(self.damaged_files) + len(self.version_faults)
 
     def reset(self) -> None:
@@ -121,7 +120,7 @@ class FileIntegrity:
         ]
 
     def index_names(self, version: TableVersion, type_key: TableKey) -> dict[str, IndexName]:
-        """Map each index directory of a version to the index it belongs to."""
+        """Map each index directory in a version to the index that it belongs to."""
         table = open_unchecked_version(self.store, *version)
         return {f"{version[0]}/_indices/{uuid}": index for uuid, index in names_by_segment(table, type_key).items()}
 
@@ -139,7 +138,7 @@ class FileIntegrity:
         ]
 
     def _is_index_intact(self, index_directory: str, file_sizes: Mapping[str, int]) -> bool:
-        """Return whether every file of an index is intact; each file is opened once."""
+        """Return whether every file in an index is intact; each file is opened once."""
         index_files = [candidate for candidate in file_sizes if candidate.startswith(f"{index_directory}/")]
         if any(self._checksum_mismatch(file_name, file_sizes) for file_name in index_files):
             return False
@@ -167,7 +166,7 @@ class FileIntegrity:
         return "reclaimed" if faults == ((version_path, _MISSING),) else "broken"
 
     def read_data_files(self, version: TableVersion) -> None:
-        """Read every data file of a version to the end, to find files that cannot be read."""
+        """Read every data file in a version to the end, to find files that cannot be read."""
         table_files = self._files_by_version.get(version)
         for file_name in table_files.data_files if table_files is not None else ():
             try:
@@ -203,7 +202,7 @@ class FileIntegrity:
         yield from (fault for file_name in file_names for fault in self._file_faults(file_name, file_sizes))
 
     def _with_blobs(self, table_files: VersionFiles) -> Iterator[str]:
-        """Yield the files that a version references, including the recorded blobs of its data files."""
+        """Yield the files that a version references, including the recorded blobs next to its data files."""
         yield from table_files.named_files
         for data_file in table_files.data_files:
             yield from self._blobs_by_file.get(data_file, ())
@@ -229,12 +228,12 @@ class FileIntegrity:
                 if file_name in self._intact_files or file_name in self.damaged_files or not file_sizes.get(file_name):
                     continue
                 if self._checksum_mismatch(file_name, file_sizes) is not None:
-                    continue  # already reported with the files of the version
+                    continue  # already reported along with the version's files
                 if deleted_offsets(self.store, table, fragment) is None:
                     self.damaged_files[file_name] = "the list of deleted rows cannot be read"
 
     def mark_unreadable(self, version: TableVersion, reason: str) -> None:
-        """Record that a version cannot be read although none of its files is known to be damaged."""
+        """Record that a version cannot be read, although none of its files is known to be damaged."""
         version_path = f"{version[0]}/_versions/d{version[1]}.manifest"
         self.version_faults[version] = (*self.version_faults.get(version, ()), (version_path, reason))
 
@@ -263,7 +262,7 @@ class FileIntegrity:
                 yield file_name, "the file cannot be opened"
 
     def _list_table(self, location: str) -> dict[str, int]:
-        """Return all files of a table with their sizes; each table is listed only once."""
+        """Return all files in a table with their sizes; each table is listed only once."""
         if location not in self._listings:
             table_files = self.store.objects.list(location)
             self._listings[location] = {table_file.name: table_file.size for table_file in table_files}

@@ -1,6 +1,6 @@
-"""Findings of an integrity check, and the report that collects them.
+"""The findings of an integrity check, and the report that collects them.
 
-This module defines the wording and the JSON form of findings. It makes no decisions.
+This module defines how findings are worded and converted to JSON. It makes no decisions.
 """
 
 from collections.abc import Mapping
@@ -36,11 +36,11 @@ class IntegrityFinding:
 
     @property
     def merge_key(self) -> object:
-        """The key that is shared by all findings about the same file, regardless of the branch."""
+        """The key that all findings about the same file share, regardless of the branch."""
         return ("file", self.name) if self.name and self.kind in _FILE_KINDS else self
 
     def merged_with(self, duplicate: "IntegrityFinding") -> "IntegrityFinding":
-        """Merge two findings about the same file: keep the more severe finding, with the branches of both.
+        """Merge two findings about the same file: keep the more severe one, with the branches from both.
 
         >>> on_main = IntegrityFinding("file", "lost", branch="main", name="f")
         >>> on_side = IntegrityFinding("file", "lost", "warning", branch="side", name="f")
@@ -52,7 +52,7 @@ class IntegrityFinding:
         branch_names = (*more_severe.all_branches, *less_severe.all_branches)
         hint = more_severe.hint
         if self.kind == "index" and less_severe.hint not in (None, hint):
-            hint = f"{hint}; {less_severe.hint}"  # each branch needs its own command
+            hint = f"{hint}; {less_severe.hint}"  # every branch needs its own command
         return replace(more_severe, branches=tuple(dict.fromkeys(branch_names)), hint=hint)
 
     @property
@@ -86,9 +86,8 @@ class IntegrityFinding:
 class Checkup:
     """The result of a check; truthy if there are no errors, regardless of warnings.
 
-    `readable` maps each branch and tag to its newest completely readable commit, or to None.
-    `read` contains the number of checked items of each kind. `more` counts the findings beyond the maximum, which are
-    omitted.
+    `readable` maps each branch and tag to its newest completely readable commit, or to None. `read` contains the number
+    of checked items by kind. `more` is the number of findings omitted because they exceed the maximum.
     """
 
     findings: tuple[IntegrityFinding, ...] = ()
@@ -106,7 +105,7 @@ class Checkup:
 
     @property
     def damage(self) -> tuple[IntegrityFinding, ...]:
-        """Findings about data that cannot be read, excluding broken rules."""
+        """The findings about data that cannot be read, excluding broken rules."""
         return tuple(finding for finding in self.findings if finding.kind in DAMAGE_KINDS)
 
     def to_json(self) -> dict[str, Any]:

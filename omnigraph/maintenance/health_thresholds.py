@@ -1,7 +1,7 @@
 """The thresholds for health warnings, and the command that each warning recommends.
 
-This module defines the threshold values and the messages. Nothing else depends on these thresholds: a graph beyond a
-threshold is slower or larger than necessary, never incorrect.
+This module defines the threshold values and the messages. Nothing else depends on these thresholds: a graph that
+exceeds one is slower or larger than necessary, but never incorrect.
 """
 
 from collections.abc import Iterator
@@ -11,19 +11,19 @@ from typing import Any
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 from omnigraph.values.table_key import TableKey
 
-FRAGMENTS = 256  # maximum fragments per table; a scan opens each of them
-UNINDEXED = 100_000  # maximum unindexed rows, which every lookup has to scan
-COMMITS = 100_000  # maximum commits per log; chunks are merged, but commits are never removed
-UNRECLAIMED = 1 << 30  # maximum unreferenced bytes; the limit is never below the referenced bytes
-INTENTS = 16  # maximum operations that are running or were interrupted
-CACHE_SHARE = 0.9  # fraction of the cache budget
-_UNREFERENCED = "bytes that no branch references"
+FRAGMENTS = 256  # maximum number of fragments per table; a scan opens each of them
+UNINDEXED = 100_000  # maximum number of unindexed rows, which every lookup has to scan
+COMMITS = 100_000  # maximum number of commits per log; chunks are merged, but commits are never removed
+UNRECLAIMED = 1 << 30  # maximum number of unreferenced bytes; never lower than the number of referenced bytes
+INTENTS = 16  # maximum number of operations that are running or were interrupted
+CACHE_SHARE = 0.9  # maximum fraction of the cache budget
+_UNREFERENCED = "bytes not referenced by any branch"
 _CLEANUP_COMMAND = "run `omnigraph cleanup {} --keep 10 --older-than 7d --confirm`"
 
 
 @dataclass(frozen=True, slots=True)
 class LimitWarning:
-    """A quantity that exceeds its limit, and the command to run."""
+    """A quantity that exceeds its limit, and the command that helps."""
 
     what: str
     found: int
@@ -62,11 +62,11 @@ def table_warnings(
     if fragment_count > limit:
         yield LimitWarning("fragments", fragment_count, limit, command, type_key)
     if unindexed_count > UNINDEXED:
-        yield LimitWarning("rows without an index", unindexed_count, UNINDEXED, command, type_key)
+        yield LimitWarning("unindexed rows", unindexed_count, UNINDEXED, command, type_key)
 
 
 def damage_warnings(uri: str, type_key: TableKey) -> Iterator[LimitWarning]:
-    """Yield a warning that files of a table are missing or unreadable.
+    """Yield a warning that some of a table's files are missing or unreadable.
 
     >>> [str(warning) for warning in damage_warnings("g", "node:P")]
     ['node:P has missing or damaged files: run `omnigraph check g`']
@@ -75,7 +75,7 @@ def damage_warnings(uri: str, type_key: TableKey) -> Iterator[LimitWarning]:
 
 
 def log_warnings(uri: str, commit_count: int) -> Iterator[LimitWarning]:
-    """Yield warnings about the log of a branch."""
+    """Yield warnings about a branch's log."""
     if commit_count > COMMITS:
         command = f"write larger batches; to start over, load the output of `omnigraph export {uri}` into a new graph"
         yield LimitWarning("commits in the log", commit_count, COMMITS, command)
@@ -84,7 +84,7 @@ def log_warnings(uri: str, commit_count: int) -> Iterator[LimitWarning]:
 def unreferenced_data_warnings(
     uri: str, type_key: TableKey, unreferenced_bytes: int, limit: int
 ) -> Iterator[LimitWarning]:
-    """Yield warnings about unreferenced data files of one table."""
+    """Yield warnings about one table's unreferenced data files."""
     if unreferenced_bytes > limit:
         yield LimitWarning(_UNREFERENCED, unreferenced_bytes, limit, _CLEANUP_COMMAND.format(uri), type_key)
 
@@ -116,5 +116,5 @@ def cache_warnings(used_bytes: int, cache_budget: int) -> Iterator[LimitWarning]
     """Yield warnings about the local cache directory."""
     limit = int(cache_budget * CACHE_SHARE)
     if cache_budget and used_bytes > limit:
-        command = "raise OMNIGRAPH_CACHE_BYTES, or delete the files, which are recreated when needed"
+        command = "increase OMNIGRAPH_CACHE_BYTES, or delete the files, which are recreated when needed"
         yield LimitWarning("bytes in the cache directory", used_bytes, limit, command)

@@ -1,7 +1,7 @@
-"""Check that an index returns the same rows as a scan.
+"""Check that each index returns the same rows as a scan.
 
 The check looks up a sample of values or tokens, both through the index and by scanning the column, and compares the
-rows. Indexes are derived data: a fault here never means that data was lost.
+results. Indexes are derived data, so a fault found here never means that data was lost.
 """
 
 import warnings
@@ -37,13 +37,13 @@ from .index_findings import index_finding, name_index
 
 SAMPLE_SIZE = 512  # number of values looked up per column
 _PROBE_COUNT = 8  # number of substrings or vectors looked up, one request each
-# Length of a substring in characters; shorter ones are not indexed, and longer ones do not improve the check.
+# The length of a substring in characters; shorter substrings are not indexed, and longer ones do not improve the check.
 _MIN_SUBSTRING, _MAX_SUBSTRING = (3, 32)
 _NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # number of neighbours requested, and the distance that counts as zero
 
 
 def check_indexes(store: Store, table: Table, type_key: TableKey, branch: str) -> Iterator[IntegrityFinding]:
-    """Check every index of a table with the lookups that the kind of index supports."""
+    """Check every index on a table, using the lookups that its kind supports."""
     for index_key, index_kind in sorted(kinds_by_index_key(table).items()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IndexUnreadable)  # reported as a finding
@@ -53,7 +53,7 @@ def check_indexes(store: Store, table: Table, type_key: TableKey, branch: str) -
 
 
 def _index_fault(store: Store, table: Table, column: str, index_kind: str) -> str | None:
-    """Return a description of the fault in an index, or None if the index agrees with the rows."""
+    """Describe the fault in an index, or return None if the index agrees with the rows."""
     if is_vector_kind(index_kind):
         return _vector_index_fault(table, column, METRICS_BY_KIND[index_kind])
     if index_kind == fulltext.TEXT_INDEX_KIND:
@@ -116,7 +116,7 @@ def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
 
 
 def _query_vectors(batches: Iterable[pa.RecordBatch], column: str, metric: str) -> Iterator[tuple[int, Floats]]:
-    """Yield the row id and the value of each vector that can be used to query the index."""
+    """Yield the row id and the value of each vector with which the index can be searched."""
     for batch in batches:
         for row_id, vector in zip(batch_row_ids(batch), batch.column(column).to_pylist(), strict=True):
             query_vector = np.asarray(vector, np.float64) if vector is not None else None

@@ -1,7 +1,7 @@
 """Findings about indexes: which index is damaged, and the command that repairs it.
 
-This module defines the user-visible name of an index (type, column, kind), and the text of the command. Only the
-metadata of a table version is read.
+This module defines an index's user-visible name (type, column, kind) and the text of the command. It reads only the
+metadata of a table version.
 """
 
 import shlex
@@ -47,7 +47,7 @@ def name_index(type_key: TableKey, index_key: str, stored_kind: str) -> IndexNam
 
 
 def names_by_segment(table: Table, type_key: TableKey) -> dict[str, IndexName]:
-    """Map the UUID of each index segment of a table to the index it belongs to."""
+    """Map the UUID of each index segment in a table to the index that it belongs to."""
     return {uuid: name_index(type_key, index_key, kind) for uuid, index_key, kind in list_segments(table)}
 
 
@@ -60,7 +60,7 @@ def index_finding(
     index_directory: str | None = None,
     rebuild: bool = True,
 ) -> IntegrityFinding:
-    """Return the finding for a faulty index, with the command that repairs it on a branch.
+    """Build the finding for a faulty index, including the command that repairs it on a branch.
 
     `rebuild=False` means that files are missing, which `ensure-indices` detects without the `--rebuild` option.
     """
@@ -79,7 +79,7 @@ def index_finding(
 
 def _repair_hint(index: IndexName, branch: str, root_uri: str, *, rebuild: bool) -> str:
     if is_tag_label(branch):
-        return f"{branch}: restore the index files from a copy, because a tag is never rewritten"
+        return f"{branch}: restore the index files from a backup, because a tag is never rewritten"
     words = ["omnigraph", "ensure-indices", root_uri]
     words += ["--rebuild", "--index", _spell_column(index)] if rebuild else []
     words += ["--branch", branch] if branch != "main" else []

@@ -1,7 +1,7 @@
 """Build the indexes that the schema declares, without changing any content.
 
 Index files are built before the writer slot is taken, so a long build does not block writers. Files that are outdated
-by the time the slot is taken are built again.
+by then are built again.
 """
 
 from collections.abc import Collection, Mapping
@@ -48,8 +48,8 @@ def ensure_indices(
 ) -> Commit | None:
     """Build the indexes that the schema declares over all rows that are not covered yet.
 
-    The indexes selected by `rebuild` are rebuilt, as are all indexes of a table if any of their files are missing.
-    `types` limits the build to the given table keys. Return the commit, or None if every row is already covered and
+    The indexes that `rebuild` selects are rebuilt, as are all indexes on a table if any of their files are missing.
+    `types` restricts the build to the given table keys. Return the commit, or None if every row was already covered and
     nothing was rebuilt.
     """
     executor = executor or LocalExecutor()
@@ -60,7 +60,7 @@ def ensure_indices(
 
     def plan_publish(txn: WriteTxn) -> PublishPlan | None:
         gc_epoch = txn.base.state.head.gc_epoch
-        # A garbage collection may have deleted the files in the meantime.
+        # A garbage collection may have deleted the built files in the meantime.
         earlier_staged = staged_indexes if gc_epoch == base_epoch else {}
         staged_writes = _stage_indexes(txn, earlier_staged, types, executor, rebuild)
         if not staged_writes:
@@ -85,7 +85,7 @@ def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tupl
 def stage_missing_indexes(
     txn: WriteTxn, tables: Mapping[TableKey, Table], executor: Executor, rebuild: IndexSelection = NO_INDEXES
 ) -> dict[TableKey, StagedChange]:
-    """Stage indexes over all uncovered rows of the given tables; skip tables that have nothing to build."""
+    """Stage indexes over all uncovered rows in the given tables; skip tables that have nothing to build."""
     plan_by_key = {
         table_key: _plan_table(txn, table_key, table, executor, rebuild) for table_key, table in tables.items()
     }
@@ -121,7 +121,7 @@ def _plan_table(
 
 
 def index_kinds_of(txn: WriteTxn, table_key: TableKey) -> dict[str, str]:
-    """Return the index keys of a table and the kind of each index."""
+    """Return the kind of each index on a table, by index key."""
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
     return all_indexes(type_for_key(catalog, table_key))
 

@@ -1,7 +1,7 @@
-"""Select the indexes to rebuild: all of them, or the ones that a caller names.
+"""Select which indexes to rebuild: all of them, or those that a caller names.
 
-This module defines the syntax of the names that callers pass. `Doc` selects all indexes of a type, and `Doc.age` the
-indexes on one column. `edge:Knows` distinguishes an edge type from a node type with the same name.
+This module defines the syntax of these names. `Doc` selects all indexes on a type, and `Doc.age` selects the indexes on
+one column. `edge:Knows` distinguishes an edge type from a node type with the same name.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,13 +19,13 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class IndexSelection:
-    """The selected columns of each table; an empty set selects all indexes of the table."""
+    """The selected columns for each table; an empty set selects all indexes on the table."""
 
     everything: bool = False
     columns_by_table: Mapping[TableKey, frozenset[str]] = field(default_factory=dict)
 
     def contains_table(self, table_key: TableKey) -> bool:
-        """Return whether any index of a table is selected."""
+        """Return whether any index on a table is selected."""
         return self.everything or table_key in self.columns_by_table
 
     def contains(self, table_key: TableKey, column: str) -> bool:

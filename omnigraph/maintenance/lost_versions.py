@@ -1,9 +1,8 @@
 """Find evidence that manifest versions were deleted, and classify it as proof or suspicion.
 
-A manifest does not record whether a newer version existed. Proof comes from other records: commits
-in other logs, swaps based on a missing version, states based on a lost version, and intents. This
-module only reads. Each proof is confirmed by a second read, since other processes may publish
-during a check.
+A manifest does not record whether a newer version existed. Proof comes from other records: commits in other logs, swaps
+based on a missing version, states based on a lost version, and intents. This module never writes. It confirms each
+proof with a second read, because other processes may publish during a check.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -40,11 +39,11 @@ _SUSPICION_HINT = (
 
 @dataclass(slots=True)
 class LostVersionEvidence:
-    """Evidence that versions of one branch were lost.
+    """Evidence that a branch has lost manifest versions.
 
-    `proofs` are sentences, each of which proves the loss on its own. `proved_commits` maps the ids of provably
-    published commits to the commits, each with a state whose log contains it. `suspicions` may also be caused by
-    interrupted writes; `candidate_commits` are the commits of these writes.
+    Each sentence in `proofs` proves the loss on its own. `proved_commits` maps the id of each provably published commit
+    to the commit and to a state whose log contains it. `suspicions` may also be caused by interrupted writes, and
+    `candidate_commits` are the commits that these writes would have published.
     """
 
     branch_log: BranchLog
@@ -56,7 +55,7 @@ class LostVersionEvidence:
     missing_versions: list[int] = field(default_factory=list)
 
     def accept_commit(self, commit_id: str | None) -> bool:
-        """Treat a commit as published because the caller asserts it; return False if the commit is not a candidate."""
+        """Treat a commit as published because the caller says so; return False if the commit is not a candidate."""
         if commit_id is None or commit_id not in self.candidate_commits:
             return False
         self.proved_commits[commit_id] = self.candidate_commits[commit_id]
@@ -65,7 +64,7 @@ class LostVersionEvidence:
 
     @property
     def restorable_commits(self) -> list[tuple[Commit, GraphState]]:
-        """The proved commits above the head, oldest first, which can be published again."""
+        """The proven commits above the head that can be published again, oldest first."""
         ordered: list[tuple[Commit, GraphState]] = []
         parent_id: str | None = self.manifest.state.head.commit_id
         commits_by_parent = {commit.parent: (commit, state) for commit, state in self.proved_commits.values()}
@@ -113,7 +112,7 @@ def check_lost_versions(lost_versions: Iterable[LostVersionEvidence]) -> Iterato
                 if len(evidence.missing_versions) > 1
                 else f"{evidence.missing_versions[0]}"
             )
-            reason = f"versions {version_range} of the manifest are missing; no other version needs them"
+            reason = f"manifest versions {version_range} are missing; no other version depends on them"
             hint = "another program removed these versions; restore them from a backup, or ignore this warning"
             yield IntegrityFinding("manifest", reason, "warning", branch=branch, name=manifest_path, hint=hint)
 
@@ -129,7 +128,7 @@ def _describe_lost(evidence: LostVersionEvidence) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ExternalRecords:
-    """Commit ids from intents, by manifest ULID, and from audit records, by branch name."""
+    """Commit ids found in intents, by manifest ULID, and in audit records, by branch name."""
 
     intent_bases: Mapping[str, Mapping[str, str]]
     audited_commits: Mapping[str, Mapping[str, str]]
@@ -158,7 +157,7 @@ def _read_external_records(store: Store) -> _ExternalRecords:
 def _examine_branch(
     store: Store, branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
 ) -> LostVersionEvidence | None:
-    """Collect the evidence that one branch has lost versions, based on a fresh read of its newest state."""
+    """Collect evidence that one branch has lost versions, using a fresh read of its newest state."""
     ref = branch_log.head.ref
     claims = dict(_collect_claims(branch_log, branch_logs, records))
     manifest_files = list_manifest_files(store, ref.ulid)
@@ -168,7 +167,7 @@ def _examine_branch(
         log = HistoryLog(store, manifest.state)
         missing_claims = {claimed_id: claim for claimed_id, claim in claims.items() if log.find(claimed_id) is None}
     except OmnigraphError:
-        return None  # reported when the branch itself is read
+        return None  # already reported when the branch itself was read
     evidence = LostVersionEvidence(branch_log, manifest)
     for commit_id, claim in missing_claims.items():
         _weigh_claim(evidence, branch_log, commit_id, claim)
@@ -189,7 +188,7 @@ def _examine_branch(
 
 
 def _has_torn_version(manifest_ulid: str, newest_version: int, operation_ids: Set[str]) -> bool:
-    """Return whether newer versions were torn by a power loss; torn versions were never acknowledged."""
+    """Return whether a power loss tore the newer versions, which were then never acknowledged."""
     manifest_path = layout.manifest_directory(manifest_ulid)
     return any(parse_torn_version(operation_id, manifest_path) > newest_version for operation_id in operation_ids)
 
@@ -207,11 +206,11 @@ class _CommitClaim:
 def _collect_claims(
     branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
 ) -> Iterator[tuple[str, _CommitClaim]]:
-    """Yield the commits that other records attribute to the branch, with stronger claims last."""
+    """Yield the commits that other records attribute to the branch; stronger claims come last."""
     ref = branch_log.head.ref
-    is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # this name was never used by another branch
+    is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # no other branch has ever used this name
     for commit_id, operation in records.audited_commits.get(ref.name, {}).items() if is_name_unique else ():
-        description = f"the audit record of operation {operation} names commit {commit_id}"
+        description = f"the audit record for operation {operation} lists commit {commit_id}"
         yield commit_id, _CommitClaim(description, certain=False)
     for commit_id, operation in records.intent_bases.get(ref.ulid, {}).items():
         yield commit_id, _CommitClaim(f"the {operation} is based on commit {commit_id}")
@@ -230,7 +229,7 @@ def _collect_claims(
 
 
 def _find_anchor(commit: Commit, branch_log: BranchLog, other_log: BranchLog) -> Literal["own", "fork"] | None:
-    """Follow first parents to a commit published on this manifest ("own") or to its fork point ("fork").
+    """Follow first parents until a commit published on this manifest ("own") or its fork point ("fork").
 
     A fork point is weak evidence, because the name may have belonged to a different branch that was lost earlier.
     """
@@ -259,7 +258,7 @@ def _weigh_claim(evidence: LostVersionEvidence, branch_log: BranchLog, commit_id
 def _weigh_manifest_files(
     evidence: LostVersionEvidence, manifest_files: ManifestFiles, fragments: list[OrphanFragment], log: HistoryLog
 ) -> None:
-    """Evaluate the swaps and fragments above the newest version; a fragment based on another fragment proves a loss."""
+    """Assess the swaps and fragments above the newest version; a fragment based on another fragment proves a loss."""
     highest_base = max(manifest_files.swap_bases, default=0)
     if highest_base > manifest_files.newest_version:
         evidence.proofs.append(f"a later write was based on version {highest_base}")
@@ -270,9 +269,7 @@ def _weigh_manifest_files(
         tail_commits = {commit.id: commit for commit in fragment.state.tail}
         for other_fragment in fragments:
             if _is_based_on(other_fragment.state, head.commit_id) and other_fragment is not fragment:
-                evidence.proofs.append(
-                    f"the state of version {other_fragment.version} is based on commit {head.commit_id}"
-                )
+                evidence.proofs.append(f"version {other_fragment.version} is based on commit {head.commit_id}")
                 evidence.proved_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
         if head.commit_id not in evidence.proved_commits:
             evidence.candidate_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
@@ -280,14 +277,14 @@ def _weigh_manifest_files(
                 ", although its publication was started" if fragment.version - 1 in manifest_files.swap_bases else ""
             )
             evidence.suspicions.append(
-                f"the rows of version {fragment.version} with commit {head.commit_id}"
+                f"the rows for version {fragment.version} (commit {head.commit_id})"
                 f" exist, but the version does not{swap_note}: a write was interrupted or is still"
                 " running, or the newest version was deleted"
             )
 
 
 def _is_based_on(state: GraphState, commit_id: str) -> bool:
-    """Return whether a state is based on a commit; the state that the commit itself wrote does not count."""
+    """Return whether a state builds on a commit; the state that the commit itself wrote does not count."""
     if state.head.commit_id == commit_id:
         return state.head.nonce is not None
     return any(commit.id == commit_id for commit in state.tail)

@@ -1,6 +1,6 @@
 """Findings about lost names: missing or damaged ref objects, and manifests that no ref points to.
 
-This module defines the messages; `publish.unnamed_manifests` determines which manifests lost their names.
+This module defines the messages; `publish.unnamed_manifests` determines which manifests have lost their names.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _CLOSE_HINT = "run `omnigraph repair --confirm` to delete the branch or tag agai
 
 
 def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:
-    """Return the manifests that lost their names, or an empty result if operation records are unreadable.
+    """Return the manifests that have lost their names, or an empty list if operation records are unreadable.
 
     If a manifest's ref object is damaged, `reason` is the path of that object.
     """
@@ -46,7 +46,7 @@ def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:
 
 
 def unnamed_heads(manifests: list[UnnamedManifest]) -> list[RefHead]:
-    """Return the manifests as heads, so that the check covers everything they reference."""
+    """Convert the manifests to heads, so that the check covers everything they reference."""
     directories_by_kind = {"tag": layout.TAGS}
     return [
         RefHead(
@@ -63,7 +63,7 @@ def unnamed_heads(manifests: list[UnnamedManifest]) -> list[RefHead]:
 
 
 def check_unnamed(manifests: list[UnnamedManifest]) -> Iterator[IntegrityFinding]:
-    """Yield one finding per manifest that lost its name."""
+    """Yield one finding per manifest that has lost its name."""
     for manifest in manifests:
         if manifest.status == "unreadable":
             reason = f"no ref object refers to this manifest, and {manifest.reason}"
@@ -91,4 +91,4 @@ def _describe_unnamed(manifest: UnnamedManifest) -> str:
             f"no ref object refers to this {subject} ({location}): either its ref object was lost,"
             " or its creation by an older release was interrupted"
         )
-    return f"the ref object of {subject} is {'damaged' if manifest.reason else 'missing'} ({location})"
+    return f"the ref object for {subject} is {'damaged' if manifest.reason else 'missing'} ({location})"

@@ -23,7 +23,7 @@ def check_operations(store: Store) -> Iterator[IntegrityFinding]:
     for set_aside in list_set_aside_operations(store):
         yield _set_aside_finding(store.root.uri, set_aside)
     for stray in list_intents(store).foreign_files:
-        if not stray.name.rpartition("/")[2].startswith("."):  # operating systems create such files
+        if not stray.name.rpartition("/")[2].startswith("."):  # some operating systems create such files
             reason = "this file is not an operation record"
             yield IntegrityFinding("intent", reason, "warning", name=stray.name, hint=_IGNORED_FILE_HINT)
     for outcome in list_recovery_records(store):

@@ -1,10 +1,9 @@
-"""Compaction and index builds over whole tables, published as a commit that does not change any content.
+"""Compact whole tables and build their indexes, and publish the result as a commit that changes no content.
 
-The expensive work runs on an executor, in this process or on a cluster. All files are prepared
-before the writer slot is taken. If another writer changes a table in the meantime, the table's
-prepared version is discarded, a bounded number of small fragments is compacted instead, and the
-indexes are built in a separate commit. Writers never wait for this work and never fail because of
-it.
+The expensive work runs on an executor, in this process or on a cluster. All files are prepared before the writer slot
+is taken. If another writer changes a table in the meantime, its prepared version is discarded, a bounded number of
+small fragments is compacted instead, and the indexes are built in a separate commit. Writers never wait for this work
+or fail because of it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -47,13 +46,13 @@ from .index_maintenance import MAINTENANCE_ACTOR, ensure_indices, index_kinds_of
 from .optimize_report import OptimizeReport, TableMaintenance, measure_table
 
 _DELETED_ROWS_THRESHOLD = 0.1  # fraction of deleted rows above which a fragment is rewritten
-_MAX_BASE_VERSIONS = 5  # number of base versions to try before giving up on a branch that keeps changing
+_MAX_BASE_VERSIONS = 5  # number of base versions to try before giving up on a branch that keeps advancing
 _REMOVED_MEANWHILE = "another process changed the table and cleaned up its old versions in the meantime"
 
 
 @dataclass(slots=True)
 class _PreparedTable:
-    """A prepared table: the table entry it is based on and the version that replaces it.
+    """A prepared table: the table entry that it is based on, and the version that will replace it.
 
     `new_checksums` are the checksums of the files written for the new version.
     """
@@ -81,7 +80,7 @@ def optimize(
 ) -> OptimizeReport:
     """Compact small fragments and extend indexes to all rows, in all tables or in `types`.
 
-    A damaged table is left unchanged, and its report entry gives the reason.
+    A damaged table is left unchanged, and its report entry says why.
     """
     executor = executor or LocalExecutor()
     optimize_run, base_txn = _prepare_run(branch, types, executor)
@@ -100,13 +99,13 @@ def optimize(
 
 
 class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, never by a caller
-    """Raised if files of the base are missing and the branch has advanced, so a cleanup may have removed the files."""
+    """Files in the base version are missing and the branch has advanced, so a cleanup may have removed them."""
 
 
 def _prepare_run(
     branch: BranchState, types: Collection[str] | None, executor: Executor
 ) -> tuple[_OptimizeRun, WriteTxn]:
-    """Prepare a run; return the run with its table versions, and the transaction on which these versions are based."""
+    """Prepare a run; return the run with its table versions, and the transaction that they are based on."""
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
         optimize_run = _OptimizeRun(branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch)
@@ -119,7 +118,7 @@ def _prepare_run(
                 base_txn.base.state.tables[table_key], table.version, table.new_files
             )
         return optimize_run, base_txn
-    raise ConcurrentCommit(f"branch {branch.name} was too busy; nothing was written")
+    raise ConcurrentCommit(f"too many concurrent writes to branch {branch.name}; nothing was written")
 
 
 def estimate_read_bytes(branch: BranchState, types: Collection[str] | None = None) -> int:
@@ -134,7 +133,7 @@ def _estimate_table_bytes(txn: WriteTxn, table_key: TableKey) -> int:
             tables = _open_nonempty_tables(txn, [table_key])
             return sum(_bytes_to_process(table, index_kinds_of(txn, table_key)) for table in tables.values())
     except StorageError:
-        return 0  # optimize itself reports why the table cannot be read
+        return 0  # `optimize` itself reports why the table cannot be read
 
 
 def _bytes_to_process(table: Table, index_kinds: Mapping[str, str]) -> int:
@@ -190,7 +189,7 @@ def _maintain_undamaged(optimize_run: _OptimizeRun, txn: WriteTxn, executor: Exe
 def _find_damage(
     txn: WriteTxn, entries: Mapping[TableKey, TableEntry], executor: Executor
 ) -> dict[TableKey, DamagedError]:
-    """Return the error for each table that cannot be rewritten; the cheapest check runs first."""
+    """Return an error for each table that cannot be rewritten; the cheapest check runs first."""
     store = txn.store
     if missing := find_damaged_tables(store, entries, read_rows=False):
         return missing
@@ -211,7 +210,7 @@ def _find_damage(
 def _maintain_tables(txn: WriteTxn, table_keys: Iterable[TableKey], executor: Executor) -> dict[TableKey, Table]:
     """Compact and index tables as unpublished versions; return only the tables that changed.
 
-    Each step covers all tables before the next step starts, so parallel executors stay busy.
+    Each step processes all tables before the next step starts, so that parallel executors stay busy.
     """
     tables = original_tables = _open_nonempty_tables(txn, table_keys)
     for stage_step in (_stage_compaction, stage_missing_indexes):
@@ -249,7 +248,7 @@ def _stage_compaction(
 
 
 def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
-    """Plan to publish the prepared versions of unchanged tables, and bounded compactions of the other tables."""
+    """Plan to publish the prepared versions for unchanged tables and bounded compactions for the others."""
     optimize_run.attempts += 1
     manifest = txn.base.state
     # After a garbage collection, the prepared files may no longer exist.
@@ -264,7 +263,7 @@ def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) 
     ]
     staged_pieces: dict[TableKey, StagedChange] = {}
     for table_key in outdated_keys:
-        max_fragments = limit or FIRST_RETRY_FRAGMENTS  # other writers in this process wait in the meantime
+        max_fragments = limit or FIRST_RETRY_FRAGMENTS  # other writers in this process have to wait for this
         verify = partial(check_intact, txn.store, manifest)
         table = txn.table(table_key)
         staged = stage_compaction(
@@ -315,7 +314,7 @@ def _next_entry(prepared_table: _PreparedTable, txn: WriteTxn) -> TableEntry:
 
 
 def _has_outdated_tables(optimize_run: _OptimizeRun, table_commit: Commit | None) -> bool:
-    """Return whether a prepared table could not be published as prepared, so its indexes are not up to date."""
+    """Return whether a table could not be published as prepared, so that its indexes are not up to date."""
     published_entries = table_commit.tables if table_commit is not None else {}
     return any(
         published_entry is None or published_entry.lance_version != prepared_table.lance_version

@@ -1,4 +1,4 @@
-"""The report of a compaction and index run: one entry per table, and the commits that the run created."""
+"""The report for an optimize run: one entry per table, and the commits that the run created."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from .index_maintenance import unbuilt_indexes
 
 @dataclass(frozen=True, slots=True)
 class TableMaintenance:
-    """The result for one table; `skipped` or `error` gives the reason why the table was not maintained.
+    """The result for one table; `skipped` or `error` says why the table was not maintained.
 
     `version_after` is the last published version; the byte counts cover the table's data files.
     """
@@ -57,7 +57,7 @@ class TableMaintenance:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OptimizeReport:
-    """The report of a run: one entry per table, and the commits that the run created (usually one or none).
+    """The report for a run: one entry per table, and the commits that the run created (usually one or none).
 
     `retries` is the number of times another writer published first.
     """
@@ -78,7 +78,7 @@ class OptimizeReport:
 
     @property
     def damaged(self) -> tuple[TableMaintenance, ...]:
-        """The tables that could not be maintained; their `error` gives the reason."""
+        """The tables that could not be maintained; `error` says why."""
         return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
 

@@ -1,8 +1,8 @@
-"""Find manifest fragments above the newest version, left behind by interrupted writes or lost versions.
+"""Find manifest fragments above the newest version that interrupted writes or lost versions left behind.
 
-Every swap writes the rows of the next state to a fragment, and then writes the version that
-references the fragment. A fragment records the version it was written for; `lost_versions`
-determines whether that version was ever published. This module only reads.
+Every swap writes the rows for the next state to a fragment and then writes the version that references the fragment. A
+fragment records the version that it was written for; `lost_versions` determines whether that version was ever
+published. This module never writes.
 """
 
 import json
@@ -22,13 +22,13 @@ from omnigraph.storage.store import Store
 
 # The maximum number of versions to read when determining which fragments are referenced.
 _MAX_EXACT_VERSIONS = 256
-_TIMESTAMP_MARGIN = timedelta(seconds=2)  # coarser than the timestamps of any store
-_MAX_FENCE_VERSIONS = 64  # maximum number of versions without a commit after one with a commit
+_TIMESTAMP_MARGIN = timedelta(seconds=2)  # coarser than any store's timestamps
+_MAX_FENCE_VERSIONS = 64  # maximum number of consecutive versions without a commit
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanFragment:
-    """A fragment that is not referenced by any version: its state, and the version it was written for."""
+    """A fragment that no version references: its state, and the version that it was written for."""
 
     state: GraphState
     version: int
@@ -36,7 +36,7 @@ class OrphanFragment:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFiles:
-    """The files of a manifest: versions by number, fragments, and the base versions of swaps."""
+    """The files in a manifest: versions by number, fragments, and the base versions that swaps recorded."""
 
     version_files: Mapping[int, ListedObject]
     data_files: Mapping[str, ListedObject]
@@ -49,13 +49,13 @@ class ManifestFiles:
 
     @property
     def missing_versions(self) -> list[int]:
-        """The missing versions between existing versions."""
+        """The versions that are missing between existing versions."""
         oldest_version = min(self.version_files, default=0)
         return [version for version in range(oldest_version, self.newest_version) if version not in self.version_files]
 
 
 def list_manifest_files(store: Store, manifest_ulid: str) -> ManifestFiles:
-    """List the files, with versions last, so that a concurrent swap never shows a base above the newest version."""
+    """List the files; versions come last, so that a concurrent swap's base never appears above the newest version."""
     directory = layout.manifest_directory(manifest_ulid)
     data_files = {listed_object.name: listed_object for listed_object in store.objects.list(f"{directory}/data")}
     swap_names = [
@@ -83,7 +83,7 @@ def read_newer_fragments(store: Store, manifest_ulid: str, manifest_files: Manif
 
 
 def _candidate_names(store: Store, manifest_files: ManifestFiles) -> set[str]:
-    """Return unreferenced fragments; if there are many versions, omit fragments older than the newest version."""
+    """Return unreferenced fragments; if there are many versions, fragments older than the newest one are omitted."""
     if len(manifest_files.version_files) > _MAX_EXACT_VERSIONS:
         cutoff = manifest_files.version_files[manifest_files.newest_version].modified - _TIMESTAMP_MARGIN
         return {
@@ -122,7 +122,7 @@ def _parse_fragment(rows: Sequence[Mapping[str, Any]], manifest_ulid: str) -> It
 
 
 def _possible_versions(head_row: Mapping[str, Any], versions_by_object: Mapping[str, int | None]) -> Sequence[int]:
-    """Return the possible versions of a state: the version of its commit, or a later version without a commit."""
+    """Return the versions that a state may belong to: its commit's version, or a later version without a commit."""
     metadata = json.loads(head_row["metadata"])
     commit_version = (
         1 if metadata["commit_id"] == metadata["fork"] else versions_by_object.get(metadata["commit_id"]) or 1

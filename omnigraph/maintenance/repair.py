@@ -1,8 +1,8 @@
 """Repair a graph: restore lost names and versions, report external commits, and adopt appended rows.
 
-The HEAD of a table is never published. Rows appended to a HEAD are checked by the same rules as a load and become an
-ordinary commit on top of the branch. That commit records the HEAD version that the rows came from, so no row is adopted
-twice, even if a repair is interrupted.
+A table's HEAD is never published. Rows appended to it are checked against the same rules as a load and become an
+ordinary commit on the branch. That commit records the HEAD version that the rows came from, so no row is adopted twice,
+even if a repair is interrupted.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ from .restore_versions import VersionRepair, repair_missing_manifests, repair_ve
 FORCE_ACTOR = "omnigraph:repair:force"
 REPAIR_ACTOR = "omnigraph:repair"
 _BREAKS_RULES = "breaks_rules"
-_DAMAGED_BRANCH = "files of the branch are missing or damaged: restore them first"
+_DAMAGED_BRANCH = "files on the branch are missing or damaged: restore them first"
 
 
 def repair_graph(
@@ -60,9 +60,9 @@ def repair_graph(
 ) -> Repair:
     """Report changes made by external writers; with `force` and `confirm`, adopt appended rows.
 
-    With `confirm`, lost names and manifest versions are restored and `name_choice` is applied.
-    `acknowledged_commit` is a commit that the caller knows was acknowledged; it is published again.
-    If the branch cannot be opened, `branch_state` is None and rows are not adopted.
+    With `confirm`, lost names and manifest versions are restored, and `name_choice` is applied. `acknowledged_commit`
+    is a commit that the caller knows was acknowledged; it is published again. If the branch cannot be opened,
+    `branch_state` is None and no rows are adopted.
     """
     if force and not confirm:
         raise UsageError(reason="'force' requires 'confirm'; review the preview first")
@@ -117,7 +117,7 @@ def repair_manifests(
 
 @dataclass(frozen=True, slots=True)
 class _TableDrift:
-    """A table of the repaired branch or of another branch, and the drift at the table's HEAD.
+    """A table on the repaired branch or on another branch, and the drift at the table's HEAD.
 
     `already_reported` means that an earlier repair reported this drift as not repairable.
     """
@@ -130,7 +130,7 @@ class _TableDrift:
 
     @property
     def label(self) -> str:
-        """The name of the table in reports, followed by its branch unless it is the repaired branch."""
+        """The table's name in reports, followed by its branch unless that is the repaired branch."""
         return f"{self.table_key}@{self.other_branch}" if self.other_branch else self.table_key
 
 
@@ -152,7 +152,7 @@ def _read_table_drifts(branch_state: BranchState, store: Store) -> Iterator[_Tab
 
 
 def _read_state_drifts(store: Store, state: GraphState) -> Iterator[_TableDrift]:
-    """Yield the tables of a state, each with the drift since the version that the log records as adopted."""
+    """Yield the tables in a state, each with the drift since the version that the log records as adopted."""
     adopted_heads, fresh_store = _read_adopted_heads(store, state), without_caches(store)
     reported_heads: Mapping[str, int] | None = None
     for type_key, entry in sorted(state.tables.items()):
@@ -179,7 +179,7 @@ def _table_report(
     was_adopted = drift.location in adopted_heads
     action, skip_reason = _choose_action(table_drift, confirm, force)
     if skip_reason == _BREAKS_RULES and table_drift.table_key not in errors_by_type:
-        action, skip_reason = "no_effect", None  # the appended version held no rows
+        action, skip_reason = "no_effect", None  # the appended version contained no rows
     if skip_reason == _BREAKS_RULES and errors_by_type.get(table_drift.table_key) == _DAMAGED_BRANCH:
         skip_reason = "damaged"
     return DatasetRepair(
@@ -230,7 +230,7 @@ def _adopt_rows(branch_state: BranchState, *, is_forced: bool) -> tuple[Commit |
 
 
 def _plan_adoption(txn: WriteTxn, errors_by_type: dict[TableKey, str]) -> PublishPlan | None:
-    """Plan the adoption of rows on top of this base; its log records which rows were adopted before."""
+    """Plan to adopt rows on top of this base; its log records which rows were adopted before."""
     state = txn.base.state
     contract = read_schema(txn.store, state.schema)
     deltas: dict[TableKey, TableDelta] = {}
@@ -248,7 +248,7 @@ def _plan_adoption(txn: WriteTxn, errors_by_type: dict[TableKey, str]) -> Publis
 
 
 def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDrift) -> TableDelta:
-    """Return the rows at HEAD that were not adopted before, with the table's columns."""
+    """Return the rows at HEAD that have not been adopted yet, with the table's columns."""
     type_key = table_drift.table_key
     drift = table_drift.drift
     fresh_store = without_caches(txn.store)
@@ -268,7 +268,7 @@ def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDr
 
 
 def _mask_additional_ids(entity_ids: list[str], adopted_ids: list[str]) -> pa.Array:
-    """Return a mask of the ids that were not adopted before; an additional occurrence of an id counts as new."""
+    """Return a mask of the ids that have not been adopted yet; an additional occurrence of an id counts as new."""
     remaining = Counter(adopted_ids)
     mask = []
     for entity_id in entity_ids:
@@ -310,7 +310,7 @@ def _plan_valid_tables(
     adopted_heads: dict[str, int],
     errors_by_type: dict[TableKey, str],
 ) -> PublishPlan | None:
-    """Plan the adoption of all tables that satisfy the rules together; omit and report the other tables."""
+    """Plan to adopt the rows of all tables that satisfy the rules together; omit and report the other tables."""
     state = txn.base.state
     while deltas:
         lookup = RecordingLookup(txn)
@@ -339,7 +339,7 @@ def _plan_valid_tables(
 def _record_refused(
     branch_state: BranchState, table_drifts: Iterable[_TableDrift], table_reports: Iterable[DatasetRepair]
 ) -> None:
-    """Record drift that cannot be repaired, so it is reported again only if it grows."""
+    """Record drift that cannot be repaired, so that it is reported again only if it grows."""
     refused_heads = {
         table_drift.drift.location: table_drift.drift.head_version
         for table_drift, table_report in zip(table_drifts, table_reports, strict=True)
@@ -352,7 +352,7 @@ def _record_refused(
 
 
 def _record_missing_audits(branch_state: BranchState) -> None:
-    """Write one audit object per repair commit, including repairs interrupted after the commit."""
+    """Write one audit object per repair commit, including repairs that were interrupted after the commit."""
     state = branch_state.last_known().state
     commits: Iterable[Commit] = HistoryLog(branch_state.store, state).ancestors(state.head.commit_id).values()
     repair_commits = {commit.id: commit for commit in commits if REBASED_DETAIL in commit.details}

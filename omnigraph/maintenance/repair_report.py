@@ -1,6 +1,6 @@
 """The repair report: tables, names, manifest versions, and damage.
 
-This module defines the wording and the JSON form of the report. It makes no decisions.
+This module defines how the report is worded and converted to JSON. It makes no decisions.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,7 @@ class DatasetRepair:
     """A report entry for a table: the drift at its HEAD and the action that was taken.
 
     `manifest_version` is the version that is visible on the branch, and `lance_head_version` is the version that plain
-    Lance tools see. `skipped` is the reason why no action was taken, and `error` is the reason why no action is
-    possible.
+    Lance tools see. `skipped` says why no action was taken, and `error` says why no action is possible.
     """
 
     type_key: str

@@ -1,8 +1,7 @@
-"""Restore names: rewrite or drop lost or damaged ref objects.
+"""Restore branch and tag names: rewrite or drop lost or damaged ref objects.
 
-Known names are restored; for all other manifests, the caller decides. Without `confirm`, the
-repair is only previewed. The ref numbers of a name are never reused: a restored ref object gets the
-next odd number.
+Known names are restored; for all other manifests, the caller decides. Without `confirm`, the repair is only previewed.
+A name's ref numbers are never reused: a restored ref object gets the next odd number.
 """
 
 from collections import Counter
@@ -49,7 +48,7 @@ class NameChoice:
     drop: str | None = None
 
     def check(self) -> None:
-        """Reject options that contradict one another."""
+        """Raise an error if the options contradict one another."""
         if self.restore is not None and self.drop is not None:
             raise UsageError(reason="'restore' and 'drop' are mutually exclusive")
         if self.restore is None and (self.name is not None or self.tag):
@@ -118,7 +117,7 @@ class _NameRepairRun:
     choice_used: bool = False
 
     def repair_manifest(self, manifest: UnnamedManifest, is_name_unique: bool) -> NameRepair:
-        """Restore, close or drop one manifest; report the reason if that is not possible."""
+        """Restore, close or drop one manifest; if that is not possible, report why."""
         name_repair = NameRepair(
             manifest.directory, manifest.status, manifest.kind, manifest.name, manifest.commit_id, "no_op"
         )
@@ -146,7 +145,7 @@ class _NameRepairRun:
         )
 
     def repair_refs(self, repaired_names: set[tuple[RefKind | None, str | None]]) -> Iterator[NameRepair]:
-        """Repair refs that do not point to a manifest, because the ref is damaged or the manifest is missing."""
+        """Repair refs that point to no manifest because the ref is damaged or the manifest is missing."""
         for damaged_ref in self.ref_names.damaged_refs:
             kind = refs.ref_kind_of(damaged_ref.ref_directory)
             if (kind, damaged_ref.name) in repaired_names and self.choice.drop != damaged_ref.name:
@@ -182,7 +181,7 @@ class _NameRepairRun:
         return replace(name_repair, action="refused" if self.confirm else "preview", reason=advice)
 
     def check_choice_used(self) -> None:
-        """Reject a choice that does not match anything that needs repair."""
+        """Raise an error if the choice does not match anything that needs repair."""
         target = self.choice.restore or self.choice.drop
         if target is not None and not self.choice_used:
             raise InputError(
@@ -204,8 +203,8 @@ class _NameRepairRun:
 
     def _restore_name(self, manifest: UnnamedManifest, name: str | None, kind: RefKind | None) -> None:
         if name is None or kind is None or manifest.manifest is None:
-            raise InputError(f"{manifest.directory} needs a name", reason="unknown name")
-        # A name that the manifest had before remains valid, even if it violates the rules for new names.
+            raise InputError(f"{manifest.directory} requires a name", reason="unknown name")
+        # A name that the manifest already had stays valid, even if it violates the rules for new names.
         valid_name = name if name == manifest.name else name_conflicts.check_new_ref_name(name, kind)
         ref = self._next_ref(manifest, valid_name, kind)
         check_head_not_queued(self.store, manifest.manifest.state, manifest.manifest.state.head.commit_id)
@@ -214,7 +213,7 @@ class _NameRepairRun:
         self._record_event("restore_name", ref.name, manifest.commit_id)
 
     def _next_ref(self, manifest: UnnamedManifest, name: str, kind: RefKind) -> Ref:
-        """Return the ref to write, with a number higher than all known ref numbers of the name."""
+        """Return the ref to write; its number is higher than all known ref numbers for the name."""
         ref_directory = layout.TAGS if kind == "tag" else layout.REFS
         damaged_refs = [
             damaged_ref
@@ -275,7 +274,7 @@ def record_repair_event(store: Store, operation: str, branch: str, commit_id: st
 
 
 def _ref_facts(manifest: UnnamedManifest, kind: RefKind) -> dict[str, Any]:
-    """Return the members of a restored ref, which must be the same in concurrent repairs."""
+    """Return the members of a restored ref, which must be identical in concurrent repairs."""
     facts: dict[str, Any] = {"nonce": f"restored-{manifest.ulid}"}
     origin = manifest.manifest.state.origin if manifest.manifest is not None else None
     if kind == "tag" and origin is not None:

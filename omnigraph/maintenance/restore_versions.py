@@ -1,8 +1,8 @@
-"""Restore manifests by publishing provably lost versions again.
+"""Restore manifests by republishing versions that are provably lost.
 
-Commits keep their ids, parents and version numbers, and no data is made up. Anything that may be an interrupted write
-is left unchanged. Each version is published by an ordinary swap, so in a conflict, a live writer or a running cleanup
-always wins over the repair.
+Commits keep their ids, parents and version numbers, and no data is invented. Anything that may be an interrupted write
+is left alone. Each version is published with an ordinary swap, so an active writer or a running cleanup always wins a
+conflict with the repair.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class VersionRepair:
     reason: str | None = None
 
     def __str__(self) -> str:
-        description = f"{self.branch} ({self.manifest}): versions above {self.version} are lost; {self.action}"
+        description = f"{self.branch} ({self.manifest}): versions after {self.version} are lost; {self.action}"
         return f"{description}: {self.reason}" if self.reason else description
 
     def to_json(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def repair_versions(
     actor: str | None,
     acknowledged_commit: str | None = None,
 ) -> tuple[VersionRepair, ...]:
-    """Publish provably lost commits again, unless the branch has advanced in the meantime.
+    """Republish commits that are provably lost, unless the branch has advanced in the meantime.
 
     `acknowledged_commit` is a commit that the caller knows was acknowledged.
     """
@@ -108,10 +108,10 @@ def repair_missing_manifests(store: Store, *, confirm: bool, actor: str | None) 
             continue
         proved_fragments = _proved_fragments(read_newer_fragments(store, ref.ulid, manifest_files))
         if ref == refs.MAIN_REF and len(proved_fragments) < 2:
-            continue  # a crashed init leaves the same files
+            continue  # a crashed init leaves the same files behind
         version_repair = _new_repair(ref, 0, [fragment.state.head.commit_id for fragment in proved_fragments])
         if not proved_fragments:
-            version_repairs.append(_refuse_repair(version_repair, confirm, "the first state is also missing"))
+            version_repairs.append(_refuse_repair(version_repair, confirm, "the first version is also missing"))
             continue
         version_repairs.append(
             _apply_repair(
@@ -166,7 +166,7 @@ def _republish_commits(store: Store, evidence: LostVersionEvidence, actor: str |
 
 
 def _republish_commit(store: Store, base: LoadedManifest, commit: Commit, state: GraphState) -> LoadedManifest:
-    """Publish a commit under its original version number, filling any gap before it with versions without a commit."""
+    """Publish a commit under its original version number; versions without a commit fill any gap before it."""
     commit_state = state_at_commit(store, state, commit.id)
     check_state_retained(store, commit_state, commit.id)
     while base.version + 1 < commit.manifest_version:
@@ -193,7 +193,7 @@ def _concurrent_write_error() -> ConcurrentCommit:
 def _proved_fragments(fragments: list[OrphanFragment]) -> list[OrphanFragment]:
     """Return the consecutive states from version 1.
 
-    If there are several, the last one is omitted, because it may be an interrupted write.
+    If there are several states, the last one is omitted, because it may be an interrupted write.
     """
     consecutive: list[OrphanFragment] = []
     for fragment in fragments:

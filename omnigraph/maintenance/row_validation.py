@@ -1,7 +1,7 @@
-"""Validate a branch's rows against its schema, with the same rules as for every write.
+"""Validate a branch's rows against its schema, using the same rules as every write.
 
-Each table is read once, batch by batch; only ids, endpoints, and the columns of keys and unique
-constraints are kept in memory. The rules themselves are defined in `rules`.
+Each table is read once, in batches; only ids, endpoints, and the columns used in keys and unique constraints are kept
+in memory. The rules themselves are defined in `rules`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ _CORRECTION_HINT = "correct the entity with an update or a load; Omnigraph itsel
 
 @dataclass(slots=True)
 class TableValidator:
-    """Validates the tables of one state; `node_ids` contains the ids from the node tables read so far."""
+    """Validates the tables in one state; `node_ids` contains the ids from the node tables read so far."""
 
     store: Store
     contract: StoredSchema
@@ -50,7 +50,7 @@ class TableValidator:
     row_count: int = 0
 
     def check_type(self, schema_type: NodeType | EdgeType) -> Iterator[IntegrityFinding]:
-        """Report the faults in one table and, for an edge table, in the endpoints of its edges."""
+        """Report the faults in one table and, for an edge table, in its edges' endpoints."""
         type_key = table_key(schema_type)
         entry = self.tables.get(type_key)
         if entry is None:
@@ -98,7 +98,7 @@ class TableValidator:
 
 
 def violation_finding(violation: Violation) -> IntegrityFinding:
-    """Return a broken rule as a finding."""
+    """Convert a rule violation to a finding."""
     finding_kind: FindingKind = _KINDS_BY_RULE.get(violation.rule, "value")
     column_list = "" if violation.column is None else f" {', '.join(_column_names(violation.column))}"
     reason = violation.reason or _describe_duplicate(violation)

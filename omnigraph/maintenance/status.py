@@ -1,7 +1,7 @@
 """The status of a graph: fragments, versions, bytes, index coverage and unfinished operations.
 
-Only names, sizes and the metadata of the newest table versions are read, never rows. Every value
-that exceeds its limit is reported with the command to run.
+Only names, sizes and the metadata of the newest table versions are read, never rows. Every value that exceeds its limit
+is reported together with a command that helps.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,10 +42,9 @@ from .health_thresholds import (
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatus:
-    """The status of a table on a branch; `versions` and `bytes` include its retained history.
+    """A table's status on a branch; `versions` and `bytes` include its retained history.
 
-    `error` is the reason why a damaged table could not be examined; `rows` is the row count that
-    the branch records.
+    `error` says why a damaged table could not be examined; `rows` is then the row count that the branch records.
     """
 
     type_key: TableKey
@@ -102,7 +101,7 @@ def _dataset_warnings(uri: str, dataset: DatasetStatus) -> Iterator[LimitWarning
 
 
 def read_status(store: Store, branch: str, manifest: LoadedManifest) -> Status:
-    """Examine one branch and all files of the graph, with a single listing of the root."""
+    """Examine one branch and all files in the graph, using a single listing of the root."""
     state, heads = manifest.state, read_heads(store, [])
     files_by_name = {file.name: file for file in store.objects.list("")}
     datasets = tuple(_read_datasets(store, state, files_by_name))
@@ -161,7 +160,7 @@ def _read_datasets(
 def _table_error(
     store: Store, type_key: TableKey, entry: TableEntry, files_by_name: Mapping[str, ListedObject]
 ) -> str | None:
-    """Return the reason why a table cannot be examined, such as a missing file, or None if it can."""
+    """Return why a table cannot be examined, such as a missing file, or None if it can."""
     version_path = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
     try:
         with panics_as_errors():
@@ -180,7 +179,7 @@ def _count_versions(files_by_name: Mapping[str, ListedObject], directory: str) -
 
 
 def _unreferenced_bytes(store: Store, heads: Sequence[RefHead], files_by_name: Mapping[str, ListedObject]) -> int:
-    """Return the size of tables and manifests that are not currently referenced by a branch or tag."""
+    """Return the total size of the table and manifest files that no branch or tag currently references."""
     live = LiveSet()
     for head in heads:
         live.names |= set(cell_files(head.manifest.cell))

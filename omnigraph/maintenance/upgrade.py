@@ -1,8 +1,8 @@
-"""Upgrade a root to the current storage format, in place, one manifest after another.
+"""Upgrade a root to the current storage format in place, one manifest at a time.
 
-Each manifest is converted by one swap, so it is always completely in one format. Main is converted
-last: until then, the older release can still open the graph, and a later upgrade resumes an interrupted one. Table
-files are never changed, and a format without a registered upgrade step is refused.
+Each manifest is converted with one swap, so it is always entirely in one format. Main is converted last: until then,
+the older release can still open the graph, and a later upgrade resumes an interrupted one. Table files are never
+changed, and a format without a registered upgrade step is rejected.
 """
 
 from collections.abc import Iterator
@@ -29,8 +29,8 @@ from omnigraph.values import clock_and_ids
 from .branch_heads import is_tag_label, ref_label
 from .retention.mark_live import list_refs
 
-_MAX_ATTEMPTS = 50  # maximum number of swap attempts per manifest, because writers of the older release may interfere
-_MAX_ROUNDS = 3  # maximum number of listings, because a branch may be created while the others are upgraded
+_MAX_ATTEMPTS = 50  # maximum number of swap attempts per manifest; writers that run the older release may interfere
+_MAX_ROUNDS = 3  # maximum number of listings; a branch may be created while others are upgraded
 
 UpgradeOutcome = Literal["current", "preview", "upgraded"]
 
@@ -76,7 +76,7 @@ class UpgradeReport:
 
 
 def upgrade_graph(store: Store, *, dry_run: bool = False) -> UpgradeReport:
-    """Upgrade every manifest of a graph, or only report what would be done.
+    """Upgrade every manifest in a graph, or only report what would be done.
 
     Raises `InputError` for a format that cannot be upgraded, `Conflict` if operations are unfinished,
     and `StorageError` if the store fails. After a failure, the upgrade can be run again.
@@ -139,12 +139,12 @@ def _describe_steps(outdated: list[ManifestFormat]) -> tuple[str, ...]:
 def _require_path(storage_format: int) -> tuple[FormatUpgrade, ...]:
     path = find_upgrades(storage_format)
     if path is None:
-        raise InternalError(f"there is no upgrade from storage format {storage_format}")
+        raise InternalError(f"cannot upgrade from storage format {storage_format}")
     return path
 
 
 def _require_finished_operations(store: Store) -> None:
-    """Refuse to upgrade while operations or cleanups are unfinished, since their records have the older format."""
+    """Raise an error if operations or cleanups are unfinished, because their records have the older format."""
     listing = list_intents(store)
     count = len(listing.pending) + len(listing.unreadable) + len(listing.set_aside) + len(list_runs(store))
     if count:
@@ -167,7 +167,9 @@ def _upgrade_manifest(store: Store, location: str) -> None:
             is_upgraded = _swap_rows(store, cell, rows)
         if is_upgraded:
             return
-    raise ConcurrentCommit(f"{location} was too busy to be upgraded; stop the writers and try again")
+    raise ConcurrentCommit(
+        f"{location} could not be upgraded because of concurrent writes; stop the writers and try again"
+    )
 
 
 def _swap_rows(store: Store, cell: ManifestCell, rows: pa.Table) -> bool:
@@ -187,7 +189,7 @@ def _swap_rows(store: Store, cell: ManifestCell, rows: pa.Table) -> bool:
 
 
 def _convert_rows(store: Store, cell: ManifestCell) -> pa.Table:
-    """Return the rows of the next version, in the current format."""
+    """Return the rows for the next version, in the current format."""
     try:
         stored_rows = cell.read_rows(cell.dataset.schema.names)
         rows = [dict(row) for row in without_checksum(stored_rows, cell.version)]
@@ -198,13 +200,13 @@ def _convert_rows(store: Store, cell: ManifestCell) -> pa.Table:
         message = f"{cell.location} cannot be converted to storage format {layout.STAMP}; nothing was changed"
         hint = "check the graph with the release that wrote it, and report a bug"
         raise StorageError(message, kind="permanent", reason=str(error), effect="none", hint=hint) from error
-    # This version has no commit of its own, so a nonce makes it unique; a closing version keeps its nonce.
+    # This version has no commit of its own, so a nonce makes it unique; a closing version keeps the nonce it has.
     head = state.head if state.head.closed else replace(state.head, nonce=clock_and_ids.new_nonce())
     return to_rows(replace(state, head=head), cell.version + 1)
 
 
 def count_names(report: UpgradeReport) -> Iterator[tuple[int, str]]:
-    """Yield the number of manifests of each kind in a report, excluding main."""
+    """Yield the number of manifests in a report by kind, excluding main."""
     labels = [manifest.label for manifest in report.manifests if manifest.location != layout.MANIFEST]
     tags = sum(label is not None and is_tag_label(label) for label in labels)
     deleted = labels.count(None)

@@ -20,10 +20,10 @@ from omnigraph.storage.table import Table, data_files
 from . import health_thresholds
 from .health_thresholds import LimitWarning, cache_warnings
 
-CACHE_CHECK_INTERVAL = 64  # number of writes of this process between two cache checks
-# The number of manifest versions of a branch, by any writer, between two checks of its tables.
+CACHE_CHECK_INTERVAL = 64  # number of this process's writes between two cache checks
+# The number of manifest versions, by any writer, between two checks of a branch's tables.
 TABLE_CHECK_INTERVAL = 256
-_MAX_LISTED_FILES = 1_000  # maximum number of files examined per table, which one request can list
+_MAX_LISTED_FILES = 1_000  # maximum number of files to examine per table; one request can list this many
 _logger = logging.getLogger("omnigraph")
 _write_counter = count()
 
@@ -40,7 +40,7 @@ def periodic_warnings(store: Store, manifest: LoadedManifest, commit: Commit) ->
 
 
 def _cache_warnings() -> Iterator[LimitWarning]:
-    if "omnigraph.engine.query_caches" in sys.modules:  # if not imported, this process has not cached anything
+    if "omnigraph.engine.query_caches" in sys.modules:  # unless it is imported, this process has cached nothing
         from .cache_usage import read_cache_usage
 
         used_bytes, _, cache_budget = read_cache_usage()
@@ -66,7 +66,7 @@ def _table_warnings(store: Store, manifest: LoadedManifest, commit: Commit) -> I
 
 
 def _list_unreferenced(store: Store, table: Table) -> dict[str, int]:
-    """Return data files that the newest version of a table does not reference, with their sizes."""
+    """Return the data files that a table's newest version does not reference, with their sizes."""
     fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
     referenced_names = set(data_files(table, fragments))
     listed_files = store.objects.list_first(f"{table.location}/data", _MAX_LISTED_FILES)

@@ -1,5 +1,4 @@
-"""Three-way merges, which combine the changes of both sides into a single change to the target, or report conflicts.
+"""Three-way merges, which combine both sides' changes into a single change to the target, or report conflicts.
 
-A merged graph is validated by `rules`, like any other write. Read `merge.py`, `planner.py` and
-`table_merge.py` first.
+Like any other write, a merged graph is validated by `rules`. Start with `merge.py`, `planner.py` and `table_merge.py`.
 """

@@ -1,7 +1,7 @@
 """Describe conflicts: the entity, its properties, and their values on each side and in the base.
 
-This module converts contested entities and rule violations into the records that callers see. It also determines which
-entities a conflict involves; all of these entities take the chosen side's state.
+This module converts contested entities and rule violations to the records that callers see. It also determines which
+entities a conflict involves; when a side is chosen, all of them take that side's state.
 """
 
 from collections.abc import Callable
@@ -13,19 +13,21 @@ import pyarrow as pa
 from omnigraph.errors import EntityConflict
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.rules.violation import Violation
+from omnigraph.storage.blob_placeholders import shown_value
+from omnigraph.values.blobs import BlobDigest
 from omnigraph.values.table_key import TableKey
 
 from .table_merge import ContestedEntity, TableSides
 
 EntityKey = tuple[TableKey, str]  # (table key, entity id)
-_MAX_VALUE_LENGTH = 60  # maximum number of characters of a value in a message
+_MAX_VALUE_LENGTH = 60  # maximum number of characters to show of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
 class DetectedConflict:
-    """A conflict and the entities that are affected when it is resolved in favour of one side.
+    """A conflict, and the entities that are affected when it is resolved in favour of one side.
 
-    `columns` are the columns in the conflict's own table that are in conflict.
+    `columns` are the conflicting columns in the conflict's own table.
     """
 
     conflict: EntityConflict
@@ -34,7 +36,7 @@ class DetectedConflict:
     columns: tuple[str, ...] = ()
 
     def columns_of(self, entity_key: EntityKey) -> tuple[str, ...]:
-        """Return the columns of an involved entity that are in conflict, or none if the whole entity is in conflict."""
+        """Return an involved entity's conflicting columns, or none if the whole entity is in conflict."""
         return self.columns if entity_key[0] == self.table_key else ()
 
     @property
@@ -46,7 +48,7 @@ class DetectedConflict:
 
 
 def schema_conflict(conflict: EntityConflict) -> DetectedConflict:
-    """Return a conflict between schema changes, which involves no entity."""
+    """Wrap a conflict between schema changes, which involves no entity."""
     table_key = TableKey.of("edge" if conflict.entity_kind == "edge" else "node", conflict.type_name)
     return DetectedConflict(conflict, table_key, ())
 
@@ -78,7 +80,7 @@ def conflict_of_violation(
     our_branch: str,
     their_branch: str,
 ) -> DetectedConflict:
-    """Return the conflict for a rule that the merged graph would break although neither side breaks it."""
+    """Return the conflict for a rule that the merged graph would break even though neither side breaks it."""
     involved_entities = involved_entities_of(violation, entity_type, sides_of)
     table_sides = sides_of(violation.type_key)
     entity_id = violation.entity_id or ""
@@ -113,13 +115,13 @@ def property_values(row: pa.Table | None) -> dict[str, Any] | None:
     if row is None:
         return None
     row_values: dict[str, Any] = row.to_pylist()[0]
-    return {column: value for column, value in row_values.items() if column != "id"}
+    return {column: shown_value(value) for column, value in row_values.items() if column != "id"}
 
 
 def involved_entities_of(
     violation: Violation, entity_type: NodeType | EdgeType, sides_of: Callable[[TableKey], TableSides]
 ) -> tuple[EntityKey, ...]:
-    """Return the entities that take the chosen side's state when a rule violation is resolved."""
+    """Return the entities that take the chosen side's state when a violation is resolved."""
     entity_key = (violation.type_key, violation.entity_id or "")
     if violation.rule == "endpoint" and isinstance(entity_type, EdgeType):
         return entity_key, (TableKey.node(_endpoint_type(entity_type, violation)), str(violation.value))
@@ -151,7 +153,7 @@ def _violation_message(
         return f"'{violation.conflicting_id}' has the same {same_value}, which must be unique"
     if violation.rule == "@card":
         return f"{violation.reason} after '{their_branch}' is merged into '{our_branch}'"
-    return violation.reason or f"breaks {violation.rule}"
+    return violation.reason or f"violates {violation.rule}"
 
 
 def _orphan_message(
@@ -209,8 +211,8 @@ def _describe_differences(entity: ContestedEntity, our_branch: str, their_branch
 
 
 def _shorten_value(value: Any) -> str:
-    if isinstance(value, bytes):
-        return f"{len(value)} bytes"
+    if isinstance(value, bytes | BlobDigest):
+        return f"{value.size if isinstance(value, BlobDigest) else len(value)} bytes"
     rendered = "null" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
     return rendered if len(rendered) <= _MAX_VALUE_LENGTH else f"{rendered[: _MAX_VALUE_LENGTH - 1]}…"
 

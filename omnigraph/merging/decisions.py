@@ -1,8 +1,8 @@
-"""Decisions about conflicts, and their effect on an entity.
+"""Decisions about conflicts, and how they affect an entity.
 
-A decision is a side for the whole entity, a side for each of some properties, or a row that replaces both sides.
-Properties without a decision are merged, so a decision never undoes an edit that is not in conflict. This module reads
-no tables.
+A decision chooses a side for the whole entity, chooses a side for each of some properties, or provides a row that
+replaces both sides. Properties without a decision are merged, so a decision never undoes an edit that is not in
+conflict. This module does not read tables.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,16 +19,16 @@ from .table_merge import Choice, ContestedEntity, MergedRow, TableSides
 
 @dataclass(frozen=True, slots=True)
 class PropertyChoices:
-    """The sides chosen for individual properties of an entity; its other properties are merged."""
+    """The sides chosen for some of an entity's properties; its other properties are merged."""
 
     side_by_column: Mapping[str, Choice]
 
     def with_columns(self, columns: Iterable[str], side: Choice) -> "PropertyChoices":
-        """Return the choices with `side` added for the given columns; columns that already have a side keep it."""
+        """Add `side` for the given columns; columns that already have a side keep it."""
         return PropertyChoices({**dict.fromkeys(columns, side), **self.side_by_column})
 
     def without_columns(self, columns: Iterable[str]) -> "PropertyChoices | None":
-        """Return the choices except those for the given columns, or None if no choice remains."""
+        """Remove the choices for the given columns; return None if no choice remains."""
         remaining = {column: side for column, side in self.side_by_column.items() if column not in columns}
         return PropertyChoices(remaining) if remaining else None
 
@@ -38,7 +38,7 @@ Decisions: TypeAlias = Mapping[EntityKey, Decision]
 
 
 class DecidedEntity(NamedTuple):
-    """An entity with a decision: its rows in all versions and in the result, or None where it is absent.
+    """An entity with a decision: its row in each version and in the result, or None where it does not exist.
 
     `changes_target` is true if the result may differ from our row.
     """
@@ -52,7 +52,7 @@ class DecidedEntity(NamedTuple):
 
 
 def decide_entities(table_sides: TableSides, choices: Mapping[str, Decision]) -> list[DecidedEntity]:
-    """Return the decided entities of one table, ordered by id; the merged rows are computed in one batch."""
+    """Return the decided entities in one table, ordered by id; the merged rows are computed in one batch."""
     side_by_column = {
         entity_id: decision.side_by_column
         for entity_id, decision in choices.items()
@@ -80,7 +80,7 @@ def _decide_entity(
 
 
 def decisions_by_table(decisions: Decisions) -> dict[TableKey, dict[str, Decision]]:
-    """Return the decisions about each table's entities, by entity id."""
+    """Group the decisions by table and entity id."""
     choices_by_table: dict[TableKey, dict[str, Decision]] = {}
     for (table_key, entity_id), decision in decisions.items():
         choices_by_table.setdefault(table_key, {})[entity_id] = decision
@@ -99,8 +99,8 @@ def extend_decision(
 ) -> Decision:
     """Return the decision about an entity after a side is chosen for a conflict in the given columns.
 
-    Earlier decisions are kept. The whole entity is decided if its properties cannot be merged one by one, or if the
-    conflict is not about individual properties.
+    Earlier decisions are kept. The decision covers the whole entity if its properties cannot be merged one by one, or
+    if the conflict is not about individual properties.
     """
     if isinstance(earlier, PropertyChoices):
         return earlier.with_columns(columns, side)

@@ -1,8 +1,8 @@
-"""Find the changes that decisions about conflicts discard.
+"""Find the changes that conflict resolutions discard.
 
-A side's change is discarded if the decided entity does not contain it. Changes to properties are listed
-one by one; an entity that a decision removes, and a deletion that a decision undoes, are listed as a
-whole. Merges without decisions discard nothing. This module reads no tables.
+A side's change is discarded if the decided entity does not contain it. Property changes are listed one by one; an
+entity that a decision removes, or a deletion that it undoes, is listed as a whole. A merge without decisions discards
+nothing. This module does not read tables.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.storage.blob_placeholders import shown_value
 from omnigraph.storage.value_equality import same_rows, same_values
 from omnigraph.values.table_key import TableKey
 
@@ -21,7 +22,7 @@ from .decisions import DecidedEntity
 from .table_merge import Choice, TableSides
 
 DiscardedPart = Literal["property", "entity", "deletion"]
-# Property changes contain the property and its value; the others refer to the whole entity.
+# A property change contains the property and its value; other changes refer to the whole entity.
 _Part: TypeAlias = tuple[DiscardedPart, str | None, Any]
 _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
@@ -56,7 +57,7 @@ class DiscardedChange:
 def find_discarded_changes(
     sides_of: Callable[[TableKey], TableSides], decided_entities: Mapping[TableKey, Sequence[DecidedEntity]]
 ) -> tuple[DiscardedChange, ...]:
-    """Return the changes that decisions discard, ordered with nodes before edges, then by type and id."""
+    """Return the changes that decisions discard: nodes before edges, then ordered by type and id."""
     ordered_keys = sorted(decided_entities, key=lambda table_key: (table_key.is_edge, table_key))
     return tuple(
         DiscardedChange(table_key.kind, table_key.type_name, entity_id, side, *part)
@@ -77,7 +78,7 @@ def _parts_of_table(
 
 
 def _whole_part(table_sides: TableSides, entity: DecidedEntity, side: Choice) -> _Part | None:
-    """Return a side's discarded deletion or discarded entity, or None if neither was discarded."""
+    """Return the deletion or the entity that a side loses, or None if it loses neither."""
     side_row = _row_of(entity, side)
     if side_row is None:
         was_present = entity.base is not None or entity.id in table_sides.uncertain_ids
@@ -116,7 +117,7 @@ def _compare_properties(
         if base_rows is not None:
             is_discarded &= ~same_values(base_rows[column], side_rows[column])
         for row_number in np.flatnonzero(is_discarded).tolist():
-            yield entities[row_number].id, ("property", column, side_rows[column][row_number].as_py())
+            yield entities[row_number].id, ("property", column, shown_value(side_rows[column][row_number].as_py()))
 
 
 def _row_of(entity: DecidedEntity, side: Choice) -> pa.Table | None:

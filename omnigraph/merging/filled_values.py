@@ -1,8 +1,7 @@
-"""Align the values that existing rows got when both sides added the same property with different defaults.
+"""Reconcile the values that existing rows got when both sides added the same property with different defaults.
 
-Such a value is not an edit: each side filled it in when it added the property. The merge therefore replaces a side's
-fill value with the fill value of the merged schema, in rows that the base already contains. This module reads no
-tables.
+Such a value is not an edit: each side filled it in when it added the property. In rows that the base already contains,
+the merge therefore replaces a side's fill value with that of the merged schema. This module does not read tables.
 """
 
 from collections.abc import Mapping
@@ -24,11 +23,11 @@ class FillChange(NamedTuple):
     merged_value: pa.Scalar
 
 
-FillChanges = Mapping[str, FillChange]  # by the merged name of the property
+FillChanges = Mapping[str, FillChange]  # keyed by the property's merged name
 
 
 def find_fill_changes(base: TypeTransition, side: TypeTransition, other_side: TypeTransition) -> FillChanges:
-    """Return the properties that both sides added and for which a side filled in a different value than the merge."""
+    """Return the properties that both sides added and that a side filled in differently than the merged schema does."""
     added_names = (
         side.old_property_names.keys() & other_side.old_property_names.keys()
     ) - base.old_property_names.keys()
@@ -49,7 +48,7 @@ def find_fill_changes(base: TypeTransition, side: TypeTransition, other_side: Ty
 
 
 def _scalar(value: pa.Scalar | None, value_type: pa.DataType) -> pa.Scalar:
-    """Return a fill value in the merged type; a value that does not fit is null, because no row can contain it."""
+    """Cast a fill value to the merged type; a value that does not fit becomes null, because no row can contain it."""
     if value is None:
         return pa.scalar(None, value_type)
     try:

@@ -1,7 +1,7 @@
-"""A table of a merge whose entities are looked up in the captured snapshots when they are needed.
+"""A table in a merge whose entities are looked up in the captured snapshots when they are needed.
 
-Owns the state of single entities in all three versions. Changes that a merge takes without a decision never come from
-these lookups; a subclass determines them and finds the rows.
+This module keeps the state of single entities in all three versions. These lookups only serve decisions; a subclass
+determines the changes that a merge takes without a decision, and finds the rows.
 """
 
 from abc import abstractmethod
@@ -45,7 +45,7 @@ class LookupSides(TableSides):
 
     @abstractmethod
     def find_versions(self, condition: Mapping[str, pa.Array]) -> VersionRows:
-        """Return the rows of all three versions that meet a condition."""
+        """Return the rows in all three versions that meet a condition."""
 
     def load_entities(self, entity_ids: Iterable[str]) -> None:
         """Load entities in a single lookup, before they are requested one by one."""
@@ -72,7 +72,7 @@ class LookupSides(TableSides):
         return super().is_changed(entity_id) or self._states_of(entity_id).is_changed
 
     def base_row(self, entity_id: str) -> pa.Table | None:
-        """Return an entity's base row if either side changed the entity, otherwise None."""
+        """Return an entity's base row if either side changed the entity, or otherwise None."""
         if super().is_changed(entity_id):
             return super().base_row(entity_id)
         states = self._states_of(entity_id)

@@ -1,6 +1,6 @@
-"""Find edges that were deleted together with a node that the merge keeps.
+"""Find edges that were deleted along with a node that the merge keeps.
 
-Deleting a node also deletes its edges. These deletions are ordinary changes, so resolving a conflict in favour of the
+Deleting a node also deletes its edges. These deletions are ordinary changes, so resolving a conflict by keeping the
 node does not restore its edges. This module finds such edges so that they can be reported.
 """
 
@@ -20,7 +20,7 @@ _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
 
 class LostEdge(NamedTuple):
-    """An edge that one side deleted together with `node`, and that stays deleted although the merge keeps the node.
+    """An edge that one side deleted along with `node`; it stays deleted even though the merge keeps the node.
 
     `side` is the side that deleted the node and the edge.
     """
@@ -40,7 +40,7 @@ class LostEdge(NamedTuple):
 def find_lost_edges(
     catalog: Catalog, sides_of: Callable[[TableKey], TableSides], decisions: Decisions
 ) -> tuple[LostEdge, ...]:
-    """Return the edges deleted with nodes that a decision keeps, sorted by type and id."""
+    """Return the edges that were deleted along with nodes that a decision keeps, sorted by type and id."""
     edges_found: list[LostEdge] = []
     for side in _SIDES:
         stays_by_node = _decided_deletions(side, sides_of, decisions)
@@ -52,7 +52,7 @@ def find_lost_edges(
 def _decided_deletions(
     side: Choice, sides_of: Callable[[TableKey], TableSides], decisions: Decisions
 ) -> dict[TableKey, dict[str, bool]]:
-    """For each node that a side deleted and that has a decision, return whether the merge keeps the node."""
+    """Return whether the merge keeps each node that a side deleted and that has a decision."""
     stays_by_node: dict[TableKey, dict[str, bool]] = {}
     for (table_key, node_id), decision in decisions.items():
         if table_key.is_edge or isinstance(decision, PropertyChoices):  # an edge, or a node that neither side deleted

@@ -1,7 +1,7 @@
 """Merge one branch into another: capture both branches, plan the merge, resolve conflicts, and publish the result.
 
-This module defines the order of the merge steps. A merge that has already been done is detected before any data is
-read. A fast-forward adopts the source's tables and reads no rows.
+This module defines the order of the merge steps. A merge that was already made is detected before any data is read. A
+fast-forward adopts the source's tables and reads no rows.
 """
 
 from collections.abc import Iterable
@@ -26,6 +26,7 @@ from omnigraph.history.schemas import COPY_DATA_HINT
 from omnigraph.lang.schema.migrate.types import all_steps
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import Delta
+from omnigraph.storage.pending_blobs import PendingBlobs
 
 from .conflicts import schema_conflict
 from .decisions import Decisions
@@ -38,18 +39,19 @@ from .publish_merge import publish_merge
 from .schema_alignment import AlignedTables
 from .strategy import Strategy, answer_conflict, check_strategy, describe_strategy, resolve_conflicts
 
-MAX_ATTEMPTS = 4  # number of attempts, so that concurrent maintenance of the target does not make a merge fail
+MAX_ATTEMPTS = 4  # number of attempts, so that concurrent maintenance on the target does not make a merge fail
 
 
 @dataclass(frozen=True)
 class MergeReport:
-    """The result of a merge or, in a dry run, its expected result."""
+    """The result of a merge, or its expected result in a dry run."""
 
     merge_inputs: MergeInputs
     outcome: MergeOutcome
     commit: Commit | None = None
     plan: MergePlan | None = None
     resolved_count: int = 0
+    blobs: PendingBlobs | None = None
 
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:
@@ -58,17 +60,17 @@ class MergeReport:
 
     @property
     def lost_edges(self) -> tuple[LostEdge, ...]:
-        """Edges that were deleted together with nodes that the merge keeps."""
+        """The edges that were deleted along with nodes that the merge keeps."""
         return () if self.plan is None else self.plan.lost_edges
 
     @property
     def discarded_changes(self) -> tuple[DiscardedChange, ...]:
-        """Changes by either side that decisions about conflicts discard."""
+        """The changes on either side that conflict resolutions discard."""
         return () if self.plan is None else self.plan.discarded_changes
 
     @property
     def parallel_edges(self) -> tuple[ParallelEdgePair, ...]:
-        """Pairs of edges that both sides added with the same endpoints and properties."""
+        """The pairs of edges that both sides added with the same endpoints and properties."""
         return () if self.plan is None else self.plan.parallel_edges
 
     @property
@@ -86,20 +88,24 @@ class MergeReport:
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """A caller's request for a merge: its options, strategy and commit metadata."""
+    """A caller's request for a merge: its options, strategy and commit metadata.
+
+    The rows of a merge contain placeholders for large blobs, whose content `blobs` keeps available.
+    """
 
     options: MergeOptions = field(default_factory=MergeOptions)
     strategy: Strategy = None
     if_commit: str | None = None
     dry_run: bool = False
     commit_metadata: CommitMetadata = field(default_factory=CommitMetadata)
+    blobs: PendingBlobs = field(default_factory=lambda: PendingBlobs((), {}))
 
 
 def open_merge(source: MergeSource, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
     """Capture both sides; raise an error if they cannot be merged."""
     if isinstance(source, BranchState) and source.ulid == target_branch.ulid:
-        hint = "name two different branches as source and target (`into`)"
-        raise InputError(f"'{source.name}' cannot be merged into itself", reason="one branch", hint=hint)
+        hint = "specify two different branches as source and target (`into`)"
+        raise InputError(f"'{source.name}' cannot be merged into itself", reason="same branch", hint=hint)
     merge_inputs = capture_merge_inputs(source, target_branch)
     if if_commit is not None and merge_inputs.target_snapshot.commit_id != if_commit:
         head_commit = merge_inputs.target_snapshot.commit_id
@@ -151,6 +157,18 @@ def merge_captured(
     resolved_count: int = 0,
 ) -> MergeReport:
     """Merge the captured branches, reusing a planner and earlier decisions."""
+    with request.blobs.activate():
+        report = _merge_captured(merge_inputs, request, planner, decisions, resolved_count)
+    return replace(report, blobs=request.blobs)
+
+
+def _merge_captured(
+    merge_inputs: MergeInputs,
+    request: MergeRequest,
+    planner: MergePlanner | None,
+    decisions: Decisions | None,
+    resolved_count: int,
+) -> MergeReport:
     if merge_inputs.outcome == "already_up_to_date":
         return MergeReport(merge_inputs, merge_inputs.outcome)
     planner = planner or open_planner(merge_inputs, request)
@@ -175,12 +193,12 @@ def merge_captured(
 
 
 def plan_schema_conflicts(conflicts: Iterable[EntityConflict]) -> MergePlan:
-    """Return the plan of a merge whose schemas have conflicts, so that no rows are compared."""
+    """Return a plan for a merge with schema conflicts, in which no rows are compared."""
     return MergePlan(tuple(map(schema_conflict, conflicts)), Delta(), {})
 
 
 def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlanner:
-    """Return the planner for a merge, with the merged schema if the schemas of both sides differ."""
+    """Return the planner for a merge; if the two sides have different schemas, it uses the merged schema."""
     if merge_inputs.outcome != "merged":
         return MergePlanner(merge_inputs, request.options)
 
@@ -195,7 +213,7 @@ def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlann
 def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:
     """Return the merge details that are recorded in the commit.
 
-    If no granularity is recorded, the merge compared whole entities or, in a fast-forward, nothing.
+    If no granularity is recorded, the merge compared whole entities, or it was a fast-forward and compared nothing.
     """
     commit_details: dict[str, Any] = {}
     if request.options.granularity != "entity" and report.outcome != "fast_forward":

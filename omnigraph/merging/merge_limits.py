@@ -1,4 +1,4 @@
-"""The memory limits of a merge; each limit is configurable, and the error for an exceeded limit names it."""
+"""Configurable memory limits for a merge; if a limit is exceeded, the error names it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from omnigraph.rules.delta import TableDelta
 
 @dataclass(frozen=True, slots=True)
 class MergeLimits:
-    """The limits of a merge in one process; limits are inclusive, and None means unlimited.
+    """Limits for a merge in one process; they are inclusive, and None means unlimited.
 
     `delta_bytes` and `rows` limit what the merge writes to all of the target's tables combined.
     """

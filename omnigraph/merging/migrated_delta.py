@@ -1,7 +1,7 @@
-"""Stage a merge that also changes the schema of the target.
+"""Stage a merge that also changes the target's schema.
 
-The target's tables are first migrated to the merged schema as unpublished versions. The rows of the merge are then
-written on top of these versions. Nothing is visible until the manifest references the new versions.
+The target's tables are first migrated to the merged schema as unpublished versions. The merged rows are then written on
+top of these versions. Nothing is visible until the manifest references the new versions.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ from omnigraph.values.table_key import TableKey
 def stage_migrated_delta(
     txn: WriteTxn, delta: Delta, migration: SchemaPlan, source_schema: StoredSchema
 ) -> PublishPlan:
-    """Stage the new schema, the migrated tables and the rows of the merge, which the planner has checked."""
+    """Stage the new schema, the migrated tables and the merged rows, which the planner has already checked."""
     merged_schema = migration.before.replaced_by(migration.source, migration.after)
     retired_ids = merged_schema.retired_ids | source_schema.retired_ids
     merged_schema = replace(merged_schema, retired_ids=retired_ids.difference(assigned_ids(merged_schema.ir)))
@@ -33,7 +33,7 @@ def stage_migrated_delta(
     file_checksums = dict(staged_tables.files)
     table_changes = {}
     for table_key, staged_change in stage_tables(migrated_txn, delta).items():
-        if table_key not in migrated_entries:  # the table keeps its form, so its change is published as usual
+        if table_key not in migrated_entries:  # the table's columns stay the same, so its change is published as usual
             table_changes[table_key] = staged_change
             continue
         migrated_entries[table_key], new_files = _commit_change(migrated_txn, table_key, staged_change)
@@ -50,7 +50,7 @@ def stage_migrated_delta(
 
 
 def _with_tables(txn: WriteTxn, migrated_entries: dict[TableKey, TableEntry], staged_tables: StagedTables) -> WriteTxn:
-    """Return the base of the write as if its tables had already been migrated."""
+    """Return the write's base as if its tables had already been migrated."""
     state = txn.base.state
     kept_entries = {key: entry for key, entry in state.tables.items() if key not in staged_tables.dropped_keys}
     return replace(txn, base=replace(txn.base, state=replace(state, tables={**kept_entries, **migrated_entries})))
@@ -63,7 +63,7 @@ def _commit_change(
     new_version = commit(txn.store, txn.table(table_key), staged_change)
     new_entry = replace(
         entry,
-        # A migrated table already has its next version; a renamed table still has the version of the base.
+        # A migrated table already has its next version; a renamed table still has the base's version.
         version=entry.version + (entry.content_id != txn.commit_id),
         lance_version=new_version.version,
         content_id=txn.commit_id,

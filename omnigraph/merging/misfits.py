@@ -1,8 +1,8 @@
 """Find values that do not fit the number types that a merged schema has chosen.
 
-A property can have a different number type on each side, such as I64 and F64. The values of the side that lost the
-decision are converted one by one. A value that the merged type cannot represent exactly is a conflict of its entity,
-and the merge writes nothing. Only properties with such types are read.
+A property can have a different number type on each side, such as I64 and F64. If a decision chooses one type, the other
+side's values are converted one by one. A value that the merged type cannot represent exactly is reported as a conflict
+for its entity, and the merge writes nothing. Only properties with such types are read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ MISFIT_KIND = "value_constraint_violation"
 
 
 class SideTransitions(Protocol):
-    """A protocol for a merged schema: how it changes the types of both sides."""
+    """How a merged schema changes the types on each side."""
 
     @property
     def our_transitions(self) -> Mapping[TableKey, TypeTransition]:
@@ -61,7 +61,7 @@ def _misfits_of_type(snapshot: Snapshot, side: Choice, transition: TypeTransitio
         for entity_id, value in misfits:
             message = (
                 f"{new_name} is {value!r} on '{snapshot.branch}', which does not fit {type_text}; change the value on"
-                " that branch, or resolve the schema conflict in favour of the other side"
+                " that branch, or resolve the schema conflict in favor of the other side"
             )
             ours, theirs = ({new_name: value}, None) if side == "ours" else (None, {new_name: value})
             kind, type_name = transition.new_key.kind, transition.new_key.type_name
@@ -69,7 +69,7 @@ def _misfits_of_type(snapshot: Snapshot, side: Choice, transition: TypeTransitio
 
 
 def _misfit_positions(values: pa.Array, new_type: pa.DataType, offset: int) -> Iterator[int]:
-    """Yield the positions of values that do not fit; the values are halved until all values of a part fit."""
+    """Yield the positions of values that do not fit; the array is split in halves until all values in a part fit."""
     if fits_type(pa.chunked_array([values]), new_type):
         return
     if len(values) == 1:

@@ -30,7 +30,7 @@ from .lookup_sides import LookupSides, VersionRows
 from .recursive_base import find_rows
 from .table_merge import Choice, Granularity
 
-SOURCE_ROW_ID = "#row"  # the other side's row id of a row whose values are not in this process
+SOURCE_ROW_ID = "#row"  # the other side's row id for a row whose values are not in this process
 
 
 class OffloadEngine(Protocol):
@@ -45,17 +45,17 @@ class OffloadEngine(Protocol):
     def write(
         self, store: Store, source_table: Table, target_table: Table, row_ids: Positions, kept_row_ids: Positions
     ) -> list[Mapping[str, Any]]:
-        """Write rows of one table as fragments of another table, preserving the row ids in `kept_row_ids`."""
+        """Write rows from one table as fragments for another table, preserving the row ids in `kept_row_ids`."""
 
 
 @dataclass(frozen=True)
 class OffloadedSides(LookupSides):
     """The changes that both sides made to a table; `ours` and `theirs` contain only conflicting entities.
 
-    `inserted_rows` and `updated_rows` are the rows taken from the other side, limited to the
-    columns that rules read, plus `SOURCE_ROW_ID`; `deleted_ids` are the ids of the rows that the
-    other side removed. `invalid_rows` are the taken rows that break a single-row rule, with all of
-    their columns. `parallel_candidates` are edges from each side that may be the same edge.
+    `inserted_rows` and `updated_rows` are the rows taken from the other side, with only `SOURCE_ROW_ID` and the columns
+    that rules read; `deleted_ids` are the ids of the rows that the other side removed. `invalid_rows` are the taken
+    rows that break a single-row rule, with all of their columns. `parallel_candidates` are edges from each side that
+    may be the same edge.
     """
 
     merge_inputs: MergeInputs = field(kw_only=True)
@@ -66,7 +66,7 @@ class OffloadedSides(LookupSides):
     invalid_rows: pa.Table = field(kw_only=True)
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return the changes to take from the other side: rows to add, rows to replace and ids to remove."""
+        """Return the changes to take from the other side: rows to add, rows to replace, and ids to remove."""
         return (
             self.inserted_rows,
             pa.concat_tables([self.updated_rows, self.to_rule_columns(self.combined_rows)]),
@@ -98,7 +98,7 @@ class OffloadedSides(LookupSides):
         return pa.concat_tables([full_schema.empty_table(), *deleted_rows])
 
     def find_versions(self, condition: Mapping[str, pa.Array]) -> VersionRows:
-        """Return the rows of the captured base, target and source that meet a condition."""
+        """Return the rows in the captured base, target and source that meet a condition."""
         base, target = self.merge_inputs.base_snapshot, self.merge_inputs.target_snapshot
         base_rows, our_rows = self._find_rows(condition, base), self._find_rows(condition, target)
         return base_rows, our_rows, self._find_rows(condition, self.merge_inputs.source_snapshot)
@@ -121,7 +121,7 @@ class OffloadedDelta(TableDelta):
 
     @property
     def _source_rows(self) -> tuple[Positions, Any]:
-        """Return the source row ids of offloaded rows, and a mask that marks the offloaded rows among all rows."""
+        """Return the source row ids of offloaded rows, and a mask of the offloaded rows among all rows."""
         row_id_column = self.rows[SOURCE_ROW_ID].combine_chunks()
         is_offloaded = pc.is_valid(row_id_column).to_numpy(zero_copy_only=False)
         return row_id_column.drop_null().to_numpy(), is_offloaded
@@ -158,7 +158,7 @@ class OffloadedDelta(TableDelta):
         return fragments
 
     def read_all_rows(self) -> pa.Table:
-        """Read all rows with all of their values; the result must fit in memory."""
+        """Read all rows with all of their values; they must fit in memory."""
         source_table = self.merge_inputs.source_snapshot.table(self.table_key)
         source_row_ids, _ = self._source_rows
         source_rows = take_with_blobs(source_table, pa.array(source_row_ids, pa.uint64()))
@@ -186,7 +186,7 @@ class OffloadedDelta(TableDelta):
 def make_offloaded_delta(
     table_delta: TableDelta, offloaded_sides: OffloadedSides, local_rows: pa.Table, engine: OffloadEngine | None
 ) -> OffloadedDelta:
-    """Return a delta of offloaded rows, which have only the rule columns here, and of complete local rows."""
+    """Build a delta from offloaded rows, which have only the rule columns here, and complete local rows."""
     table_delta = replace(table_delta, row_rules_checked=True)
     delta_values = {delta_field.name: getattr(table_delta, delta_field.name) for delta_field in fields(TableDelta)}
     offloaded_ids = table_delta.row_versions.filter(pc.is_valid(table_delta.row_versions[SOURCE_ROW_ID]))[
@@ -218,7 +218,7 @@ def stage_delta(txn: WriteTxn, delta: Delta) -> dict[TableKey, StagedChange]:
 
 
 def unchanged_sides(merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity) -> OffloadedSides:
-    """Return sides that have no changes to take but can be used to look up entities."""
+    """Return sides without any changes to take, which are used only to look up entities."""
     unchanged = empty_changes(table_key, merge_inputs.target_snapshot.table(table_key))
     empty_rows = unchanged.inserted
     empty_rule_rows = empty_rows.append_column(SOURCE_ROW_ID, pa.array([], pa.int64()))

@@ -1,7 +1,7 @@
 """Parallel edges: edges that both sides added with the same endpoints and properties.
 
-Parallel edges have different ids, so both are kept unless the caller or the schema requests only one. Keyed edges are
-never parallel: equal edges have equal keys, and therefore the same id.
+Parallel edges have different ids, so both are kept unless the caller or the schema allows only one. Keyed edges are
+never parallel: equal edges have equal keys and therefore the same id.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from .table_merge import TableSides
 
 
 class ParallelEdgePair(NamedTuple):
-    """The ids of two equivalent edges of one type: the edge in the target and the edge being merged."""
+    """The ids of two equivalent edges with the same type: the edge in the target, and the edge being merged."""
 
     key: TableKey
     ours: str
@@ -25,7 +25,7 @@ class ParallelEdgePair(NamedTuple):
 
 
 def find_parallel_edges(table_sides: TableSides) -> Iterator[ParallelEdgePair]:
-    """Yield the ids of each pair of edges that both sides added with equal content but different ids."""
+    """Yield the ids of each pair of edges that the two sides added with equal content but different ids."""
     our_rows, their_rows = table_sides.added_rows()
     if not table_sides.table_key.is_edge or not our_rows.num_rows or not their_rows.num_rows:
         return

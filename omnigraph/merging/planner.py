@@ -1,7 +1,7 @@
 """Plan a merge: which tables are affected, how each table changes, and which conflicts remain.
 
-This module turns the changes of both sides, and the decisions about conflicts, into a single
-validated change to the target. The planner only reads and never writes.
+This module turns both sides' changes and the decisions about conflicts into a single validated change to the target.
+The planner never writes.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -40,7 +40,7 @@ from .table_merge import Granularity, TableSides
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """The options of a merge: how it combines changes, its memory limits, and the engine for offloaded tables."""
+    """The options for a merge: how it combines changes, its memory limits, and the engine for offloaded tables."""
 
     granularity: Granularity = "property"
     collapse_edges: bool = False
@@ -59,17 +59,17 @@ class MergePlan:
     merged_properties: int = 0
     requirements: tuple[Requirement, ...] = ()  # the requirements on data that the rules read from the target
     lost_edges: tuple[LostEdge, ...] = ()
-    # The offloaded tables include the adopted tables.
+    # Offloaded tables include adopted tables.
     offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
     discarded_changes: tuple[DiscardedChange, ...] = ()
-    merged_schema: MergedSchema | None = None  # set only if the schemas of the sides differ
+    merged_schema: MergedSchema | None = None  # set only if the two sides have different schemas
 
 
 class MergePlanner:
     """Plans a merge; each table is compared only once, when it is first needed.
 
-    If the schemas of the sides differ, `aligned_tables` compares the sides. Tables then have the keys and columns of
-    the merged schema, and every comparison runs in this process.
+    If the two sides have different schemas, `aligned_tables` compares them. Tables then have the merged schema's keys
+    and columns, and every comparison runs in this process.
     """
 
     def __init__(
@@ -145,9 +145,9 @@ class MergePlanner:
         )
 
     def _check_with_target_changes(self, delta: Delta, lookup: Lookup) -> list[Violation]:
-        """Return the violations of the merged graph if the source added rules that rows of the target may violate.
+        """Return violations in the merged graph if the source added rules that the target's rows may violate.
 
-        Rows that the target has not changed since the base satisfy these rules, because the source's rows do.
+        Rows that the target has not changed since the base satisfy these rules, because they do so in the source.
         """
         checked_keys = [] if self.aligned_tables is None else self.aligned_tables.newly_checked_tables()
         if not checked_keys:
@@ -162,7 +162,7 @@ class MergePlanner:
 
     @property
     def open_schema_conflicts(self) -> tuple[EntityConflict, ...]:
-        """The schema conflicts that are not resolved; if there are any, rows must not be merged."""
+        """The unresolved schema conflicts; if there are any, rows must not be merged."""
         return () if self.merged_schema is None else self.merged_schema.conflicts
 
     @property
@@ -172,7 +172,7 @@ class MergePlanner:
 
     @property
     def merged_schema(self) -> MergedSchema | None:
-        """The merged schema, or None if the schemas of the sides are equal."""
+        """The merged schema, or None if both sides have the same schema."""
         return None if self.aligned_tables is None else self.aligned_tables.merged
 
     def _make_table_deltas(
@@ -194,7 +194,7 @@ class MergePlanner:
         return {key: table_delta for key, table_delta in table_deltas.items() if not table_delta.is_empty}
 
     def has_same_files(self, table_key: TableKey) -> bool:
-        """Return whether both sides have the same files for a table, which is the case after a change is reverted.
+        """Return whether both sides have the same files for a table, as they do after a change is reverted.
 
         Tables whose row counts differ are not opened, and no rows are read.
         """
@@ -220,7 +220,7 @@ class MergePlanner:
         return table_key in self.merge_inputs.source_snapshot.tables and not self.has_same_files(table_key)
 
     def adopted_entry(self, table_key: TableKey) -> TableEntry:
-        """Return the table entry that the target uses when it adopts a table of the source."""
+        """Return the table entry that the target uses when it adopts one of the source's tables."""
         their_entry = self.merge_inputs.source_snapshot.tables[table_key]
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         version = our_entry.version + 1 if our_entry is not None else their_entry.version
@@ -328,11 +328,11 @@ class MergePlanner:
             )
 
     def _load_entities(self, violations: Iterable[Violation]) -> None:
-        """Load the entities of violations with one lookup per table, where entities are looked up at all."""
+        """Load the entities that violations involve, with one lookup per table, for tables that use lookups."""
         ids_by_table: dict[TableKey, set[str]] = {}
         for violation in violations:
             ids_by_table.setdefault(violation.type_key, set()).add(violation.entity_id or "")
-            if violation.rule != "@card":  # its edges are found by their source
+            if violation.rule != "@card":  # this violation's edges are found by their source node
                 entity_type = type_for_key(self.catalog, violation.type_key)
                 for table_key, entity_id in involved_entities_of(violation, entity_type, self.table_sides):
                     ids_by_table.setdefault(table_key, set()).add(entity_id)

@@ -1,4 +1,4 @@
-"""Publish a merge as a single commit with two parents, under an intent that records the source of the merge.
+"""Publish a merge as a single commit with two parents, under an intent that records the merge source.
 
 The target head must be the captured commit, and the source must still be the same branch. Nothing is
 staged and no intent is written until every conflict is resolved.
@@ -40,7 +40,7 @@ def publish_merge(
             if migration is None
             else stage_migrated_delta(txn, plan.delta, migration, merge_inputs.source_snapshot.schema)
         )
-        # A merge that fails this check writes nothing; a later failure writes a refusal to the log.
+        # If this check fails, the merge writes nothing; a later failure writes a refusal to the log.
         _check_still_captured(merge_inputs, replace(txn, base=merge_inputs.target_branch.refresh()))
         return replace(
             staged,
@@ -63,7 +63,7 @@ def publish_merge(
     published = publish_long_operation(
         merge_inputs.target_branch, "merge", stage, commit_metadata, table_keys, intent_facts
     )
-    if published is None:  # None never means an empty merge, because a merge always publishes its lineage
+    if published is None:  # None cannot mean an empty merge, because a merge always publishes its lineage
         raise ReadSetConflict(member="graph_head", expected=merge_inputs.target_snapshot.commit_id)
     return published
 

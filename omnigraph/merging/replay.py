@@ -2,8 +2,8 @@
 
 Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the commit's parent is the base
 and the commit is the other side; in a revert, the roles are swapped. A range is replayed as the difference between its
-first and last state. Rows are converted to the schema of the branch, which does not change, and are written again, so
-no old table version is referenced. Rule violations, and entities that changed after the commit, are conflicts.
+first and last state. Rows are converted to the branch's schema, which does not change, and are written again, so no old
+table version is referenced. Rule violations, and entities that changed after the commit, are conflicts.
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from omnigraph.errors import InputError, MergeConflict, PreconditionFailed
+from omnigraph.errors import ChangeSchemaBoundary, InputError, MergeConflict, PreconditionFailed
 from omnigraph.evolve.apply import SCHEMA_APPLY_OPERATION
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import snapshot_at
+from omnigraph.history.diff import diff_snapshots, snapshot_at
 from omnigraph.history.manifest import LoadedManifest
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.schema_changes import compare_schemas
@@ -46,7 +46,7 @@ _CONFLICT_HINTS: dict[ReplayKind, str] = {
 
 
 class _RewritePlanner(MergePlanner):
-    """Plans changes row by row, because a replay must never reference an old table version."""
+    """A planner that always rewrites rows, because a replay must never reference an old table version."""
 
     def _can_adopt(self, table_key: TableKey, decisions: Decisions) -> bool:
         return False
@@ -59,11 +59,10 @@ def replay(
     request: MergeRequest,
     mainline: int | None = None,
 ) -> MergeReport:
-    """Apply the changes made by the commit of `commit_snapshot` to a branch, or undo these changes on the branch.
+    """Apply the changes that the commit of `commit_snapshot` made to a branch, or undo them on the branch.
 
-    `mainline` selects the parent of a merge commit; the default is the first parent. If the branch
-    moves in the meantime, the replay is planned again. Raises `MergeConflict` with every conflict,
-    except in a dry run.
+    `mainline` selects a merge commit's parent; the default is the first one. If the branch moves in the meantime, the
+    replay is planned again. Raises `MergeConflict` with every conflict, except in a dry run.
     """
     parent_snapshot = _parent_snapshot(commit_snapshot, mainline)
     details = {"commit": commit_snapshot.commit_id, **({"mainline": mainline} if mainline else {})}
@@ -94,6 +93,18 @@ def _replay_change(
     replay_details: Mapping[str, Any],
 ) -> MergeReport:
     """Apply the difference between two snapshots to a branch, or only plan it in a dry run."""
+    with request.blobs.activate():
+        report = _replay_with_blobs(kind, target_branch, base_and_changed, request, replay_details)
+    return replace(report, blobs=request.blobs)
+
+
+def _replay_with_blobs(
+    kind: ReplayKind,
+    target_branch: BranchState,
+    base_and_changed: tuple[Snapshot, Snapshot],
+    request: MergeRequest,
+    replay_details: Mapping[str, Any],
+) -> MergeReport:
     if request.dry_run:
         return _plan_replay(kind, target_branch, target_branch.refresh(), base_and_changed, request)
     latest_report: list[MergeReport] = []
@@ -115,7 +126,7 @@ def _plan_replay(
     base_and_changed: tuple[Snapshot, Snapshot],
     request: MergeRequest,
 ) -> MergeReport:
-    """Plan how the change between two snapshots applies to one version of the branch."""
+    """Plan how the difference between two snapshots applies to one version of the branch."""
     base_snapshot, changed_snapshot = base_and_changed
     target_snapshot = manifest_snapshot(target_branch.store, target_branch, manifest)
     if request.if_commit is not None and target_snapshot.commit_id != request.if_commit:
@@ -130,14 +141,28 @@ def _plan_replay(
     report = MergeReport(merge_inputs, "merged", plan=plan, resolved_count=resolved_count)
     if plan.conflicts:
         return replace(report, outcome="conflict")
-    is_empty = all(table_delta.is_empty for table_delta in plan.delta.tables.values())
-    return replace(report, outcome="already_up_to_date") if is_empty else report
+    if not all(table_delta.is_empty for table_delta in plan.delta.tables.values()):
+        return report
+    older, newer = reversed(base_and_changed) if kind == "revert" else base_and_changed
+    if _changes_only_schema(older, newer):
+        raise _schema_change_error(older, newer)
+    return replace(report, outcome="already_up_to_date")
+
+
+def _changes_only_schema(older_snapshot: Snapshot, newer_snapshot: Snapshot) -> bool:
+    """Return whether two snapshots differ in their schemas but in no entity."""
+    if compare_schemas(older_snapshot, newer_snapshot) is None:
+        return False
+    try:
+        return next(diff_snapshots(older_snapshot, newer_snapshot), None) is None
+    except ChangeSchemaBoundary:
+        return False
 
 
 def _make_publish_plan(
     kind: ReplayKind, report: MergeReport, txn: WriteTxn, commit_details: Mapping[str, Any]
 ) -> PublishPlan | None:
-    """Return a plan that requires that the compared rows have not changed, or None if there is nothing to publish."""
+    """Return a plan that requires the compared rows to be unchanged, or None if there is nothing to publish."""
     if report.outcome == "conflict":
         raise MergeConflict(conflicts=report.conflicts, hint=_CONFLICT_HINTS[kind])
     if report.outcome == "already_up_to_date" or report.plan is None:
@@ -150,7 +175,7 @@ def _make_publish_plan(
 
 
 def _require_compared_rows(txn: WriteTxn, table_delta: TableDelta) -> SameLookupResult:
-    """Return the requirement that the compared rows of the branch have not changed."""
+    """Return the requirement that the compared rows on the branch have not changed."""
     table = txn.table(table_delta.table_key)
     table_entry = txn.base.state.tables[table_delta.table_key]
     ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
@@ -163,15 +188,21 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
     commit = commit_snapshot.commit
     parent_snapshot = snapshot_at(commit_snapshot, commit_snapshot.log, _parent_id(commit, mainline))
     if commit.operation == SCHEMA_APPLY_OPERATION:
-        schema_change = compare_schemas(parent_snapshot, commit_snapshot)
-        steps = "" if schema_change is None else f" ({'; '.join(schema_change.descriptions)})"
-        raise InputError(
-            f"commit {commit.id} changed only the schema{steps}: only changes to data can be reverted or cherry-picked",
-            reason="schema commit",
-            hint="apply the desired schema with `omnigraph schema apply`; to show the earlier schema, run `omnigraph"
-            f" schema show --snapshot {parent_snapshot.commit_id}`; this snapshot also contains dropped data",
-        )
+        raise _schema_change_error(parent_snapshot, commit_snapshot)
     return parent_snapshot
+
+
+def _schema_change_error(older_snapshot: Snapshot, newer_snapshot: Snapshot) -> InputError:
+    """Return the error for a commit, or a range that ends with this commit, that changed the schema but no entities."""
+    schema_change = compare_schemas(older_snapshot, newer_snapshot)
+    steps = "" if schema_change is None else f" ({'; '.join(schema_change.descriptions)})"
+    return InputError(
+        f"commit {newer_snapshot.commit_id} changed only the schema{steps}: only changes to data can be reverted or"
+        " cherry-picked",
+        reason="schema commit",
+        hint="apply the desired schema with `omnigraph schema apply`; to show the earlier schema, run `omnigraph"
+        f" schema show --snapshot {older_snapshot.commit_id}`; this snapshot also contains dropped data",
+    )
 
 
 def _parent_id(commit: Commit, mainline: int | None) -> str:

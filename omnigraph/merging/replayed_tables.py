@@ -1,7 +1,7 @@
-"""The tables of a replay across schema changes: two past states, converted to the schema of the branch.
+"""The tables in a replay across schema changes: two past states, converted to the branch's schema.
 
-The schema of the branch does not change. A replay fails if it would write rows that cannot be converted to this schema;
-the error names the responsible schema change.
+The branch's schema does not change. A replay fails if it would write rows that cannot be converted to this schema; the
+error names the responsible schema change.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _REFUSAL_HINT = (
 
 
 def align_replay(merge_inputs: MergeInputs) -> "ReplayedTables | None":
-    """Return the tables of a replay in the target's schema, or None if all states already have that schema.
+    """Return a replay's tables in the target's schema, or None if all states already have that schema.
 
     Raises `SchemaMismatch` if the replay changes entities of a type that the target does not have.
     """
@@ -54,7 +54,7 @@ def align_replay(merge_inputs: MergeInputs) -> "ReplayedTables | None":
 
 @dataclass(frozen=True)
 class ReplayedTables(AlignedTables):
-    """The tables of a replay, with the base and the source converted to the schema of the target."""
+    """A replay's tables, with the base and the source converted to the target's schema."""
 
     @cached_property
     def _base_transitions(self) -> _Transitions:

@@ -1,9 +1,8 @@
-"""Reset a branch with a new commit that restores the state of another commit.
+"""Reset a branch with a new commit that restores another commit's state.
 
-The past table versions are referenced again, so no rows are read or written, and tables with equal
-content do not change. An intent protects these versions, because a cleanup may be about to remove
-them. A reset never discards a commit that the caller could not have seen, because the reset is
-published only on the captured head.
+The past table versions are referenced again, so no rows are read or written, and tables with equal content do not
+change. An intent protects these versions, because a cleanup may be about to remove them. A reset is published only on
+the captured head, so it never discards a commit that the caller could not have seen.
 """
 
 from collections.abc import Collection, Mapping
@@ -36,7 +35,7 @@ RESET_OPERATION = "reset"
 def reset(
     branch: BranchState, restored_snapshot: Snapshot, retained_by: BranchState, request: MergeRequest
 ) -> MergeReport:
-    """Publish a commit with the tables of `restored_snapshot`, or only plan it in a dry run.
+    """Publish a commit with the tables from `restored_snapshot`, or only plan it in a dry run.
 
     `retained_by` is the branch or tag whose log contains the restored commit.
 
@@ -78,7 +77,7 @@ def _plan_reset(branch: BranchState, restored_snapshot: Snapshot, request: Merge
 
 
 def _restored_entry(head_snapshot: Snapshot, restored_snapshot: Snapshot, table_key: TableKey) -> TableEntry:
-    """Return the table entry that makes the branch reference a past version of a table again."""
+    """Return the table entry with which the branch references a past version of a table again."""
     current, restored = head_snapshot.table_entry(table_key), restored_snapshot.table_entry(table_key)
     if restored.location in head_snapshot.schema.erased_directories:
         raise dropped_history_error(table_key, restored_snapshot.commit_id)
@@ -97,7 +96,7 @@ def _publish_reset(report: MergeReport, retained_by: BranchState, request: Merge
         same_head = SameHead(inputs.target_snapshot.commit_id)
         same_head.check(txn)
         check_versions_retained(txn.store, adopted.values(), restored.commit_id)
-        # A reset that fails this check writes nothing; a later failure writes a refusal to the log.
+        # If this check fails, the reset writes nothing; a later failure writes a refusal to the log.
         same_head.check(replace(txn, base=branch.refresh()))
         return PublishPlan(
             RESET_OPERATION,

@@ -1,4 +1,4 @@
-"""Convert the rows of both sides to the columns of the merged schema.
+"""Convert both sides' rows to the merged schema's columns.
 
 This module converts changes and lookups, so that the rules and the planner work with a single schema. It writes
 nothing; `publish_merge` changes the stored tables.
@@ -31,29 +31,30 @@ from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange
 from .filled_values import FillChanges, align_filled_values
+from .fitting_rows import convert_fitting_rows
 from .merged_schema import MergedSchema
 from .recursive_base import ResultType, copy_columns, merged_base_rows, sides_from_recursive_base
 from .table_merge import Granularity, TableSides
 
-TypeState = tuple[Snapshot, TypeTransition]  # (state, conversion of its rows of a type)
-# A function that receives the property that cannot hold a value.
+TypeState = tuple[Snapshot, TypeTransition]  # (state, transition that converts its rows)
+# A function that receives the property that cannot hold a value and returns the error.
 Refuse = Callable[[Snapshot, TypeTransition, str], OmnigraphError]
 
 
 @dataclass(frozen=True)
 class AlignedTables:
-    """The tables of a merge whose sides have different schemas, with the keys and columns of the merged schema."""
+    """The tables in a merge whose sides have different schemas, with the merged schema's keys and columns."""
 
     merge_inputs: MergeInputs
     merged: MergedSchema
 
     @property
     def catalog(self) -> Catalog:
-        """The types of the merged schema."""
+        """The types in the merged schema."""
         return self.merged.catalog
 
     def lookup(self, target_lookup: RecordingLookup) -> Lookup:
-        """Return a lookup in the target's tables that accepts and returns columns of the merged schema."""
+        """Return a lookup in the target's tables that accepts and returns the merged schema's columns."""
         return AlignedLookup(target_lookup, self.merged)
 
     def changed_tables(self) -> list[TableKey]:
@@ -68,7 +69,7 @@ class AlignedTables:
         )
 
     def newly_checked_tables(self) -> list[TableKey]:
-        """Return the merged types with rules that rows of the target may violate, because the source added them."""
+        """Return the merged types with rules that the source added and that the target's rows may violate."""
         migration = self.merged.migration
         return [] if migration is None else [transition.new_key for transition in checked_types(migration)]
 
@@ -78,23 +79,27 @@ class AlignedTables:
         base, target, source = merge_inputs.base_snapshot, merge_inputs.target_snapshot, merge_inputs.source_snapshot
         our_transition = merged.our_transitions.get(table_key)
         their_transition = merged.their_transitions.get(table_key)
-        if our_transition is None:  # the target does not have the type, so every row of the source is an insert
+        if our_transition is None:  # the target does not have the type, so every row in the source is an insert
             their_changes = _aligned_changes(None, (source, their_transition), merged.ir, table_key)
             return TableSides(table_key, _no_changes(merged.ir, table_key), their_changes, granularity)
         fill_changes = merged.fill_changes(table_key)
         their_changes = _aligned_changes(base, (source, their_transition), merged.ir, table_key, fill_changes[1])
         our_changes = _aligned_changes(base, (target, our_transition), merged.ir, table_key, fill_changes[0])
         first_base_sides = TableSides(table_key, our_changes, their_changes, granularity)
-        if their_transition is None or not self._has_several_bases(table_key):
+        if their_transition is None or not self._needs_recursive_base(table_key):
             return first_base_sides
-        result_type = ResultType(merged.ir, merged.dropped_columns(table_key), fill_changes)
+        result_type = ResultType(
+            merged.ir, merged.base_columns(table_key), merged.dropped_columns(table_key), fill_changes
+        )
         return sides_from_recursive_base(merge_inputs, first_base_sides, granularity, result_type)
 
-    def _has_several_bases(self, table_key: TableKey) -> bool:
-        """Return whether the merge bases contain different versions of the table."""
+    def _needs_recursive_base(self, table_key: TableKey) -> bool:
+        """Return whether the merge bases contain different versions of the table, or values that may not fit."""
         contents = set()
         for base_snapshot in self.merge_inputs.base_snapshots:
             transition = find_transition(base_snapshot.schema.ir, self.merged.ir, table_key)
+            if transition is not None and transition.narrowed_names:
+                return True
             entry = None if transition is None else base_snapshot.tables.get(transition.old_key)
             contents.add((entry and entry.content_id, base_snapshot.schema_row))
         return len(contents) > 1
@@ -102,7 +107,7 @@ class AlignedTables:
     def restored_rows(self, table_key: TableKey) -> pa.Table:
         """Return the target's rows that the merge changes by itself.
 
-        These are the rows in which it restores values of dropped properties or replaces filled-in values.
+        These are the rows in which the merge restores dropped properties' values or replaces filled-in values.
         """
         merged = self.merged
         restored_columns = merged.restored_columns.get(table_key, frozenset())
@@ -110,7 +115,8 @@ class AlignedTables:
         if not restored_columns and not fill_changes:
             return merged_row_schema(merged.ir, table_key).empty_table()
         our_rows = _all_rows((self.merge_inputs.target_snapshot, merged.our_transitions[table_key]))
-        base_rows = merged_base_rows(self.merge_inputs, merged.ir, table_key, our_rows["id"].combine_chunks())
+        result_type = ResultType(merged.ir, merged.base_columns(table_key))
+        base_rows = merged_base_rows(self.merge_inputs, result_type, table_key, our_rows["id"].combine_chunks())
         new_rows = copy_columns(our_rows, base_rows, restored_columns)
         new_rows = align_filled_values(new_rows, base_rows["id"].combine_chunks(), fill_changes)
         return new_rows.filter(pa.array(~same_rows(our_rows, new_rows)))
@@ -128,7 +134,7 @@ def _all_rows(state: TypeState) -> pa.Table:
 def aligned_target_rows(
     merge_inputs: MergeInputs, merged: MergedSchema, table_key: TableKey, entity_ids: pa.Array
 ) -> pa.Table:
-    """Return the given entities of the target, with the columns of the merged schema."""
+    """Return the given entities from the target, with the merged schema's columns."""
     transition = merged.our_transitions.get(table_key)
     if transition is None:
         return merged_row_schema(merged.ir, table_key).empty_table()
@@ -153,10 +159,11 @@ def _aligned_changes(
     table_key: TableKey,
     fill_changes: FillChanges | None = None,
 ) -> TableChanges:
-    """Return a side's changes since the base, with the columns of the merged schema.
+    """Return a side's changes since the base, with the merged schema's columns.
 
     Dropping a property that the merged schema keeps does not count as a change: the side's rows keep the base's values.
-    The same holds for values that the side filled in when it added a property.
+    The same holds for values that the side filled in when it added a property. An entity of the base with a value that
+    does not fit the merged schema counts as absent from the base.
     """
     side_snapshot, transition = side
     if transition is None:
@@ -170,25 +177,24 @@ def _aligned_changes(
     if base_snapshot.schema_row == side_snapshot.schema_row:
         return _convert_changes(diff_table(base_snapshot, side_snapshot, transition.old_key), transition)
     base, changed = (base_snapshot, base_transition), (side_snapshot, transition)
-    return compare_in_schema(base, changed, _misfit_error, keeps_dropped=True, fill_changes=fill_changes)
+    return compare_in_schema(base, changed, _misfit_error, from_base=True, fill_changes=fill_changes)
 
 
 def _misfit_error(snapshot: Snapshot, transition: TypeTransition, property_name: str) -> SchemaMismatch:
-    """Return the error for a value that does not fit the type that a conflict decision chose for the merged schema."""
+    """Return an error for a value that does not fit the type that a decision chose for the merged schema."""
     subject = f"{transition.new_type.name}.{property_name}"
     return SchemaMismatch(
-        f"values of '{snapshot.branch}' do not fit {subject} of the merged schema",
+        f"values on '{snapshot.branch}' do not fit {subject} in the merged schema",
         source=snapshot.branch,
         target=snapshot.branch,
-        hint=f"resolve the conflict about {subject} in favour of the other side, or change the values first",
+        hint=f"resolve the conflict over {subject} in favor of the other side, or change the values first",
     )
 
 
 def _convert_changes(changes: TableChanges, transition: TypeTransition) -> TableChanges:
-    old_rows, new_rows = (
-        transition.convert(pa.concat_tables(row_tables))
-        for row_tables in ((changes.updated_before, changes.deleted), (changes.inserted, changes.updated_after))
-    )
+    base_rows = pa.concat_tables([changes.updated_before, changes.deleted])
+    new_rows = transition.convert(pa.concat_tables([changes.inserted, changes.updated_after]))
+    old_rows = convert_fitting_rows(transition, base_rows).rows
     return match_rows_by_id(transition.new_key, old_rows, new_rows, transition.row_schema)
 
 
@@ -197,15 +203,15 @@ def compare_in_schema(
     new: TypeState,
     refuse: Refuse,
     *,
-    keeps_dropped: bool = False,
+    from_base: bool = False,
     only_ids: pa.Array | None = None,
     fill_changes: FillChanges | None = None,
 ) -> TableChanges:
     """Return the changes to a type between two states, with the columns that the type has in a third schema.
 
-    With `keeps_dropped`, new rows keep the old values of properties that the new state does not have. `fill_changes`
-    replaces values that the new state filled in. `refuse` returns the error for a value that does not fit the third
-    schema.
+    With `from_base`, new rows keep the old values of properties that the new state does not have, and old rows that do
+    not fit the third schema are omitted. `fill_changes` replaces values that the new state filled in. `refuse` returns
+    the error for a value that does not fit the third schema.
     """
     (old_snapshot, old_transition), (new_snapshot, new_transition) = old, new
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
@@ -220,8 +226,9 @@ def compare_in_schema(
         )
     if only_ids is not None:
         old_rows, new_rows = (rows.filter(pc.is_in(rows["id"], value_set=only_ids)) for rows in (old_rows, new_rows))
-    old_rows, new_rows = convert_rows(old, old_rows, refuse), convert_rows(new, new_rows, refuse)
-    if keeps_dropped:
+    new_rows = convert_rows(new, new_rows, refuse)
+    old_rows = convert_fitting_rows(old_transition, old_rows).rows if from_base else convert_rows(old, old_rows, refuse)
+    if from_base:
         dropped = old_transition.old_property_names.keys() - new_transition.old_property_names.keys()
         new_rows = copy_columns(new_rows, old_rows, dropped)
     new_rows = align_filled_values(new_rows, old_rows["id"].combine_chunks(), fill_changes or {})
@@ -229,7 +236,7 @@ def compare_in_schema(
 
 
 def convert_rows(state: TypeState, rows: pa.Table, refuse: Refuse) -> pa.Table:
-    """Convert rows of a state to the columns of the third schema."""
+    """Convert a state's rows to the third schema's columns."""
     snapshot, transition = state
     property_name = transition.find_obstacle(rows)
     if property_name is not None:
@@ -239,7 +246,7 @@ def convert_rows(state: TypeState, rows: pa.Table, refuse: Refuse) -> pa.Table:
 
 @dataclass(slots=True)
 class AlignedLookup:
-    """A lookup in the target's tables that accepts and returns columns of the merged schema."""
+    """A lookup in the target's tables that accepts and returns the merged schema's columns."""
 
     lookup: RecordingLookup
     merged: MergedSchema
@@ -278,7 +285,7 @@ class AlignedLookup:
         return aligned.select([*columns, *(ROW_ID_COLUMNS if with_row_ids else ())])
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
-        """Return the given columns of the merged schema for all rows of the target."""
+        """Return the given merged columns for all of the target's rows."""
         transition = self.merged.our_transitions.get(table_key)
         if transition is None:
             return empty_answer(merged_row_schema(self.merged.ir, table_key), columns)

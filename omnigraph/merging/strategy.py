@@ -1,7 +1,7 @@
 """Conflict resolution by strategy: one side for all conflicts or for some kinds or types, or a custom function.
 
 Choosing a side for a conflict chooses that side for every entity involved. For example, if one side deleted a node and
-the other side added an edge to it, either both are deleted or both are kept. Of two entities with the same unique
+the other side added an edge to it, either both are deleted or both are kept. If two entities have the same unique
 value, the chosen side's entity is kept. Anything that still breaks a rule remains a conflict.
 """
 
@@ -12,10 +12,13 @@ import pyarrow as pa
 
 from omnigraph.errors import EntityConflict, InputError
 from omnigraph.ingest.columns import stored_column
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EdgeType, NodeType, PropertyDefinition
 from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.storage.blob_placeholders import placeholder_of_digest
+from omnigraph.storage.pending_blobs import accept_blob
 from omnigraph.storage.value_equality import same_rows
-from omnigraph.values import coerce_parameter
+from omnigraph.values import BlobSource, BlobUri, coerce_parameter
+from omnigraph.values.blobs import BlobDigest
 
 from .conflicts import DetectedConflict, EntityKey
 from .decisions import Decision, PropertyChoices, extend_decision
@@ -35,13 +38,13 @@ CONFLICT_KINDS = (
     "cardinality_violation",
     "value_constraint_violation",
 )
-DEFAULT_NAME = "*"  # in a strategy by name, the side for all other conflicts
+DEFAULT_NAME = "*"  # the name in a strategy that stands for all other conflicts
 _SIDES = ("ours", "theirs")
 _MAX_ROUNDS = 16  # maximum number of rounds; resolving a conflict may reveal another one
 
 
 def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:
-    """Check the names in a strategy and return the strategy; `type_names` must contain all types of the schema."""
+    """Check the names in a strategy and return the strategy; `type_names` must contain all types in the schema."""
     if strategy is None or callable(strategy):
         return strategy
     if isinstance(strategy, str):
@@ -69,7 +72,7 @@ def describe_strategy(strategy: Strategy) -> Any:
 def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAnswer:
     """Return a strategy's decision about a conflict, or None if it remains open.
 
-    Conflict kinds take precedence over types, and types over the default.
+    A conflict kind takes precedence over a type, and a type over the default.
     """
     if strategy is None or isinstance(strategy, str):
         return strategy
@@ -138,7 +141,7 @@ def _record_side(
 
 
 def withdraw_answer(decisions: dict[EntityKey, Decision], detected: DetectedConflict) -> None:
-    """Remove the decisions about a conflict; decisions about other properties of its entities are kept."""
+    """Remove the decisions about a conflict; decisions about its entities' other properties are kept."""
     for entity_key in detected.involved_entities:
         decision, columns = decisions.pop(entity_key, None), detected.columns_of(entity_key)
         remaining = decision.without_columns(columns) if isinstance(decision, PropertyChoices) else None
@@ -169,7 +172,7 @@ def _row_with_values(
     earlier: PropertyChoices | None,
     property_values: Mapping[str, Any],
 ) -> pa.Table:
-    """Return the merged row of a conflict's entity, with the given values assigned."""
+    """Return the merged row for a conflict's entity, with the given values assigned."""
     table_key, entity_id = detected.involved_entities[0]
     entity_type = type_for_key(planner.catalog, table_key)
     row = planner.table_sides(table_key).merged_row(entity_id, earlier.side_by_column if earlier is not None else None)
@@ -186,10 +189,7 @@ def _set_value(row: pa.Table, entity_type: NodeType | EdgeType, property_name: s
     prop = entity_type.property(property_name)
     column_index = row.schema.get_field_index(property_name)
     if prop is not None:
-        stored_value = coerce_parameter(
-            prop.type, value, parameter_name=f"{entity_type.name}.{property_name}", mode="python"
-        )
-        column = stored_column(prop.type, [stored_value])
+        column = stored_column(prop.type, [_stored_value(entity_type, prop, value)])
     elif isinstance(entity_type, EdgeType) and property_name in ("src", "dst"):
         column = pa.array([str(value)], pa.string())
     else:
@@ -202,3 +202,11 @@ def _set_value(row: pa.Table, entity_type: NodeType | EdgeType, property_name: s
             f"{entity_type.name}.{property_name} is part of the key and cannot be changed", reason="keys are immutable"
         )
     return changed_row
+
+
+def _stored_value(entity_type: NodeType | EdgeType, prop: PropertyDefinition, value: Any) -> Any:
+    if isinstance(value, BlobDigest):
+        return placeholder_of_digest(value)
+    parameter_name = f"{entity_type.name}.{prop.name}"
+    stored_value = coerce_parameter(prop.type, value, parameter_name=parameter_name, mode="python")
+    return accept_blob(stored_value) if isinstance(stored_value, BlobUri | BlobSource) else stored_value

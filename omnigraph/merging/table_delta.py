@@ -1,4 +1,4 @@
-"""The rows that a merge writes to and removes from one table of the target, given some decisions."""
+"""Determine which rows a merge writes to and removes from one target table, given some decisions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def make_table_delta(
     lookup: Lookup,
     engine: OffloadEngine | None,
 ) -> TableDelta:
-    """Return the rows to write to and remove from one table of the target."""
+    """Return the rows to write to and remove from one target table."""
     inserted_rows, updated_rows, deleted_ids = table_sides.changes_to_take()
     excluded_ids = {entity_id for key, entity_id in dropped_edges if key == table_sides.table_key}
     excluded_ids |= {entity.id for entity in decided_entities}
@@ -59,7 +59,7 @@ def make_table_delta(
 
 
 def with_target_rows(table_delta: TableDelta, target_rows: pa.Table) -> TableDelta:
-    """Return a delta that also writes the given rows of the target, unless it already writes or removes them."""
+    """Extend a delta so that it also writes the given target rows, except those that it already writes or removes."""
     touched_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
     added_rows = target_rows.filter(pc.invert(pc.is_in(target_rows["id"], value_set=touched_ids)))
     if not added_rows.num_rows:
@@ -76,7 +76,7 @@ def with_target_rows(table_delta: TableDelta, target_rows: pa.Table) -> TableDel
 
 
 def with_our_changes(table_delta: TableDelta | None, table_sides: TableSides) -> TableDelta:
-    """Return a delta for the rules that also contains the target's own changes since the base."""
+    """Return a delta for checking the rules that also contains the target's own changes since the base."""
     our_changes = table_sides.ours
     our_rows = pa.concat_tables([our_changes.inserted, our_changes.updated_after])
     if table_delta is None:

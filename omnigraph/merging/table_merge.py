@@ -1,7 +1,7 @@
-"""One table of a merge: the changes that each side made since the base, and how these changes are combined.
+"""One table in a merge: the changes that each side made since the base, and how they are combined.
 
-An entity that one side changed is taken from that side. An entity that both sides changed in the same way needs no
-merging. An entity that the sides changed differently is contested. This module reads no tables.
+An entity that only one side changed is taken from that side. An entity that both sides changed in the same way needs no
+merging. An entity that the sides changed differently is contested. This module does not read tables.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,9 +24,9 @@ EntityRows: TypeAlias = tuple[pa.Table | None, pa.Table | None, pa.Table | None]
 
 @dataclass(frozen=True)
 class ContestedEntity:
-    """An entity that the two sides changed differently; the row of a side that does not have the entity is None.
+    """An entity that the two sides changed differently; a row is None if that version lacks the entity.
 
-    `differing_columns` are the columns in conflict.
+    `differing_columns` are the conflicting columns.
     """
 
     kind: str
@@ -82,7 +82,7 @@ class TableSides:
         return self._combined_updates[2]
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return the changes to take from the other side: rows to add, rows to replace and ids to remove."""
+        """Return the changes to take from the other side: rows to add, rows to replace, and ids to remove."""
         their_changes = self.theirs
         inserted_rows = _rows_without_ids(their_changes.inserted, self.shared_ids)
         updated_rows = _rows_without_ids(their_changes.updated_after, self.shared_ids)
@@ -133,15 +133,15 @@ class TableSides:
     def merges_properties(self, entity_id: str) -> bool:
         """Return whether an entity's properties are merged one by one.
 
-        This requires that all three versions have the entity.
+        They are merged one by one only if all three versions have the entity.
         """
         return self.granularity == "property" and all(row is not None for row in self.versions_of(entity_id))
 
     def merged_row(self, entity_id: str, side_by_column: Mapping[str, Choice] | None = None) -> pa.Table | None:
         """Return an entity merged as in `merged_rows`.
 
-        If the entity's properties are not merged one by one, our row is returned or, if our side does not have the
-        entity, their row.
+        If the entity's properties are not merged one by one, return our row, or their row if our side does not have
+        the entity.
         """
         if self.merges_properties(entity_id):
             return self.merged_rows({entity_id: side_by_column or {}})[entity_id].row
@@ -149,7 +149,7 @@ class TableSides:
         return our_row if our_row is not None else their_row
 
     def merged_rows(self, side_by_column: Mapping[str, Mapping[str, Choice]]) -> dict[str, MergedRow]:
-        """Return entities merged property by property, with the values of the chosen sides where there is a choice.
+        """Return entities merged property by property, using the chosen side's value where there is a choice.
 
         Conflicting properties without a choice take our value. Every entity must be one whose properties are merged one
         by one.
@@ -182,7 +182,7 @@ class TableSides:
         )
 
     def base_row(self, entity_id: str) -> pa.Table | None:
-        """Return an entity's base row if either side changed the entity, otherwise None."""
+        """Return an entity's base row if either side changed the entity, or otherwise None."""
         base_tables = (
             base_table
             for changes in (self.ours, self.theirs)
@@ -208,7 +208,7 @@ class TableSides:
 
     @cached_property
     def _combined_updates(self) -> tuple[pa.Table, list[ContestedEntity], int]:
-        """For entities that both sides updated: combined rows, contested entities and the number of combined values."""
+        """Return the combined rows, contested entities and combined value count for entities updated on both sides."""
         base_rows, our_rows, their_rows = self._updated_by_both()
         our_rows, their_rows = our_rows.combine_chunks(), their_rows.combine_chunks()
         changed_by_them, changed_by_us, clashing = {}, {}, {}
@@ -293,7 +293,7 @@ def changed_ids(changes: TableChanges) -> pa.Array:
 
 
 def find_row(table: pa.Table, entity_id: str) -> pa.Table | None:
-    """Return an entity's row, or None if it is absent; the table must be sorted by id."""
+    """Return an entity's row, or None if the entity does not exist; the table must be sorted by id."""
     id_column = table["id"]
     lower, upper = 0, len(id_column)
     encoded_id = entity_id.encode()
@@ -316,7 +316,7 @@ def _contested_update(
 
 
 def _pick_values(our_rows: pa.Table, their_rows: pa.Table, take_theirs: dict[str, Any]) -> pa.Table:
-    """Return our rows with the values selected by `take_theirs` replaced by theirs, column by column."""
+    """Return our rows with the values that `take_theirs` selects, by column, replaced with theirs."""
     row_count, columns = our_rows.num_rows, []
     for column_name in our_rows.column_names:
         both_values = pa.concat_arrays(

@@ -1,8 +1,7 @@
-"""Create, name and delete branches at a cost that is independent of table size.
+"""Create, name and delete branches at a cost that does not depend on table size.
 
-A branch consists of its own manifest dataset and a name. Creating a branch requires an intent,
-because the new branch refers to states that a cleanup may be about to remove. Deleting a branch
-closes the manifest first and then the name.
+A branch consists of a manifest dataset and a name. Creating a branch requires an intent, because the new branch refers
+to states that a cleanup may be about to remove. Deleting a branch closes the manifest first and then the name.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,14 +41,14 @@ from omnigraph.values import clock_and_ids
 _MAX_FORK_ATTEMPTS = 4
 
 
-# The files of an intent that has no lease, because it lasts only as long as its owner.
+# The files in an intent without a lease; such an intent lasts only as long as its owner.
 _INTENT_PARTS = ("json", "verdict")
 
 
 TAG_CREATE = "tag_create"
 
 
-CREATE_OPERATIONS = ("branch_create", TAG_CREATE)  # operations whose intent creates and names a manifest
+CREATE_OPERATIONS = ("branch_create", TAG_CREATE)  # operations whose intents create and name a manifest
 
 
 IntentFactory = Callable[[str], Intent]  # a function that builds a creation intent from its starting commit
@@ -77,7 +76,7 @@ def create_branch(
 
 
 def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> BranchState:
-    """Request the intent's verdict, then create the branch or tag. If it already exists, return it."""
+    """Request the intent's verdict, then create the branch or tag, or return it if it already exists."""
     branch_state = branch_state_of(store, intent.facts["name"], _created_ulid(intent))
     with failures_with_effect("unknown"):
         if intents.decide(store, intent, "publish") != "publish":
@@ -104,7 +103,7 @@ def _create_and_name(
         _discard_creation(store, intent)
         raise
     except BaseException as error:
-        # Until the name is taken, nothing refers to the manifest, and no other process creates a ref for it.
+        # Until the name is taken, nothing refers to the manifest, and no other process creates a ref to it.
         if not manifest_written or _is_name_rejected(store, intent, error):
             _discard_creation(store, intent)
         raise
@@ -123,10 +122,10 @@ def _is_name_rejected(store: Store, intent: Intent, error: BaseException) -> boo
 
 
 def _discard_creation(store: Store, intent: Intent) -> None:
-    """Record that no ref points to a manifest, and then remove the intent.
+    """Record that no ref points to the manifest, and then remove the intent.
 
-    Without this record, a manifest without an intent could not be distinguished from one whose ref object was lost.
-    If the record cannot be written, the intent remains and recovery discards the creation.
+    Without this record, the manifest could not be distinguished from one whose ref object was lost. If the record
+    cannot be written, the intent remains, and recovery discards the creation.
     """
     with suppress(StorageError, OSError):
         record_outcome(store, intent, "discarded")
@@ -138,11 +137,11 @@ def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: 
     with suppress(NotFound):
         if refs.find_ref(store, branch_state.name, directory).ulid == branch_state.ulid:
             return branch_state
-    raise ConcurrentCommit(f"the creation of '{branch_state.name}' took too long and was discarded")
+    raise ConcurrentCommit(f"creating '{branch_state.name}' took too long and was abandoned")
 
 
 def _write_manifest(store: Store, intent: Intent, state: GraphState, ref_number: int) -> LoadedManifest:
-    """Write the manifest of a new branch, or load the manifest that another process wrote for this intent."""
+    """Write a new branch's manifest, or load the one that another process wrote for this intent."""
     try:
         return create_manifest(store, _created_ulid(intent), forked_state(intent, state, ref_number))
     except UnsyncedError:
@@ -175,7 +174,7 @@ def resume_creation(store: Store, intent: Intent, state: GraphState, ref_number:
 
 
 def forked_state(intent: Intent, state: GraphState, ref_number: int) -> GraphState:
-    """Return the first state of the branch or tag that an intent creates, with its origin record.
+    """Return the first state for the branch or tag that an intent creates, including its origin record.
 
     `ref_number` is the number of the ref object that will name the branch or tag.
     """
@@ -195,7 +194,7 @@ def forked_state(intent: Intent, state: GraphState, ref_number: int) -> GraphSta
 
 
 def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
-    """Create the ref for a manifest that has already been written; a crash before this point leaves only garbage."""
+    """Create the ref to a manifest that has already been written; a crash before this point leaves only garbage."""
     branch_name, parent_branch, fork_commit_id = (intent.facts["name"], intent.branch, intent.base_commit)
     ref = Ref(branch_name, _created_ulid(intent), ref_number, parent_branch, fork_commit_id, ref_directory(intent))
     if intent.operation == TAG_CREATE:
@@ -205,7 +204,7 @@ def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
     try:
         name_conflicts.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers))
     except AlreadyExists:
-        # Both creators found their names free, and each of them now sees the other's name, so neither name may remain.
+        # Each creator found its name free and now sees the other's conflicting name, so neither name may remain.
         publish_closing_version(store, branch_state_of(store, branch_name, ref.ulid))
         refs.close_name(store, ref)
         raise
@@ -223,7 +222,7 @@ def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
 
 
 def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = None) -> int:
-    """Return the ref number to claim for a name, closing any ref left over from an interrupted deletion."""
+    """Return the ref number to claim for a name, after closing any ref left over from an interrupted deletion."""
     ref_numbers = refs.list_highest_numbers(store)
     ref_number = ref_numbers.get(branch_name, 0)
     name_conflicts.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers, renamed_from))
@@ -247,7 +246,7 @@ def conflicting_names(
 
 
 def _release_if_closed(store: Store, branch_name: str) -> bool:
-    """Return whether the branch behind an open name is closed, releasing the name if so."""
+    """Return whether the branch behind an open name is closed; if it is, release the name."""
     try:
         open_branch(store, branch_name)
     except BranchNotFound:
@@ -269,7 +268,7 @@ def arm_creation(
         base_manifest = source_branch.last_known()
         intent = build_intent(commit_id or base_manifest.state.head.commit_id)
         intents.arm(store, intent)
-        # On the last attempt, fork a busy source at the commit recorded in the intent, which still exists.
+        # On the last attempt, fork a busy source at the commit that the intent recorded, which still exists.
         historical = commit_id is not None or attempt == _MAX_FORK_ATTEMPTS - 1
         with suppress(_SourceMovedError):
             return intent, _load_protected_state(store, source_branch, base_manifest, intent, historical=historical)
@@ -306,7 +305,7 @@ def _load_protected_state(
             _check_not_erased(store, newest.state, state, intent.base_commit)
         else:
             check_head_not_queued(store, base_manifest.state, intent.base_commit)
-        newest = source_branch.refresh()  # if the branch was deleted, nothing protects the data it referenced
+        newest = source_branch.refresh()  # if the branch was deleted, nothing protects the data that it referenced
         if not historical:
             state = newest.state
         if newest.state.head.closed:
@@ -321,7 +320,7 @@ def _load_protected_state(
 
 
 def _check_not_erased(store: Store, newest_state: GraphState, past_state: GraphState, commit_id: str) -> None:
-    """Refuse a fork that would restore a type that the source branch dropped along with its history."""
+    """Raise an error if a fork would restore a type that the source branch dropped along with its history."""
     erased_locations = read_erased_directories(store, newest_state)
     erased_key = next(
         (table_key for table_key, entry in sorted(past_state.tables.items()) if entry.location in erased_locations),
@@ -334,7 +333,7 @@ def _check_not_erased(store: Store, newest_state: GraphState, past_state: GraphS
 def delete_branch(
     store: Store, branch_name: str, *, current_branch: str | None = None, expected_head: str | None = None
 ) -> None:
-    """Close a branch and release its name. Commits in the logs of other branches stay readable.
+    """Close a branch and release its name; commits in other branches' logs stay readable.
 
     With `expected_head`, the branch is deleted only if its head is that commit, so later commits are not lost.
     """

@@ -1,8 +1,7 @@
-"""The closing version of a branch or tag: its final version, after which nothing is ever published.
+"""The closing version of a branch or tag: its final version, after which nothing is published.
 
-The closing version is never removed, so a delayed swap always fails. This module implements the
-attempts to publish the closing version alongside other writers, and the error for a store that does
-not respond.
+The closing version is never removed, so a delayed swap always fails. This module publishes the closing version in
+competition with other writers, and raises the error if the store does not respond.
 """
 
 from omnigraph.errors import BranchBusy, ConcurrentCommit
@@ -34,7 +33,7 @@ def publish_closing_version(store: Store, branch_state: BranchState, expected_he
                 raise BranchBusy(branch=branch_state.name, reason=f"its head is no longer commit {expected_head}")
             if _swap_closing_state(branch_state, base, base.state.as_closed(closing_nonce), unresolved_swap):
                 return False
-        raise ConcurrentCommit(f"branch '{branch_state.name}' was too busy to be deleted")
+        raise ConcurrentCommit(f"branch '{branch_state.name}' could not be deleted because of concurrent writes")
 
 
 def _swap_closing_state(
@@ -44,7 +43,7 @@ def _swap_closing_state(
     try:
         closed_manifest = swap_state(branch_state.store, base, closing_state)
     except SwapConflict:
-        # The swap may conflict with itself, because store clients retry requests on their own.
+        # The swap may conflict with itself, because store clients repeat requests on their own.
         unresolved_swap.mark_unanswered(base)
         return False
     except SwapOutcomeUnknown as unsure:
@@ -59,7 +58,7 @@ def _swap_closing_state(
 def _check_unanswered_swap(
     branch_state: BranchState, base: LoadedManifest, swap_error: SwapOutcomeUnknown, unresolved_swap: UnresolvedSwap
 ) -> bool:
-    """After a swap without a response, raise the interrupt or disk error if the branch is not closed.
+    """After a swap without a response, raise the interrupt or disk error unless the branch is closed.
 
     The next attempt determines whether the branch is closed and which process closed it.
     """

@@ -1,6 +1,6 @@
 """Find the commit behind a conflict: the newest commit by another writer that changed the conflicting rows.
 
-This module is used only to explain an error. If the log or an old version cannot be read, the conflict is reported
+This module only helps to explain an error. If the log or an old version cannot be read, the conflict is reported
 without a commit.
 """
 
@@ -19,14 +19,14 @@ from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.table import open_table
 from omnigraph.values.table_key import TableKey
 
-_MAX_COMMITS = 256  # commits of the log that are searched
-_MAX_COMPARISONS = 32  # commits whose changes are compared with the conflicting rows
+_MAX_COMMITS = 256  # maximum number of commits to search in the log
+_MAX_COMPARISONS = 32  # maximum number of commits whose changes are compared with the conflicting rows
 
 
 def find_conflicting_commit(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep, entity_ids: Collection[str] = ()
 ) -> Commit | None:
-    """Return the newest commit that changed one of these entities or, without entities, any entity of the type."""
+    """Return the newest commit that changed one of these entities, or any entity of the type if none are given."""
     try:
         changes_to_table = list(_commits_of_step(txn, table_key, step))
         if not entity_ids:
@@ -42,7 +42,7 @@ def find_conflicting_commit(
 def _commits_of_step(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep
 ) -> Iterator[tuple[Commit, TableEntry, TableEntry]]:
-    """Yield the commits by other writers that changed the table, newest first, with the versions around each commit."""
+    """Yield other writers' commits that changed the table, newest first, with the versions before and after each."""
     state = txn.base.state
     commits = islice(HistoryLog(txn.store, state).first_parents(state.head.commit_id), _MAX_COMMITS)
     pending: tuple[Commit, TableEntry] | None = None

@@ -1,7 +1,7 @@
-"""Recognise a repeated write by its idempotency key.
+"""Recognize a repeated write by its idempotency key.
 
 Each attempt looks up the key in the branch state, so a repeated write that races with the original
-is also recognised. At most 4,096 first-parent commits from the last 24 hours are searched. A write
+is also recognized. At most 4,096 first-parent commits from the last 24 hours are searched. A write
 without a key needs no lookup.
 """
 
@@ -18,7 +18,7 @@ from .write_plan import CommitMetadata
 
 _WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # in microseconds
 _MAX_COMMITS = 4096
-_MAX_EXPIRED_IN_A_ROW = 64  # tolerates publishers with wrong clocks, which must not end the search early
+_MAX_EXPIRED_IN_A_ROW = 64  # allows for publishers with wrong clocks, which must not end the search early
 
 
 def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetadata) -> Commit | None:
@@ -33,7 +33,7 @@ def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetada
 
 
 def find_commit_by_key(store: Store, state: GraphState, key: str) -> Commit | None:
-    """Return the commit that any request has written under an idempotency key, or None if there is none."""
+    """Return the commit that any request has published under an idempotency key, or None if there is none."""
     oldest_time, expired_in_a_row = clock_and_ids.now_micros() - _WINDOW_MICROS, 0
     first_parents = HistoryLog(store, state).first_parents(state.head.commit_id)
     for commit in islice(first_parents, _MAX_COMMITS):

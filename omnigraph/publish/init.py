@@ -1,8 +1,7 @@
 """Create a graph: claim the root, create the tables, store the schema, and write the first manifest.
 
-The first manifest version is the commit point. An init that is interrupted before the commit point
-leaves behind a claim and garbage that the next init ignores. Once the first manifest is written,
-the graph exists and nothing is rolled back.
+The first manifest version is the commit point. An init that is interrupted before that point leaves behind a claim and
+garbage, which the next init ignores. Once the first manifest is written, the graph exists and nothing is rolled back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,11 +40,11 @@ from omnigraph.values.table_key import TableKey
 if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
 
-PROBE_NOTE = "this store was probed: of several creators of one name exactly one wins"
+PROBE_NOTE = "verified that object creation on this store is exclusive"
 
 
 def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, actor: str | None = None) -> BranchState:
-    """Create a graph at an empty root; `force` takes over the claim of an interrupted init."""
+    """Create a graph at an empty root; `force` takes over an interrupted init's claim."""
     _check_hash_collisions(contract.ir)
     if manifest_exists(store):
         raise AlreadyExists(f"a graph already exists at {store.root.uri}")
@@ -61,7 +60,7 @@ def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, act
         schema = write_schema(store, contract)
     stale_branches = branch_states_at(store)
     first_manifest = _create_first_manifest(store, _genesis_state(commit_id, tables, schema, actor, packed_checksums))
-    for stale_branch in stale_branches:  # only now, because a losing init must not invalidate the winner's branches
+    for stale_branch in stale_branches:  # not earlier, because a losing init must not invalidate the winner's branches
         stale_branch.is_replaced = True
     main_branch = branch_state_of(store, layout.MAIN, layout.MAIN)
     main_branch.advance(first_manifest)
@@ -95,7 +94,7 @@ def _sync_root_path(store: Store, created_directories: list[Path]) -> None:
 
 
 def _check_hash_collisions(ir: SchemaIR) -> None:
-    """Refuse two types of the same kind whose names have equal hashes, since they would share a directory name."""
+    """Raise an error if two types of the same kind have names with equal hashes, which would share a directory."""
     names_by_hash: dict[tuple[str, str], str] = {}
     for graph_type in _list_types(ir):
         other_name = names_by_hash.setdefault((graph_type.kind, layout.fnv1a64(graph_type.name)), graph_type.name)
@@ -123,7 +122,7 @@ def _release_claim_on_error(store: Store) -> Iterator[None]:
 
 
 def _check_no_leftovers(store: Store) -> None:
-    """Refuse a root that has branch names but no main manifest, which an interrupted copy can leave behind."""
+    """Raise an error if a root has branch names but no main manifest; an interrupted copy can leave such a root."""
     if refs.list_highest_numbers(store):
         raise AlreadyExists(
             f"{store.root.uri} contains part of a graph, perhaps from an interrupted copy",
@@ -136,7 +135,7 @@ def _list_types(ir: SchemaIR) -> list[NodeType | EdgeType]:
 
 
 def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> tuple[dict[TableKey, TableEntry], Mapping[str, Any]]:
-    """Create the empty tables of a schema; return their entries and packed file checksums."""
+    """Create empty tables for a schema; return their entries and packed file checksums."""
     created_tables: dict[TableKey, TableEntry] = {}
     files: dict[str, FileChecksum] = {}
     for graph_type in _list_types(ir):
@@ -151,7 +150,7 @@ def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> tuple[dict[Tab
 
 
 def _create_first_manifest(store: Store, state: GraphState) -> LoadedManifest:
-    """Create the first manifest, which is the commit point; if the outcome is unclear, check the store."""
+    """Create the first manifest, which is the commit point; if the outcome is unknown, check the store."""
     try:
         return create_manifest(store, layout.MAIN, state)
     except UnsyncedError as error:
@@ -176,10 +175,10 @@ def _verify_first_manifest(store: Store, state: GraphState, error: Exception) ->
 
 
 def _missing_manifest_error(store: Store, error: Exception) -> OmnigraphError:
-    """Return the error for a missing manifest, which may still appear later unless the store is a local disk.
+    """Return the error for a missing manifest, which may still appear unless the store is a local disk.
 
-    The claim can be released, because only one first manifest can exist: one that arrives late or
-    one from another init.
+    The claim can be released, because only one first manifest can ever exist: this one, arriving late, or another
+    init's.
     """
     with suppress(StorageError):
         store.objects.remove(layout.CLAIM)

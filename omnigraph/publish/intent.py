@@ -1,9 +1,9 @@
-"""Intents, which record what a long operation is about to do and are written before it starts.
+"""Intents, which are written before a long operation starts and record what it is about to do.
 
 This module manages the life cycle of intents: they are armed, leased, confirmed, decided by a single verdict, listed,
-and finally removed. An intent protects the data that it references from cleanup, and allows other processes to finish
-or discard the operation if the owner dies. No operation waits for an intent, and an unreadable intent does not block
-other operations.
+and finally removed. An intent protects the data that it references from cleanup, and it lets other processes finish or
+discard the operation if the owner dies. No operation waits for an intent, and an unreadable intent does not block other
+operations.
 """
 
 import logging
@@ -25,7 +25,7 @@ _log = logging.getLogger("omnigraph")
 LEASE_DURATION = timedelta(seconds=60)  # duration of a lease, measured by the store's clock
 RENEWAL_SECONDS = 20.0  # seconds between two renewals of a lease
 INTENT_PARTS = ("json", "confirmed", "lease", "verdict")
-# If one of these parts exists, recovery skips the intent because it cannot be resolved or needs a newer release.
+# If one of these parts exists, recovery skips the intent, because it cannot be resolved or needs a newer release.
 SET_ASIDE_PART, NEWER_PART = MARKER_PARTS = ("set_aside", "newer")
 
 Verdict = Literal["publish", "discard"]
@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PendingIntent:
-    """A readable intent, with the times (by the store's clock) at which it was armed and last known to be alive."""
+    """A readable intent, and the times by the store's clock at which it was armed and last known to be alive."""
 
     intent: Intent
     alive_at: datetime
@@ -61,7 +61,7 @@ class PendingIntent:
 
     @property
     def id(self) -> str:
-        """The id of the operation."""
+        """The operation's id."""
         return self.intent.id
 
 
@@ -69,8 +69,7 @@ class PendingIntent:
 class UnreadableIntent:
     """An intent that cannot be read, with the error that explains why.
 
-    The error shows whether the intent is damaged, was written by a newer release, or may become
-    readable later.
+    The error tells whether the intent is damaged, was written by a newer release, or may become readable later.
     """
 
     id: str
@@ -94,7 +93,7 @@ class SetAsideIntent:
 
     @property
     def id(self) -> str:
-        """The id of the operation."""
+        """The operation's id."""
         return self.listed_intent.id
 
     @property
@@ -118,7 +117,7 @@ class SetAsideIntent:
 
 
 def arm(store: Store, intent: Intent) -> None:
-    """Write an intent. Its first lease starts when the store creates the file.
+    """Write an intent; its first lease starts when the store creates the file.
 
     A failed call has no effect on the graph, because an intent that was neither confirmed nor decided is never
     executed.
@@ -139,7 +138,7 @@ def renew(store: Store, intent: Intent) -> None:
 
 
 def confirm(store: Store, intent: Intent, staged_plan: Mapping[str, Any]) -> None:
-    """Store the staged plan. From this point on, any process can finish the operation."""
+    """Store the staged plan; from then on, any process can finish the operation."""
     confirmation_file = layout.intent_name(intent.id, "confirmed")
     if not store.objects.create_json(confirmation_file, staged_plan):
         raise StorageError(f"intent {intent.id} was already confirmed", kind="precondition")
@@ -151,10 +150,10 @@ def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
 
 
 def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
-    """Request a verdict and return the first one recorded, or None if the intent has ended.
+    """Request a verdict and return the one that was recorded first, or None if the intent has ended.
 
-    After the verdict is written, the intent is looked up again. If the intent no longer exists, it had already ended
-    and its verdict had been removed, so the new verdict is removed as well.
+    After the verdict is written, the intent is looked up again. If it no longer exists, it had already ended and its
+    verdict had been removed, so the new verdict is removed as well.
     """
     verdict_file = layout.intent_name(intent.id, "verdict")
     verdict: Verdict | None = requested_verdict
@@ -170,7 +169,7 @@ def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict 
 
 
 def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) -> None:
-    """Remove the files of a completed intent: the intent itself first, and its verdict last.
+    """Remove a completed intent's files: the intent itself first, and its verdict last.
 
     The work is already done, so a failure is only logged. Any remaining files are removed the next time the graph is
     opened for writing.
@@ -185,7 +184,7 @@ def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) ->
 
 @dataclass(frozen=True, slots=True)
 class IntentListing:
-    """The result of listing the intents of a graph.
+    """The result of listing a graph's intents.
 
     `leftovers` are parts whose intent no longer exists, `unreadable` contains the unreadable intents that have not been
     set aside, and `foreign_files` are files written by other programs.
@@ -199,7 +198,7 @@ class IntentListing:
 
 
 def list_intents(store: Store) -> IntentListing:
-    """List all intents and leftover parts. An empty listing takes a single request.
+    """List all intents and leftover parts; if there are none, this takes a single request.
 
     Unreadable intents are included in the result, so only a failed listing raises an error.
     """
@@ -253,7 +252,7 @@ def sweep_leftovers(store: Store, leftovers: Sequence[ListedObject], current_tim
 
 
 def set_aside_files(store: Store) -> list[ListedObject]:
-    """Return all files of intents that were set aside, so that a copy of the graph can include them."""
+    """Return all files that belong to set-aside intents, so that a copy of the graph can include them."""
     intent_files = store.objects.list(layout.INTENTS)
     stems = {intent_file.name: intent_file.name.rpartition(".")[0] for intent_file in intent_files}
     set_aside_stems = {stem for file_name, stem in stems.items() if file_name.rpartition(".")[2] in MARKER_PARTS}
@@ -277,7 +276,7 @@ def _intent_file(part_file: str) -> str:
 def _read_intent(
     store: Store, intent_ulid: str, files_by_name: Mapping[str, ListedObject]
 ) -> PendingIntent | UnreadableIntent | None:
-    """Read a listed intent, or return None if its owner has removed it since the listing."""
+    """Read a listed intent, or return None if its owner removed it after the listing."""
     intent_file = layout.intent_name(intent_ulid)
     armed_at = files_by_name[intent_file].modified
     lease_file = files_by_name.get(layout.intent_name(intent_ulid, "lease"))
@@ -295,7 +294,7 @@ def _read_intent(
 
 
 def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str) -> SetAsideIntent:
-    """Read the reason why an intent was set aside. An intent with a damaged marker still counts as set aside."""
+    """Read why an intent was set aside; an intent with a damaged marker still counts as set aside."""
     try:
         marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:
@@ -310,7 +309,7 @@ def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, 
 
 
 def store_time(store: Store) -> datetime:
-    """Return the current time by the store's clock. Ages must be computed from store times only."""
+    """Return the current time by the store's clock; ages must be computed only from store times."""
     tick_file = f"{layout.INTENTS}/clock-{clock_and_ids.new_ulid()}.tick"
     store.objects.create_bytes(tick_file, b"")
     try:
@@ -324,7 +323,8 @@ def store_time(store: Store) -> datetime:
 def is_expired(listed_intent: PendingIntent | UnreadableIntent, current_time: datetime) -> bool:
     """Return whether the owner has not renewed the lease for a full lease period.
 
-    A lease that was renewed more than one lease period in the future has also expired: the store's clock was set back,
-    or the file time was changed. An owner that is still alive soon renews its lease at the current time.
+    A lease whose renewal time is more than one lease period in the future has also expired: either the store's clock
+    was set back, or the file time was changed. An owner that is still alive soon renews its lease with the current
+    time.
     """
     return abs(current_time - listed_intent.alive_at) > LEASE_DURATION

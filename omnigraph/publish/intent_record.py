@@ -1,8 +1,8 @@
 """The data class for a long operation, and its stored form.
 
-This module defines the members of an intent, and rejects records that this release cannot read. It does no I/O. If a
-new kind of operation requires more than publishing its plan, increment `SCHEMA_VERSION`, so that older releases leave
-the operation alone until a newer release resolves it.
+This module defines an intent's members and rejects records that this release cannot read. It does no I/O. If a new kind
+of operation requires more than publishing its plan, increment `SCHEMA_VERSION`, so that older releases leave the
+operation alone until a newer release resolves it.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _MEMBER_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 class NewerReleaseError(StorageError):
-    """The operation was written by a newer release.
+    """A newer release wrote the operation.
 
     `needs` lists the features that a release must support to resolve the operation.
     """
@@ -46,7 +46,7 @@ class NewerReleaseError(StorageError):
 class Intent:
     """A long operation, as recorded before it starts.
 
-    `commit_id` is the commit that the operation will publish (None for a branch creation), and `created_ulid` is the
+    `commit_id` is the commit that the operation will publish (None if it creates a branch), and `created_ulid` is the
     ULID of the branch or tag that it will create. `facts` contains the data that this kind of operation needs to
     finish.
     """
@@ -126,5 +126,5 @@ def newer_release_error(operation_id: object, **needs: Any) -> NewerReleaseError
 def damaged_record_error(record_name: str) -> StorageError:
     """Return the error for a record that is damaged."""
     message = f"{record_name}, the record of an unfinished operation, is damaged; the file was kept"
-    hint = "restore the file from a copy, then retry; or drop the operation"
+    hint = "restore the file from a backup, then retry; or drop the operation"
     return StorageError(message, kind="permanent", effect="none", hint=hint)

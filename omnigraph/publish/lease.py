@@ -1,7 +1,7 @@
-"""Keep the lease of a long operation alive from a background thread while the work runs.
+"""Keep a long operation's lease alive from a background thread while the work runs.
 
-A failure to renew the lease does not end the operation. The owner keeps trying until it requests the verdict, which
-shows whether the operation was discarded in the meantime.
+If a renewal fails, the operation continues. The owner keeps trying until it requests the verdict, which shows whether
+the operation was discarded in the meantime.
 """
 
 import logging
@@ -15,7 +15,7 @@ from omnigraph.storage.store import Store
 from . import intent as intents
 from .intent import Intent
 
-READ_OPERATION = "read"  # the kind of an intent that protects data while it is being read
+READ_OPERATION = "read"  # the kind of intent that protects data while it is being read
 _log = logging.getLogger("omnigraph")
 
 
@@ -26,7 +26,7 @@ def keep_lease_alive(store: Store, intent: Intent) -> AbstractContextManager[Non
 
 @contextmanager
 def renew_periodically(renew: Callable[[], None], lease_name: str, interval: float) -> Iterator[None]:
-    """Call `renew` every `interval` seconds while the block runs. Failures are only logged."""
+    """Call `renew` every `interval` seconds while the block runs; failures are only logged."""
     stopped = threading.Event()
 
     def renew_until_stopped() -> None:
@@ -34,7 +34,7 @@ def renew_periodically(renew: Callable[[], None], lease_name: str, interval: flo
             try:
                 renew()
             except (StorageError, OSError) as error:
-                _log.warning("the lease of %s could not be renewed: %s", lease_name, error)
+                _log.warning("the lease for %s could not be renewed: %s", lease_name, error)
 
     renewal_thread = threading.Thread(target=renew_until_stopped, name=f"lease-{lease_name}", daemon=True)
     renewal_thread.start()

@@ -1,7 +1,7 @@
 """Run long operations: stage under an intent, confirm, request the verdict, and publish.
 
-This module manages the life cycle of operations that may outlive their process. A confirmed plan is published exactly
-once, by its owner or by recovery. If the plan cannot be published, a refusal is recorded in the commit log instead.
+This module manages the life cycle of operations that may outlive their process. Either the owner or recovery publishes
+a confirmed plan, exactly once. If the plan cannot be published, a refusal is recorded in the commit log instead.
 """
 
 import logging
@@ -49,7 +49,7 @@ def publish_long_operation(
 ) -> Commit | None:
     """Stage a long operation under the protection of an intent, and publish it exactly once.
 
-    `intent_facts` are additional data to record in the intent. For example, a merge records its source there.
+    `intent_facts` is additional data to record in the intent; for example, a merge records its source there.
 
     Raises `RecoveryRequired` if the store failed after the operation was confirmed but before it was
     published. The next writer that opens the graph then publishes the operation.
@@ -115,7 +115,7 @@ def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
     newest_state = branch_state.refresh().state
     logged_commit = find_intent_commit(branch_state.store, newest_state, intent)
     if logged_commit is None and not newest_state.head.closed:
-        raise ConcurrentCommit(f"the rejection of the {intent.operation} could not be recorded")
+        raise ConcurrentCommit(f"the {intent.operation} was rejected, but the rejection could not be recorded")
     return logged_commit
 
 
@@ -135,7 +135,7 @@ def _publish_intent(
     load_plan: ConfirmedPlanFactory,
     commit_metadata: CommitMetadata | None = None,
 ) -> Commit | None:
-    """Publish a plan with the intent's commit id and creation time, unless the log already contains the commit."""
+    """Publish a plan with the intent's commit id and creation time unless the log already contains the commit."""
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         if find_intent_commit(txn.store, txn.base.state, intent) is not None:
@@ -151,7 +151,7 @@ def _publish_intent(
 
 
 def _check_still_applies(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
-    """Check that a plan staged on an older base is still valid on this base, because it cannot be staged again."""
+    """Check that a plan staged on an older base is still valid on this one, because it cannot be staged again."""
     check_requirements(plan.requirements, txn)
     for table_key, staged_write in plan.writes.items():
         if not can_replay(staged_write, txn.table(table_key)):
@@ -189,7 +189,7 @@ def _build_intent(
 def _stage_and_confirm(
     branch_state: BranchState, base_manifest: LoadedManifest, intent: Intent, stage_plan: PlanStager
 ) -> PublishPlan | None:
-    """Stage and confirm the operation. On any failure, discard the intent."""
+    """Stage and confirm the operation; on any failure, discard the intent."""
     try:
         missing_files_explained = report_missing_files(branch_state.store, lambda: base_manifest.state.tables)
         with missing_files_explained, as_storage_errors("none"), keep_lease_alive(branch_state.store, intent):
@@ -231,7 +231,7 @@ def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Comm
     """Return the commit if another process published it; otherwise, raise `ConcurrentCommit`."""
     logged_commit = find_intent_commit(branch_state.store, branch_state.refresh().state, intent)
     if logged_commit is None or logged_commit.operation == REFUSED_OPERATION:
-        raise ConcurrentCommit(f"the {intent.operation} took too long and was discarded")
+        raise ConcurrentCommit(f"the {intent.operation} took too long and was abandoned")
     return logged_commit
 
 
@@ -243,7 +243,7 @@ def _require_recovery_on_failure(
     try:
         yield
     except failures as error:
-        message = f"the {intent.operation} is confirmed, but may not be published yet"
+        message = f"the {intent.operation} was confirmed, but may not have been published yet"
         raise RecoveryRequired(message, operation_id=intent.id, effect="unknown") from error
 
 

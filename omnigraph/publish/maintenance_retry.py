@@ -1,7 +1,7 @@
 """Retry maintenance alongside writers, rewriting fewer fragments after each lost swap.
 
-A rewrite of many fragments conflicts with every update to any of these fragments, and a busy table is updated all the
-time. This module only decides how many fragments to rewrite; it never waits and never blocks a writer.
+Rewriting many fragments conflicts with every update to any of them, and a busy table is updated all the time. This
+module only decides how many fragments to rewrite; it never waits and never blocks a writer.
 """
 
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from collections.abc import Callable
 from omnigraph.publish.write_plan import PreparePlan, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 
-FIRST_RETRY_FRAGMENTS = 32  # number of fragments rewritten on the second attempt; each further attempt halves it
+FIRST_RETRY_FRAGMENTS = 32  # number of fragments to rewrite on the second attempt; each further attempt halves it
 MIN_RETRY_FRAGMENTS = 2
 
-# A function that stages maintenance of at most the given number of fragments; None means no limit.
+# A function that stages maintenance for at most the given number of fragments; None means no limit.
 StageMaintenance = Callable[[WriteTxn, int | None], PublishPlan | None]
 
 

@@ -1,4 +1,4 @@
-"""Build the objects that a swap makes visible: detached table versions, the commit and the next branch state.
+"""Build the objects that a swap makes visible: detached table versions, the commit, and the next branch state.
 
 All of these objects are written before the swap, when no manifest references them yet, so a crash
 leaves only garbage. This module never swaps a manifest.
@@ -22,7 +22,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class DetachedTable:
-    """A new detached version of a table: the entry that it is based on, and the entry to publish.
+    """A new detached table version: the entry that it is based on, and the entry to publish.
 
     Plain Lance readers never see a detached version, because only a branch manifest can reference it. `file_checksums`
     covers the files that the version adds.
@@ -81,7 +81,7 @@ def _is_same_version(earlier_entry: TableEntry, current_entry: TableEntry) -> bo
 def build_commit(
     txn: WriteTxn, plan: PublishPlan, metadata: CommitMetadata, detached_tables: Mapping[TableKey, DetachedTable]
 ) -> Commit:
-    """Build the commit. This function must run before the swap, because it may write the record of file checksums."""
+    """Build the commit; this must run before the swap, because it may write the file checksum record."""
     changed_tables: dict[TableKey, TableEntry | None] = {
         table_key: detached_table.new_entry for table_key, detached_table in detached_tables.items()
     }
@@ -113,7 +113,7 @@ def build_commit(
 def build_next_state(
     txn: WriteTxn, plan: PublishPlan, commit: Commit, detached_tables: Mapping[TableKey, DetachedTable]
 ) -> GraphState:
-    """Build the state to swap in. This function must run before the swap, because it writes sealed log chunks."""
+    """Build the state to swap in; this must run before the swap, because it may write sealed log chunks."""
     base_state = txn.base.state
     log = HistoryLog(txn.store, base_state)
     unlogged_commits = [incoming for incoming in plan.incoming_commits if log.find(incoming.id) is None]

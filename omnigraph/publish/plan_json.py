@@ -1,8 +1,7 @@
-"""Store confirmed plans as JSON, so another process can publish them if their owner dies.
+"""Store confirmed plans as JSON, so that another process can publish them if their owner dies.
 
-This module defines the JSON form of a plan and of its requirements. The JSON form must include
-everything that publishing uses, because a missing member would go unnoticed until recovery
-publishes the plan.
+This module defines the JSON form of a plan and its requirements. The JSON form must include everything that publishing
+uses: a missing member would go unnoticed until recovery publishes the plan.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +64,7 @@ def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
 
 
 def plan_from_json(stored_plan: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
-    """Restore a plan from JSON data. An intent protects the plan's files, so the plan has no collector epoch."""
+    """Restore a plan from JSON data; an intent protects the plan's files, so the plan has no collector epoch."""
     schema = stored_plan["schema"]
     return PublishPlan(
         stored_plan["operation"],
@@ -98,10 +97,10 @@ def requirement_from_json(encoded: Sequence[Any]) -> Requirement:
 
 
 def plan_version(stored_plan: Mapping[str, Any]) -> int:
-    """Return the version of a plan's JSON form, which is 1 if no version is recorded, as in the first releases."""
+    """Return the version of a plan's JSON form; early releases did not record a version, which counts as 1."""
     version = stored_plan.get("plan_version", 1)
     if not isinstance(version, int):
-        raise TypeError(f"plan_version is {version!r}")
+        raise TypeError(f"plan_version must be an integer, not {version!r}")
     return version
 
 

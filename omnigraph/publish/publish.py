@@ -53,8 +53,8 @@ def publish(
     """Prepare a write on the newest state, and publish its changes to all tables at once.
 
     Returns the new commit, an earlier commit with the same idempotency key, or None if there is nothing to write.
-    `conditions` are the caller's requirements, which are checked on every base. If a condition fails, the failure is
-    final. If a plan's own requirements fail, a new plan is prepared. `identity` is the commit id and creation time that
+    `conditions` are the caller's requirements, which are checked on every base. If one of them fails, the failure is
+    final; if a plan's own requirements fail, a new plan is prepared. `identity` is the commit id and creation time that
     an intent recorded earlier. A recovered operation keeps its commit id, so it can be found in the log and is never
     published twice. With `takes_turns`, the processes on this machine take turns, so that short writes do not have to
     be planned again after every lost race.
@@ -65,7 +65,7 @@ def publish(
         # Housekeeping comes last, and its failures are only logged, because the write has already been applied.
         try:
             trim_when_due(branch_state.store, branch_state.ulid, commit.manifest_version)
-        except BaseException as interruption:  # an interrupted caller must be informed that the write was published
+        except BaseException as interruption:  # an interrupted caller must learn that the write was published
             interruption.add_note(f"commit {commit.id} was written")
             raise
     return commit
@@ -79,15 +79,15 @@ def _publish_with_retries(
     identity: tuple[str, int] | None,
     turn: Callable[[], AbstractContextManager[bool]],
 ) -> Commit | None:
-    # All attempts share one commit id, so a late swap from an earlier attempt is recognized in the log as this same
-    # write, and the write is never published twice.
+    # All attempts share one commit id. A late swap from an earlier attempt is therefore recognized in the log as this
+    # same write, and the write is never published twice.
     commit_id, created_at = identity or (clock_and_ids.new_ulid(), clock_and_ids.now_micros())
     unresolved_swap = UnresolvedSwap(f"commit {commit_id}")
     request = WriteRequest(branch_state, prepare, metadata or CommitMetadata(), conditions, unresolved_swap)
     branch_state.recover_if_needed()  # recover crashed operations first, outside the writer slot
     txn = WriteTxn(branch_state.store, branch_state.name, branch_state.last_known(), commit_id, created_at)
     missing_files_context = report_missing_files(branch_state.store, lambda: branch_state.last_known().state.tables)
-    # The writer slot makes the threads of this process take turns instead of racing for the swap. Between processes,
+    # The writer slot makes the threads in this process take turns instead of racing for the swap. Between processes,
     # only the swap itself determines which write wins.
     with (
         unresolved_swap.report_unknown_outcome(),
@@ -107,7 +107,7 @@ def _publish_with_retries(
             if clock_and_ids.monotonic() > deadline:
                 break
             branch_state.back_off(lost_attempts)
-        raise ConcurrentCommit(f"branch {branch_state.name} was too busy; nothing was written")
+        raise ConcurrentCommit(f"too many concurrent writes to branch {branch_state.name}; nothing was written")
 
 
 def _race() -> AbstractContextManager[bool]:
@@ -136,7 +136,7 @@ def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | N
             raise
         return _reload_and_prepare_again(branch_state)
     if plan is None:
-        # "Nothing to write" must not be reported while an earlier swap of this write may still be applied.
+        # "Nothing to write" must not be reported while an earlier swap for this write may still be applied.
         request.unresolved_swap.raise_if_unresolved()
         return None if is_newest(txn.base) else _reload_and_prepare_again(branch_state)
     try:
@@ -173,12 +173,12 @@ def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None
 
 
 def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Commit | _PrepareAgain:
-    """Publish the plan by swapping the manifest. After each lost swap, rebase the plan on the newer state."""
+    """Publish the plan by swapping the manifest; after each lost swap, rebase the plan onto the newer state."""
     detached_tables: dict[TableKey, DetachedTable] = {}
     for attempt in range(MAX_SWAP_ATTEMPTS):
         if attempt:
-            # The base of the first attempt was already checked during preparation. On a retry, the base is newer, and
-            # another writer may have changed data that the caller or the plan relies on.
+            # Preparation already checked the first attempt's base. On a retry, the base is newer, and another writer
+            # may have changed data that the caller or the plan relies on.
             check_requirements(request.conditions, txn)
             if not _plan_still_holds(plan, txn):
                 return _PrepareAgain()

@@ -1,7 +1,7 @@
 """Read leases, which protect data from cleanup during a long read.
 
-A read lease is an intent of kind `read`, which never publishes anything. The intent's lease is renewed while the read
-runs. If the reader dies, any process that finds the intent discards it.
+A read lease is an intent of kind `read`, which never publishes anything. Its lease is renewed while the read runs. If
+the reader dies, any process that finds the intent discards it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,11 +21,11 @@ from .intent import Intent
 from .lease import READ_OPERATION, keep_lease_alive
 
 ReadItem = TypeVar("ReadItem")
-LONG_READ_ROWS = 100_000  # number of entities below which a read takes far less time than a cleanup's grace period
+LONG_READ_ROWS = 100_000  # reading fewer entities takes far less time than a cleanup's grace period
 
 
 def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:
-    """Build the intent for reading a snapshot of a branch, but do not write it."""
+    """Build the intent for reading a branch's snapshot, without writing it."""
     return Intent(
         id=clock_and_ids.new_ulid(),
         operation=READ_OPERATION,
@@ -41,7 +41,7 @@ def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str 
 def protect_snapshot(
     store: Store, branch_state: BranchState, snapshot: Snapshot, actor: str | None = None
 ) -> Iterator[None]:
-    """Protect a snapshot of a branch from cleanup while the block runs.
+    """Protect a branch's snapshot from cleanup while the block runs.
 
     Raises `HistoryReclaimed` if the snapshot has already been removed, and `ConcurrentCommit` if a cleanup
     is about to remove it.
@@ -60,7 +60,7 @@ def protect_snapshot(
 def protect_while_reading(
     branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]
 ) -> Iterator[ReadItem]:
-    """Yield the items. If the snapshot is large, protect it from cleanup until the last item has been read.
+    """Yield the items; if the snapshot is large, protect it from cleanup until the last item has been read.
 
     If the lease cannot be written, for example without write access to the store, the read continues without
     protection.

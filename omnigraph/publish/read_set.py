@@ -1,7 +1,7 @@
 """A caller's read set: the version of each table that the caller has read.
 
 A strict write (update, delete or overwrite) is based on the data that its caller has read. Maintenance that ran after
-the read is ignored. A logical change is a conflict if the write depends on a changed row. An overwrite depends on all
+the read is ignored. A content change is a conflict if the write depends on a changed row; an overwrite depends on all
 rows.
 """
 
@@ -30,7 +30,7 @@ MAX_NAMED_IDS = 5  # maximum number of entities listed in a conflict
 
 @dataclass(frozen=True, slots=True)
 class UnchangedTable:
-    """The requirement that the rows that a write depends on have not changed since they were read.
+    """Requires that the rows a write depends on have not changed since they were read.
 
     Without a filter, the write depends on all rows.
     """
@@ -40,7 +40,7 @@ class UnchangedTable:
     row_filter: RowFilter | None = None
 
     def to_json(self) -> list[Any]:
-        """Return the stricter requirement that no row has changed, which any other process can check."""
+        """Return the stricter requirement that no row has changed, because any other process can check that."""
         read_entry = self.reads.read_entry
         return SameContent(self.table_key, read_entry.content_id, read_entry.version).to_json()
 
@@ -84,10 +84,10 @@ class UnchangedTable:
 
 @dataclass(slots=True)
 class UnchangedReads:
-    """The requirement that the rows that a strict write depends on have not changed since they were read, in any table.
+    """Requires that the rows a strict write depends on have not changed since they were read, in any table.
 
-    The base of the last check is recorded because the read set later advances past the write itself, but not past the
-    unread changes that precede the write.
+    The last check's base is recorded because the read set later advances past the write itself, but not past the unread
+    changes that precede it.
     """
 
     contents: tuple[UnchangedTable, ...] = ()
@@ -101,7 +101,7 @@ class UnchangedReads:
 
     @classmethod
     def from_json(cls, encoded_contents: Iterable[Any]) -> "UnchangedReads":
-        """Build the requirement from the arguments of its JSON form."""
+        """Build the requirement from the arguments in its JSON form."""
         return cls(
             tuple(
                 UnchangedTable(key := TableKey(table_key), TableReads(TableEntry(key, "", version, 0, content_id, 0)))
@@ -116,27 +116,27 @@ class UnchangedReads:
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:
-        """Return whether the commit was published by this write, rather than found by its idempotency key."""
+        """Return whether this write published the commit, rather than finding it by its idempotency key."""
         return self.commit_id == commit.id
 
     def reads_after_write(self, table_key: TableKey, reads: TableReads, new_entry: TableEntry) -> TableReads:
-        """Return the state of a table in the read set after this write has created a new version of the table."""
+        """Return a table's entry in the read set after this write has created a new version of the table."""
         base_entry = self.base_entries.get(table_key)
-        if base_entry is None:  # other writers dropped and re-created the table, so none of it has been read
+        if base_entry is None:  # other writers dropped and recreated the table, so none of it has been read
             return reads
         is_checked = any(content.table_key == table_key and content.reads is reads for content in self.contents)
         return reads.after_own_write(base_entry, new_entry, self.checked_steps[table_key] if is_checked else None)
 
 
 class ReadSet:
-    """The tables as the caller last read them. Unread changes never count as read, even after the caller writes."""
+    """The tables as the caller last read them; unread changes never count as read, even after the caller writes."""
 
     def __init__(self, tables: Mapping[TableKey, TableEntry]) -> None:
         self._lock = threading.Lock()
         self._tables = {table_key: TableReads(entry) for table_key, entry in tables.items()}
 
     def record_read(self, tables: Mapping[TableKey, TableEntry]) -> None:
-        """Record that these tables were read. The entries of other tables stay unchanged."""
+        """Record that these tables were read; the entries for other tables stay unchanged."""
         new_reads = {
             table_key: TableReads(entry)
             for table_key, entry in tables.items()
@@ -163,8 +163,8 @@ class ReadSet:
     def record_write(self, commit: Commit, requirement: UnchangedReads) -> None:
         """Advance past a write by the same caller, but not past the unread changes that precede the write.
 
-        An earlier commit that was found by its idempotency key is skipped, because its base was not checked against
-        this requirement, and because it may be older than data that has been read since.
+        An earlier commit that was found by its idempotency key is skipped: its base was not checked against this
+        requirement, and it may be older than data that has been read in the meantime.
         """
         if not requirement.was_checked_for(commit):
             return

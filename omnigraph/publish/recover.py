@@ -1,8 +1,8 @@
 """Crash recovery: settle operations whose owner has died, or set them aside if they cannot be settled.
 
-Recovery runs when a graph is opened for writing and, at intervals, before a write. Recovery is idempotent and processes
-only intents whose lease has expired. No operation waits for it. An operation that cannot be settled blocks neither
-other operations nor the caller; only a failed listing is an error.
+Recovery runs when a graph is opened for writing and, at intervals, before a write. It is idempotent and processes only
+intents whose lease has expired. No operation waits for it. An operation that cannot be settled blocks neither other
+operations nor the caller; only a failed listing is an error.
 """
 
 import logging
@@ -28,11 +28,11 @@ from .set_aside import set_operation_aside
 from .settle_operation import can_settle, settle_operation
 
 RecoveryResult = TypeVar("RecoveryResult")
-UNFINISHED_FILE_AGE = timedelta(hours=1)  # age after which a temporary file that was never renamed is removed
-# The directories that contain control objects. In the root itself, the only control objects are claims. Table files,
-# log chunks and schemas are too numerous to list here, so their leftovers are removed by the collector.
+UNFINISHED_FILE_AGE = timedelta(hours=1)  # a temporary file that was never renamed is removed at this age
+# The directories that contain control objects. The root itself contains only claims. Table files, log chunks and
+# schemas are too numerous to list here, so the collector removes their leftovers.
 _CONTROL_DIRECTORIES = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
-RECOVERY_INTERVAL_SECONDS = 5.0  # minimum seconds between two recoveries of a root by the same process
+RECOVERY_INTERVAL_SECONDS = 5.0  # minimum number of seconds between two recoveries of a root by the same process
 _log = logging.getLogger("omnigraph")
 _last_recovery: dict[str, float] = {}
 _roots_in_recovery: set[str] = set()
@@ -40,7 +40,7 @@ _lock = threading.Lock()
 
 
 def recover(store: Store) -> list[RecoveryRecord]:
-    """Settle every intent whose lease has expired. If no lease has expired, recovery takes a single listing."""
+    """Settle every intent whose lease has expired; if no lease has expired, this takes a single listing."""
     intent_listing = intents.list_intents(store)
     unfinished_files = store.objects.list_unfinished(*_CONTROL_DIRECTORIES)
     settleable = [
@@ -69,7 +69,7 @@ def recover(store: Store) -> list[RecoveryRecord]:
 def recover_when_due(store: Store, *, interval: float | None = None) -> list[RecoveryRecord]:
     """Run `recover` unless this process has just run it for this root.
 
-    If recovery fails, the error is raised, and the next call tries again.
+    If recovery fails, the error is raised and the next call tries again.
     """
     root_identity = store.root.identity
     if not _begin_recovery(root_identity, RECOVERY_INTERVAL_SECONDS if interval is None else interval):
@@ -90,7 +90,7 @@ def install_recovery_hook(branch_state: BranchState) -> None:
 
 
 def _begin_recovery(root_identity: str, interval_seconds: float) -> bool:
-    """Return whether recovery is due and the caller must run it. Never wait for a recovery that is in progress."""
+    """Return whether recovery is due and the caller must run it; never wait for a recovery in progress."""
     now = clock_and_ids.monotonic()
     with _lock:
         last_started = _last_recovery.get(root_identity)
@@ -127,9 +127,9 @@ def _settle_expired(store: Store, intent_listing: IntentListing, store_time: dat
 
 
 def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside: bool = False) -> RecoveryRecord | None:
-    """Settle one operation and log any failure. If the failure is permanent, set the operation aside.
+    """Settle one operation and log any failure; if the failure is permanent, set the operation aside.
 
-    An unclear failure is treated as permanent only if it happens twice while the store responds.
+    An unclear failure counts as permanent only if it occurs twice while the store responds.
     """
     for is_last_try in (False, True):
         try:
@@ -143,7 +143,7 @@ def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside:
                 prospect = "for_good"
             if prospect == "for_good":
                 return _try_set_aside(store, pending, error)
-            _log.warning("operation %s will be settled later: %s", pending.id, error)
+            _log.warning("operation %s will be resolved later: %s", pending.id, error)
             return None
     return None
 
@@ -176,8 +176,8 @@ def _remove_leftovers(
 ) -> None:
     _run_logging_failure("leftovers", partial(intents.sweep_leftovers, store, intent_listing.leftovers, store_time))
     for unfinished_file in unfinished_files:
-        # Files with temporary names are never read, so they can be removed. A writer that is still running gets an
-        # error.
+        # Files with temporary names are never read, so they can be removed. If their writer is still running, it gets
+        # an error.
         if store_time - unfinished_file.modified > UNFINISHED_FILE_AGE:
             _run_logging_failure(unfinished_file.name, partial(store.objects.remove, unfinished_file.name))
 

@@ -1,6 +1,6 @@
 """Decide whether a failed recovery of one operation is worth retrying.
 
-The decision is based on the error type and `errno`, never on the message text. A failure that may go away, such as an
+The decision depends on the error type and `errno`, never on the message text. A failure that may go away, such as an
 outage, a full disk or a missing permission, must never be classified as permanent.
 """
 
@@ -16,7 +16,7 @@ Prospect = Literal["for_good", "later", "unclear"]
 _PERMANENT_ERRNOS = frozenset(
     {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL}
 )
-# Errors that occur if the machine has run out of a resource or a mount is temporarily unavailable.
+# Errors that mean that the machine has run out of a resource or that a mount is temporarily unavailable.
 _TEMPORARY_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EIO})
 
 

@@ -1,6 +1,6 @@
-"""Requirements that must hold on the base of every attempt to publish a plan.
+"""Requirements that must hold on the base whenever a plan is published.
 
-Each requirement describes data that was read and can check, after a conflict, whether the data is still the same. If a
+Each requirement describes data that was read and, after a conflict, checks whether the data is still the same. If a
 caller's requirement fails, the failure is final; if a plan's requirement fails, a new plan is prepared.
 """
 
@@ -16,20 +16,20 @@ from omnigraph.values.table_key import TableKey
 
 
 class Requirement(Protocol):
-    """A condition that must hold on the base on which a write is published."""
+    """A condition that must hold on the base when a write is published."""
 
     def to_json(self) -> list[Any]:
-        """Return the requirement's kind and arguments, so another process can check it after a crash."""
+        """Return the requirement's kind and arguments, so that another process can check it after a crash."""
 
     def check(self, txn: WriteTxn) -> None:
-        """Raise the typed conflict if the requirement does not hold on the base of `txn`."""
+        """Raise a typed conflict if the requirement does not hold on the base of `txn`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SameContent:
-    """The requirement that a table's rows have not changed.
+    """Requires that a table's rows have not changed.
 
-    Maintenance of the table does not violate this requirement.
+    Table maintenance does not violate this requirement.
     """
 
     table_key: TableKey
@@ -50,10 +50,10 @@ class SameContent:
 
 @dataclass(frozen=True, slots=True)
 class SameVersion:
-    """The requirement that a table still has the exact version that was read.
+    """Requires that a table is still at the exact version that was read.
 
-    Maintenance of the table violates this requirement. Use this requirement for a write that replaces the table with
-    its own version and would otherwise undo anything published in the meantime.
+    Table maintenance violates this requirement. Use it for a write that replaces the table with its own version and
+    would otherwise undo anything published in the meantime.
     """
 
     table_key: TableKey
@@ -62,7 +62,7 @@ class SameVersion:
     version: int
 
     def to_json(self) -> list[Any]:
-        """Return the requirement as JSON data. The Lance version becomes a string because it can exceed 2^63."""
+        """Return the requirement as JSON data; the Lance version becomes a string because it can exceed 2^63."""
         return ["same_version", self.table_key, self.content_id, str(self.lance_version), self.version]
 
     def check(self, txn: WriteTxn) -> None:
@@ -76,7 +76,7 @@ class SameVersion:
 
 @dataclass(frozen=True, slots=True)
 class SameHead:
-    """The requirement that the branch has no new commit."""
+    """Requires that the branch has no new commit."""
 
     commit_id: str
 
@@ -93,7 +93,7 @@ class SameHead:
 
 @dataclass(frozen=True, slots=True)
 class SameSchema:
-    """The requirement that the schema is still the one for which the write was planned."""
+    """Requires that the schema is still the one that the write was planned for."""
 
     schema_hash: str
 
@@ -110,7 +110,7 @@ class SameSchema:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedHead:
-    """The requirement that the head is still the commit on which the caller based its decision."""
+    """Requires that the head is still the commit that the caller based its decision on."""
 
     commit_id: str
 
@@ -130,7 +130,7 @@ class ExpectedHead:
 
 @dataclass(frozen=True, slots=True)
 class AbsentIds:
-    """The requirement that no entity with these ids exists. A write can also depend on the absence of a row."""
+    """Requires that no entity with these ids exists, for writes that depend on the absence of rows."""
 
     table_key: TableKey
     ids: tuple[str, ...]
@@ -148,7 +148,7 @@ class AbsentIds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SameLookupResult:
-    """The requirement that a lookup, for example of keys or endpoints, still returns the same rows.
+    """Requires that a lookup, for example by key or endpoint, still returns the same rows.
 
     `lookup_values` contains the values to look up in each column, and `expected_rows` is the expected result or its
     digest.
@@ -186,7 +186,7 @@ class SameLookupResult:
 
 @dataclass(frozen=True, slots=True)
 class AbsentTable:
-    """The requirement that a table still does not exist."""
+    """Requires that a table still does not exist."""
 
     table_key: TableKey
 

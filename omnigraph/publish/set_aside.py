@@ -1,6 +1,6 @@
 """Set aside, list, retry and drop operations that recovery could not settle.
 
-A marker next to an intent causes recovery to skip the intent. The intent and its parts stay unchanged and continue to
+A marker next to an intent makes recovery skip the intent. The intent and its parts stay unchanged and continue to
 protect the data that they reference. A marker does not decide the outcome: any process that can settle the operation
 may still do so. Markers are written once and are removed after their intent, so a crash at any point is harmless.
 """
@@ -30,7 +30,7 @@ from .withdraw_operation import withdraw_operation
 def set_operation_aside(
     store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
 ) -> RecoveryRecord | None:
-    """Set an operation aside so that recovery skips it, or return None if another process has already ended it.
+    """Set an operation aside, so that recovery skips it, or return None if another process has already ended it.
 
     The audit record is written before the marker, so recovery simply tries again after a crash between the two steps.
     Writing the marker first could leave a marker that was never reported.
@@ -51,7 +51,7 @@ def set_operation_aside(
 
 
 def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
-    """List the operations that were set aside, as well as unreadable operations that have not been set aside yet.
+    """List the operations that were set aside, and unreadable operations that have not been set aside yet.
 
     The oldest operation is listed first.
     """
@@ -73,15 +73,17 @@ def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
     with as_storage_errors("unknown"):
         outcome = settle_operation(store, operation, record_was_set_aside=True)
     if store.objects.read(layout.intent_name(operation_id)) is not None:
-        raise ConcurrentCommit(f"operation {operation_id} could not be resolved because its branch is busy")
+        raise ConcurrentCommit(
+            f"operation {operation_id} could not be resolved because of concurrent writes to its branch"
+        )
     _remove_intent_files(store, operation_id)
     return outcome
 
 
 def drop_operation(store: Store, operation_id: str, actor: str | None = None) -> RecoveryRecord:
-    """Drop an operation permanently and record that it was dropped. A later cleanup removes the staged files.
+    """Drop an operation permanently and record that it was dropped; a later cleanup removes the staged files.
 
-    An operation that turns out to have been completed is recorded as finished.
+    If the operation turns out to have been completed, it is recorded as finished.
     """
     set_aside_operation = find_set_aside_operation(store, operation_id)
     was_carried_out = set_aside_operation.intent is not None and withdraw_operation(store, set_aside_operation.intent)
@@ -112,12 +114,12 @@ def _set_aside_outcome(operation: PendingIntent | UnreadableIntent, error_text: 
 
 
 def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
-    """Find an operation that was set aside, or raise `NotFound`."""
+    """Find an operation that was set aside; raise `NotFound` if there is none."""
     for operation in list_set_aside_operations(store):
         if operation.id == operation_id:
             return operation
     raise NotFound(
-        f"no operation '{operation_id}' is set aside",
+        f"no set-aside operation '{operation_id}'",
         what=f"operation '{operation_id}'",
         hint="run `omnigraph recovery list` to list set-aside operations",
     )

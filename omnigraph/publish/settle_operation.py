@@ -1,4 +1,4 @@
-"""Settle one operation whose owner has died: finish it if the verdict is to publish, and discard it otherwise.
+"""Settle one operation whose owner has died: finish it if the verdict is to publish, or discard it otherwise.
 
 This module determines how each kind of operation is finished. Several processes may settle the same operation at the
 same time, and an operation can be settled again after any crash. If settling raises an error, the intent remains in
@@ -39,19 +39,19 @@ _WITHOUT_COMMIT = (*CREATE_OPERATIONS, RENAME, READ_OPERATION)
 def settle_operation(
     store: Store, pending: PendingIntent, *, record_was_set_aside: bool = False
 ) -> RecoveryRecord | None:
-    """Finish or discard one operation and record the outcome. Return None if there is nothing to report.
+    """Finish or discard one operation and record the outcome; return None if there is nothing to report.
 
     If `record_was_set_aside` is true, the objects that the operation references may have been removed while its record
     was unreadable, so their existence is checked first.
     """
     intent = pending.intent
-    if intent.operation == READ_OPERATION:  # a read lease has no effect, so its end is not reported
+    if intent.operation == READ_OPERATION:  # a read lease changes nothing, so its end is not reported
         intents.retire(store, intent)
         return None
     if intent.commit_id is None and intent.operation not in _WITHOUT_COMMIT:
         raise newer_release_error(intent.id, operation=intent.operation)
-    # Request the verdict first, because only one verdict can ever be written. Without the verdict, a slow owner that is
-    # still alive could publish an operation that recovery discards.
+    # Request the verdict first, because only one verdict can ever be written. Otherwise, a slow owner that is still
+    # alive could publish an operation that recovery discards.
     verdict = intents.decide(store, intent, "publish" if pending.confirmed else "discard")
     if verdict is None:
         return None
@@ -121,7 +121,7 @@ def _finish_publish(store: Store, intent: Intent) -> RecoveryRecord | None:
 
 
 def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
-    """Load the branch of an operation. Torn versions, which were never acknowledged, are set aside."""
+    """Load an operation's branch; torn versions, which were never acknowledged, are set aside."""
     branch_state = branch_state_of(store, intent.branch, intent.branch_ulid)
     try:
         branch_state.refresh()
@@ -132,7 +132,7 @@ def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
 
 
 def _retire_finished_or_raise(branch_state: BranchState, intent: Intent) -> None:
-    """Retire an intent whose plan is missing because another process finished the operation or the branch was deleted.
+    """Retire an intent whose plan is missing because another process finished it or the branch was deleted.
 
     In all other cases, the intent is damaged, and an error is raised so that an operator can decide.
     """
@@ -167,12 +167,12 @@ def _read_plan(intent: Intent, confirmation: Mapping[str, Any], txn: WriteTxn) -
 
 def _unreadable_plan_error(intent: Intent) -> StorageError:
     plan_name = layout.intent_name(intent.id, "confirmed")
-    message = f"the plan of operation {intent.id} cannot be read; {plan_name} was kept"
+    message = f"the plan for operation {intent.id} cannot be read; {plan_name} was kept"
     return StorageError(message, kind="permanent", effect="none")
 
 
 def _check_staged_files(store: Store, intent: Intent, plan: PublishPlan) -> None:
-    """Refuse to publish if staged files are missing, because publishing would make the branch unreadable."""
+    """Raise an error if staged files are missing, because publishing would make the branch unreadable."""
     staged_names = [
         staged_name for staged_change in plan.writes.values() for staged_name in staged_change.written_files
     ]
@@ -190,7 +190,7 @@ def _finish_creation(store: Store, intent: Intent, *, was_set_aside: bool) -> Re
     # Read the ref number before the manifest. A deletion closes the manifest first and takes the
     # next number afterwards, so reading in this order cannot miss a deletion.
     ref_number = refs.find_highest_number(store, _created_name(intent), ref_directory(intent))
-    # The branch has since been created, named and deleted, so do not restore the name.
+    # The branch was created, named and deleted in the meantime, so do not restore the name.
     if _repair_and_check_closed(store, intent):
         intents.retire(store, intent)
         return None
@@ -207,7 +207,7 @@ def _created_name(intent: Intent) -> str:
     created_name = intent.facts.get("name")
     if not isinstance(created_name, str) or intent.created_ulid is None:
         raise StorageError(
-            f"operation {intent.id} does not record the name and ULID of what it creates",
+            f"operation {intent.id} does not record the name and ULID of the new object",
             kind="permanent",
             effect="none",
         )

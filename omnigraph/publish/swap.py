@@ -1,7 +1,7 @@
 """Swap a branch's manifest and verify the outcome.
 
-A store may apply a swap and lose the response, so the response to a swap is never trusted. The commit
-is looked up in the newest log before a write is acknowledged or reported as not written.
+A store may apply a swap and lose the response, so the response to a swap is never trusted. Before a write is
+acknowledged or reported as not written, its commit is looked up in the newest log.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from omnigraph.storage.failures import AbsentError, failures_with_effect, to_sto
 from omnigraph.storage.manifest_cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.store import Store
 
-MAX_SWAP_ATTEMPTS = 5  # maximum number of swaps of one plan, each on a newer base, before the plan is prepared again
+MAX_SWAP_ATTEMPTS = 5  # maximum number of swaps per plan, each on a newer base, before the plan is prepared again
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class WriteRequest:
 def swap_and_verify(
     request: WriteRequest, base_manifest: LoadedManifest, next_state: GraphState, commit: Commit
 ) -> bool:
-    """Swap the manifest and verify the outcome. Return whether the commit is in the log.
+    """Swap the manifest and verify the outcome; return whether the commit is in the log.
 
-    The response to the swap is not proof of the outcome. A client library may repeat a request whose response was lost,
+    The response to the swap does not prove the outcome. A client library may repeat a request whose response was lost,
     and the repeated request then loses to the first one, so even a conflict can mean success.
     """
     try:
@@ -54,15 +54,14 @@ def swap_and_verify(
             return verify_commit_landed(request, base_manifest.state, commit)
     except SwapOutcomeUnknown as unknown_outcome:
         return _resolve_unknown_swap(request, base_manifest, commit, unknown_outcome)
-    # If an interrupt arrives before verification ends, the reported outcome is "unknown", not "failed".
+    # If an interrupt arrives before the verification ends, the reported outcome is "unknown", not "failed".
     request.unresolved_swap.mark_unanswered(base_manifest)
     with failures_with_effect("unknown"):
         still_newest = is_newest(published_manifest)
         request.unresolved_swap.mark_resolved()
         if not still_newest:
             return verify_commit_landed(request, base_manifest.state, commit)
-    # Update the cache last, because a state that is cached before it is verified could become visible and then
-    # disappear.
+    # Update the cache last: a state that is cached before it is verified could become visible and then disappear.
     request.branch_state.advance(published_manifest)
     return True
 
@@ -91,7 +90,7 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
             continue  # the version was superseded and cleaned up; the next version also contains the commit
         request.unresolved_swap.mark_resolved()
         return _require_own_commit(logged_commit, commit)
-    raise StorageError(f"the log of branch {branch_state.name} cannot be read", kind="permanent")
+    raise StorageError(f"the log for branch {branch_state.name} cannot be read", kind="permanent")
 
 
 def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
@@ -110,7 +109,7 @@ def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
 def _find_in_newer_log(
     branch_state: BranchState, base_state: GraphState, newest_state: GraphState, commit_id: str
 ) -> Commit | None:
-    """Find a commit in the newest log, skipping chunks that the base's log already contained."""
+    """Find a commit in the newest log, skipping the chunks that the base's log already contains."""
     base_chunks = {chunk.name for chunk in base_state.chunks}
     newer_state = replace(
         newest_state, chunks=tuple(chunk for chunk in newest_state.chunks if chunk.name not in base_chunks)
@@ -130,15 +129,15 @@ def _resolve_unknown_swap(
     """Determine the outcome of a swap that got no response.
 
     Retrying with the same commit id is safe, so this function usually just returns whether the swap was applied. An
-    interrupt is raised again because it must not be suppressed, and a local disk error because it would recur on a
-    retry.
+    interrupt is raised again because it must not be suppressed, and a local disk error is raised because it would recur
+    on a retry.
     """
     cause, disk_refusal = (unknown_outcome.__cause__, local_disk_error(request.store, unknown_outcome))
     if disk_refusal is None:  # after a local disk error, no swap is in flight
         request.unresolved_swap.mark_unanswered(base_manifest)
     with failures_with_effect("unknown"):
         if is_from_replaced_graph(base_manifest):
-            # The root was removed and created again, so its log contains no information about this swap.
+            # The root was removed and recreated, so its log says nothing about this swap.
             message = f"a different graph was created at {request.store.root.uri}"
             raise StorageError(message, kind="permanent")
         is_published = verify_commit_landed(request, base_manifest.state, commit)

@@ -25,7 +25,7 @@ def create_tag(
     actor: str | None = None,
     message: str | None = None,
 ) -> Tag:
-    """Create a tag for the head of a branch or for a past commit of any branch.
+    """Create a tag for a branch's head or for a past commit on any branch.
 
     Raises `HistoryReclaimed` if a cleanup has removed the state at that commit.
     """
@@ -45,12 +45,12 @@ def create_tag(
 
 
 def delete_tag(store: Store, name: str) -> None:
-    """Delete a tag. The tagged commit is kept as long as a branch, another tag or the retention period requires it."""
+    """Delete a tag; the tagged commit is kept as long as a branch, another tag or the retention period requires it."""
     branch_lifecycle.close_ref(store, refs.find_ref(store, name_conflicts.strip_name(name, "tag"), layout.TAGS))
 
 
 def free_tag_number(store: Store, new_name: str) -> int:
-    """Return the ref number for a new tag. If a crashed deletion left the name open, the closing number is skipped."""
+    """Return the ref number for a new tag; if a crashed deletion left the name open, the closing number is skipped."""
     highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
     number = highest_numbers.get(new_name, 0)
     if number % 2 and _is_tag_open(store, new_name, number):

@@ -1,8 +1,8 @@
 """Trim old manifest versions after a publish so that opening a branch stays fast.
 
 The log contains the whole history, so old manifest versions are not needed. A process that still uses a removed version
-loads the newest one. The newest version is always kept. Versions are removed oldest first, so the remaining versions
-never have a gap.
+loads the newest one, which is always kept. Versions are removed oldest first, so the remaining versions never have a
+gap.
 """
 
 import logging
@@ -19,12 +19,12 @@ from omnigraph.storage.store import Store
 _log = logging.getLogger("omnigraph")
 _FRAGMENT_PATTERN = re.compile(rb"[0-9A-Za-z_-]+\.lance")
 _TRANSACTION_PATTERN = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
-# The time for which a superseded manifest version is kept, so that its readers can finish.
+# How long a superseded manifest version is kept, so that its readers can finish.
 DEFAULT_GRACE = timedelta(minutes=60)
 TRIM_INTERVAL = 64  # number of publishes on a branch between two trims
-# The maximum number of versions kept on a disk, regardless of their age, because opening a branch lists all of them.
+# The maximum number of versions to keep on a disk, regardless of age; opening a branch lists all of them.
 MAX_LOCAL_VERSIONS = 1024
-_MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # maximum number of versions removed by one publish
+_MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # maximum number of versions that one publish removes
 
 
 def fragments_of_version(store: Store, version_file: str, present_names: Set[str]) -> list[str]:
@@ -51,7 +51,7 @@ def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
     """After every `TRIM_INTERVAL` publishes on a branch, remove old and surplus versions.
 
     As a result, even a graph that is never cleaned up keeps only recent manifest versions. On a disk, the number of
-    versions is also limited, so a branch opens quickly. Returns the number of removed versions. Failures are only
+    versions is also limited, so that a branch opens quickly. Returns the number of removed versions. Failures are only
     logged, because the write has already been applied and must not fail.
     """
     if manifest_version % TRIM_INTERVAL:
@@ -59,13 +59,13 @@ def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
     try:
         return _trim_versions(store, layout.manifest_directory(branch_ulid), manifest_version)
     except (StorageError, OSError) as error:
-        _log.warning("old manifest versions of a branch could not be removed: %s", error)
+        _log.warning("old manifest versions on a branch could not be removed: %s", error)
         return 0
 
 
 def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -> int:
     """Remove old versions, oldest first, and then the files that only these versions reference."""
-    # This import is deferred so that it does not slow down the first write of a process.
+    # Deferred, so that this import does not slow down a process's first write.
     from omnigraph.storage.file_removal import remove_files, sort_for_removal
 
     files_by_version = {
@@ -103,7 +103,7 @@ def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -
 
 
 def _files_named_in(manifest_directory: str, version_bytes: bytes) -> Iterator[str]:
-    """Yield the files that a version references. In the version's bytes, each name is preceded by its length."""
+    """Yield the files that a version references; in the version's bytes, each name is preceded by its length."""
     for subdirectory, pattern in (("data", _FRAGMENT_PATTERN), ("_transactions", _TRANSACTION_PATTERN)):
         for name_match in pattern.finditer(version_bytes):
             matched_name = name_match.group()

@@ -1,8 +1,7 @@
-"""Find open manifests below `__branches/` that no open ref points to, and determine the reason.
+"""Find open manifests below `__branches/` that no open ref points to, and determine why.
 
-A crashed creation leaves behind a manifest without a ref, which is garbage. Any other open manifest
-without a ref has lost its ref object or its closing version. This module only reads; callers decide
-what to do.
+A crashed creation leaves behind a manifest without a ref, which is garbage. Any other open manifest without a ref has
+lost its ref object or its closing version. This module never writes. Callers decide what to do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +33,7 @@ class UnnamedManifest:
 
     The status `never_named` means that the manifest is garbage, and `ref_lost` means that its ref object was lost.
     `closing_lost` means that the branch or tag was deleted, but the version that closed it is missing. `unknown` means
-    that nothing was ever published to the manifest and that it is unclear whether it had a name, for example because an
+    that nothing was ever published to the manifest and that it is unknown whether it had a name, for example because an
     older release created it.
     """
 
@@ -47,7 +46,7 @@ class UnnamedManifest:
 
     @property
     def directory(self) -> str:
-        """The directory of the manifest."""
+        """The manifest's directory."""
         return layout.manifest_directory(self.ulid)
 
     @property
@@ -61,7 +60,7 @@ class UnnamedManifest:
         return self.manifest.state.head.commit_id if self.manifest is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest as JSON for reports."""
+        """Return the manifest as JSON-compatible data for reports."""
         return {
             "manifest": self.directory,
             "status": self.status,
@@ -73,7 +72,7 @@ class UnnamedManifest:
 
 @dataclass(frozen=True, slots=True)
 class DamagedRef:
-    """The current ref object of an open name, if it is damaged and cannot be parsed."""
+    """The current ref object for an open name that is damaged and cannot be parsed."""
 
     ref_directory: str
     name: str
@@ -101,9 +100,9 @@ def find_manifests_without_ref(
     """Return the open manifests that no name points to, and the listed refs.
 
     By default, all manifests below `__branches/` are checked. The order of the reads matters because other operations
-    may be running. A creation arms its intent before it writes the manifest, and removes the intent after taking the
-    name. A deletion closes the manifest before the name. Listing manifests first, then intents, and then names ensures
-    that a live branch is never mistaken for a lost one.
+    may be running. A creation arms its intent before it writes the manifest and removes the intent after it has taken
+    the name. A deletion closes the manifest before the name. Listing manifests first, then intents, and then names
+    ensures that a live branch is never mistaken for a lost one.
     """
     existing_ulids = sorted(list_manifest_ulids(store) if ulids is None else ulids)
     busy_ulids = _busy_ulids(store)
@@ -144,7 +143,7 @@ def _busy_ulids(store: Store) -> set[str]:
 
 
 def list_refs_consistently(store: Store) -> RefListing:
-    """List the refs at one point in time by repeating the listing until two in a row are equal."""
+    """List the refs as of one point in time by repeating the listing until two in a row are equal."""
     previous_numbers: dict[str, dict[str, int]] = {}
     for _ in range(_MAX_LISTINGS):
         highest_numbers = {
@@ -166,7 +165,7 @@ def list_refs_consistently(store: Store) -> RefListing:
 
 
 def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
-    """Read a manifest, or return None if it is closed or was torn by a power loss. A torn manifest was never named."""
+    """Read a manifest, or return None if it is closed or a power loss tore it; a torn manifest was never named."""
     try:
         manifest = read_manifest(store, ulid)
     except (GraphNotInitialized, TornVersionError):
@@ -223,7 +222,7 @@ def _classify(store: Store, unnamed: UnnamedManifest, ref_objects: Sequence[_Ref
 
 
 def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str | None:
-    """Return the last known name of a manifest, or None after a rename to an unknown name."""
+    """Return a manifest's last known name, or None after a rename to an unknown name."""
     state = manifest.state
     rename_refs = [ref for ref in own_refs if str(ref.facts.get("nonce")).startswith("renamed-")]
     latest_rename = max(rename_refs, key=lambda ref: str(ref.facts["nonce"]), default=None)
@@ -237,7 +236,7 @@ def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str 
 
 
 def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject]) -> bool:
-    """Return whether a manifest's last name was closed by a deletion.
+    """Return whether a deletion closed a manifest's last name.
 
     Only the last name counts, because a failed rename closes the new name in the same way as a deletion.
     """
@@ -246,13 +245,13 @@ def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject
 
 
 def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
-    """Return whether the intent that created a manifest still exists, so the creation has not ended yet."""
+    """Return whether the intent that created a manifest still exists, so that the creation has not ended yet."""
     origin = unnamed.manifest.state.origin if unnamed.manifest is not None else None
     return origin is not None and store.objects.read(intent_name(origin.operation_id)) is not None
 
 
 def _classify_by_audit(store: Store, operation_id: str) -> UnnamedStatus:
-    """Classify a manifest by the audit record of its creation.
+    """Classify a manifest by the audit record for its creation.
 
     Only a discarded creation is guaranteed not to have taken a name. A dropped creation may have been completed before
     its record was damaged.

@@ -1,9 +1,9 @@
-"""Find changes that other writers made to a table after a caller read it, and determine which of them affect a write.
+"""Find changes that other writers made to a table after a caller read it, and determine which ones affect a write.
 
 A caller's own writes count as read, so they divide the changes by other writers into steps. The first step leads from
-the version that was read to the base of the caller's first write, the next step from that write to the base of the
-caller's second write, and so on. Each step is compared once, reading only the fragments that differ. The `RowFilter` of
-a write, not this module, decides what the write depends on.
+the version that was read to the base of the caller's first write, the next from that write to the base of the second
+write, and so on. Each step is compared once, reading only the fragments that differ. A write's `RowFilter`, not this
+module, decides what the write depends on.
 """
 
 from dataclasses import dataclass, replace
@@ -26,30 +26,30 @@ from omnigraph.values.table_key import TableKey
 
 RowMask = npt.NDArray[np.bool_]
 
-MAX_COMPARED_ROWS = 200_000  # row count above which only the rows that a write depends on are kept in memory
-MAX_KEPT_BYTES = 64 << 20  # bytes of changed rows that a handle keeps for its next writes; other rows are read again
+MAX_COMPARED_ROWS = 200_000  # above this row count, only the rows that a write depends on are kept in memory
+MAX_KEPT_BYTES = 64 << 20  # number of bytes of changed rows that a handle keeps for its next writes
 MAX_STEPS = 256  # maximum number of separate steps that a handle keeps per table
-_MAX_CHUNKS = 16  # maximum number of chunks of the changed rows that a handle keeps
+_MAX_CHUNKS = 16  # maximum number of chunks in the changed rows that a handle keeps
 
 
 class RowFilter(Protocol):
-    """A filter that selects the rows of a table on which a write depends."""
+    """A filter that selects the rows in a table that a write depends on."""
 
     @property
     def columns(self) -> frozenset[str] | None:
         """The columns whose values matter, including those that `matches` reads, or None for all columns."""
 
     def matches(self, txn: WriteTxn, rows: pa.Table) -> RowMask:
-        """Return a mask of the rows that the write depends on. `rows` may contain old or new values."""
+        """Return a mask of the rows that the write depends on; `rows` may contain old or new values."""
 
 
 class IncomparableVersionsError(Exception):
-    """Raised if two versions of a table cannot be compared row by row, so any row may have changed."""
+    """Two table versions cannot be compared row by row, so any row may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadStep:
-    """The changes by other writers between two versions of a table. `changes` is None until the changes are read.
+    """Other writers' changes between two table versions; `changes` is None until the changes are read.
 
     `own_commits` are the ids of the caller's own commits between the two versions, which `changes` does not include.
     """
@@ -95,7 +95,7 @@ class TableReads:
 def read_changes(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep, row_filter: RowFilter
 ) -> tuple[TableChanges, UnreadStep]:
-    """Return the changes of an unread step that may affect a write, and the step to keep for later writes."""
+    """Return the changes in an unread step that may affect a write, and the step to keep for later writes."""
     if step.changes is not None:
         return step.changes, step
     older_table, newer_table = (
@@ -111,10 +111,10 @@ def read_changes(
 
 
 def find_changed_ids(txn: WriteTxn, changes: TableChanges, row_filter: RowFilter) -> list[str]:
-    """Return the sorted ids of the changed rows on which a write depends.
+    """Return the sorted ids of the changed rows that a write depends on.
 
-    An inserted or deleted row is included if it matches. An updated row is included if one of the
-    columns differs and the row matches before or after the update.
+    An inserted or deleted row is included if it matches. An updated row is included if one of the filter's columns
+    differs and the row matches before or after the update.
     """
     before, after = changes.updated_before, changes.updated_after
     compared_columns = before.column_names if row_filter.columns is None else sorted(row_filter.columns)
@@ -188,7 +188,7 @@ def _join_steps(first: UnreadStep, second: UnreadStep) -> UnreadStep | None:
 
 
 def _join_rows(earlier_rows: pa.Table, later_rows: pa.Table) -> pa.Table:
-    """Return the rows of both tables in a small number of chunks, because every chunk slows down later checks."""
+    """Return the rows from both tables in a small number of chunks, because every chunk slows down later checks."""
     joined_rows = pa.concat_tables([rows for rows in (earlier_rows, later_rows) if rows.num_rows] or [earlier_rows])
     return joined_rows.combine_chunks() if joined_rows["id"].num_chunks > _MAX_CHUNKS else joined_rows
 

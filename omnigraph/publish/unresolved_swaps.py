@@ -1,7 +1,7 @@
 """Unresolved swaps, which may still be applied because the store did not respond.
 
-This module tracks the unresolved swaps of one operation. "Nothing happened" must not be reported until a newer version
-without these swaps has been read, because that version permanently takes their version number.
+This module tracks one operation's unresolved swaps. "Nothing happened" must not be reported until a newer version
+without these swaps has been read; that version permanently occupies their version number.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from omnigraph.storage.store import Store
 
 
 class UnresolvedSwap:
-    """The unresolved swaps of one operation.
+    """One operation's unresolved swaps.
 
     `operation_label` names the operation in errors, for example "commit X".
     """
@@ -65,6 +65,6 @@ class UnresolvedSwap:
 
 
 def local_disk_error(store: Store, swap_error: SwapOutcomeUnknown) -> OSError | None:
-    """Return the disk error if a swap failed on a local disk, so that it is no longer in flight, or None otherwise."""
+    """Return the disk error if a swap failed on a local disk and is no longer in flight, or otherwise None."""
     cause = swap_error.__cause__
     return cause if store.root.is_local and isinstance(cause, OSError) else None

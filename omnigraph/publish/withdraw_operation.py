@@ -1,7 +1,7 @@
 """Withdraw an operation that was decided but could not be completed.
 
-The owner may only be suspended and could resume later. Each kind of operation is therefore blocked in a way that makes
-a late owner fail. An operation that turns out to have been completed is left unchanged.
+The owner may merely be suspended and could resume later. Each kind of operation is therefore blocked in a way that
+makes a late owner fail. An operation that turns out to have been completed is left unchanged.
 """
 
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger("omnigraph")
 
 
 def withdraw_operation(store: Store, intent: Intent) -> bool:
-    """Ensure that no process can complete an operation. Return True if a process has already completed it.
+    """Ensure that no process can complete an operation; return True if a process has already completed it.
 
     Raises an error if the operation cannot be blocked now but a later attempt may succeed, for example if the store is
     down or the branch is busy.
@@ -37,7 +37,7 @@ def withdraw_operation(store: Store, intent: Intent) -> bool:
         with as_storage_errors("unknown"):
             return _block_late_owner(store, intent)
     except Exception as error:
-        # A step that fails permanently here would also fail for a process that tries to complete the operation.
+        # A step that fails permanently here would also fail for any process that tries to complete the operation.
         if judge_failure(error) == "later":
             raise
         _log.warning("operation %s was dropped, but its process could not be blocked: %s", intent.id, error)
@@ -45,7 +45,7 @@ def withdraw_operation(store: Store, intent: Intent) -> bool:
 
 
 def _obtain_verdict(store: Store, intent: Intent) -> str | None:
-    """Request the verdict "discard", and return the recorded verdict. An unreadable verdict counts as "publish"."""
+    """Request the verdict "discard" and return the recorded verdict; an unreadable verdict counts as "publish"."""
     try:
         return intents.decide(store, intent, "discard")
     except StorageError as error:

@@ -1,4 +1,4 @@
-"""The plan of a write: its changes to tables, and its requirements on the state to which they are published.
+"""The plan for a write: its table changes, and its requirements on the state that they are published to.
 
 This module defines the data classes that describe a write. After a lost swap, every
 requirement is checked again on the next base. A plan that is still valid is replayed on that base;
@@ -19,15 +19,14 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class PublishPlan:
-    """Everything that one publish makes visible. A plan is complete before any part of it becomes visible.
+    """Everything that one publish makes visible; a plan is complete before any part of it becomes visible.
 
     `writes` are the staged changes by table key, `new_tables` are the tables to register, `dropped_tables` are the
     tables to remove, and `adopted_tables` are existing versions taken over from another state. For a merge,
-    `incoming_commits` are the commits of the other branch, `merged_head` is its head, and `details` records how
-    conflicts were resolved. If `maintenance` is true, the plan does not change any content, and therefore keeps the
-    content ids. `gc_epoch` is the collector epoch in which the files were staged, which is the epoch of the base by
-    default. In a later epoch, a collector may have removed the files. If `protected_by_intent` is true, the epoch does
-    not matter.
+    `incoming_commits` are the other branch's commits, `merged_head` is its head, and `details` records how conflicts
+    were resolved. If `maintenance` is true, the plan does not change any content and therefore keeps the content ids.
+    `gc_epoch` is the collector epoch in which the files were staged, by default the base's epoch. In a later epoch, a
+    collector may have removed the files. If `protected_by_intent` is true, the epoch does not matter.
     """
 
     operation: str
@@ -47,7 +46,7 @@ class PublishPlan:
     protected_by_intent: bool = False
 
     def with_base_requirements(self, txn: WriteTxn) -> "PublishPlan":
-        """Return the plan with its implicit assumptions about the base added as explicit requirements.
+        """Return the plan with its implicit assumptions about the base as explicit requirements.
 
         A plan that replaces tables, or assumes that they do not exist, depends on their current state. By default, the
         plan's files are safe only in the base's collector epoch.
@@ -66,7 +65,7 @@ def _require_unchanged(table_key: TableKey, entry: TableEntry | None) -> Require
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """The author, message and idempotency key of a write. The key identifies repeated requests."""
+    """A write's author, message and idempotency key, which identifies repeated requests."""
 
     actor: str | None = None
     message: str | None = None

@@ -1,5 +1,5 @@
-"""The rules that a valid graph must satisfy, with a single evaluator for mutations, loads and merges.
+"""The rules that a valid graph must satisfy, and the evaluator that mutations, loads and merges share.
 
-Each operation passes in the changes that it wants to make. The rules read only those changes and
-the stored rows that they affect, never the whole graph. Read `delta.py` and `check_delta.py` first.
+Each operation describes its changes as a delta. The rules read only the delta and the stored rows that it affects,
+never the whole graph. Read `delta.py` and `check_delta.py` first.
 """

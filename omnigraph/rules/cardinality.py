@@ -1,7 +1,7 @@
-"""The `@card` rule, which limits how many edges of a type may start at a node.
+"""The `@card` rule, which limits how many edges of a given type may start at one node.
 
-Edges are counted only for sources that the operation affects: the sources of written edges, and the previous sources of
-edges that were moved or removed. Sources that the operation itself removes are skipped.
+Edges are counted only for the sources that an operation affects: the sources of written edges, and the previous sources
+of moved or removed edges. Sources that the operation removes are skipped.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from .violation import Violation
 
 
 def cardinality_violations(edge_type: EdgeType, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
-    """Yield a violation for each source with too few or too many edges in the final state."""
+    """Yield a violation for each source that would end up with too few or too many edges."""
     edge_delta = delta.get(TableKey.edge(edge_type.name))
     if edge_delta is None or (edge_type.min_cardinality == 0 and edge_type.max_cardinality is None):
         return
@@ -46,7 +46,7 @@ def cardinality_violations(edge_type: EdgeType, delta: Delta, lookup: Lookup) ->
 
 
 def _read_stored_sources(edge_delta: TableDelta, lookup: Lookup) -> pa.Array | None:
-    """Return the sources of all stored edges if the operation replaces the whole table, otherwise None."""
+    """Return the sources of all stored edges if the operation replaces the whole table, or None otherwise."""
     return as_single_array(lookup.scan(edge_delta.table_key, ["src"])["src"]) if edge_delta.replaces_table else None
 
 
@@ -68,7 +68,7 @@ def _touched_sources(
 
 
 def _read_retained_sources(edge_delta: TableDelta, lookup: Lookup, sources: pa.Array) -> pa.Array:
-    """Return the sources of the stored edges that the operation does not change."""
+    """Return the sources of stored edges that the operation leaves unchanged."""
     stored_edges = lookup.find(edge_delta.table_key, {"src": sources}, ["id", "src"])
     for excluded_ids in (edge_delta.ids, edge_delta.removed_ids):
         stored_edges = stored_edges.filter(pc.invert(pc.is_in(stored_edges["id"], value_set=excluded_ids)))
@@ -87,7 +87,7 @@ def _locate_violation(edge_type: EdgeType, edge_delta: TableDelta, source_id: st
 
 
 def cardinality_violation(edge_type: EdgeType, source_id: str, edge_count: int, input_line: int | None) -> Violation:
-    """Return the violation for a source whose number of edges, `edge_count`, is out of bounds."""
+    """Return the violation for a source whose `edge_count` is out of bounds."""
     expected_bound = (
         f"at least {edge_type.min_cardinality}"
         if edge_count < edge_type.min_cardinality

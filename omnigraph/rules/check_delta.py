@@ -1,8 +1,8 @@
-"""The evaluator, which applies every rule to a delta in a fixed order.
+"""Evaluate every rule against a delta, in a fixed order.
 
-Row rules come first, then keys and uniqueness, endpoints, and cardinality. A mutation stops at the first violation, and
-a load collects all violations. The evaluator also returns the delta with each written row matched to the stored row
-that it replaces.
+Row rules come first, followed by keys and uniqueness, endpoints, and cardinality. A mutation stops at the first
+violation, whereas a load collects all of them. The evaluator also matches each written row to the stored row that it
+replaces.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from .violation import Violation
 def check_delta(
     catalog: Catalog, delta: Delta, lookup: Lookup, *, limit: int | None = 1
 ) -> tuple[Delta, list[Violation]]:
-    """Return the delta with written rows matched to stored rows, and at most `limit` violations."""
+    """Return at most `limit` violations, and the delta with its written rows matched to stored rows."""
     violations = list(islice(_check_input(catalog, delta), limit))
     if violations and limit == 1:
         return delta, violations

@@ -1,8 +1,8 @@
-"""Determine the indexes that the schema declares for a type's columns, without building them.
+"""List the indexes that a schema declares for a type's columns.
 
-Vector indexes are listed separately, since they may have to wait until there is enough data to
-build them. Full-text indexes are also listed separately: they can coexist with another index on the
-same column, and small writes never build them.
+This module builds no indexes. Vector indexes are listed separately because they cannot be built until there is enough
+data. Full-text indexes are listed separately because they can coexist with another index on the same column, and
+because small writes never build them.
 """
 
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from omnigraph.lang.schema.catalog import EdgeType, Index, Key, NodeType, Unique
 from omnigraph.storage.text.fulltext import TEXT_INDEX_KIND, text_index_key
 from omnigraph.values import ScalarType
 
-_BTREE_KINDS = ("btree", "bitmap")  # both annotations are stored as a BTREE index
+_BTREE_KINDS = ("btree", "bitmap")  # both kinds are stored as BTREE indexes
 
 
 def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the columns that have a scalar index, with the kind of index (`BTREE`, or `NGRAM` for strings).
+    """Return the kind of scalar index for each indexed column: `BTREE`, or `NGRAM` for strings.
 
-    Indexed columns are ids, endpoints, and single-valued constraint columns. Filters use only one index per column, so
-    an equality index takes precedence over an ngram index.
+    Ids, endpoints and single-valued constraint columns are indexed. Filters use only one index per column, so an
+    equality index takes precedence over an ngram index.
     """
     endpoint_columns = ("src", "dst") if isinstance(entity_type, EdgeType) else ()
     kind_by_column = dict.fromkeys(("id", *endpoint_columns), "BTREE")
@@ -42,7 +42,7 @@ def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the vector columns that have an index, each with its index kind, such as `IVF_COSINE`."""
+    """Return the index kind, such as `IVF_COSINE`, for each indexed vector column."""
     index_constraints = (
         constraint
         for constraint in entity_type.constraints
@@ -59,7 +59,7 @@ def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def fulltext_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return a type's full-text indexes, keyed by their storage key."""
+    """Return the kinds of a type's full-text indexes, keyed by storage key."""
     return {
         text_index_key(column_name): TEXT_INDEX_KIND
         for constraint in _index_constraints(entity_type, "fulltext")
@@ -68,14 +68,16 @@ def fulltext_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def all_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the kinds of all indexes of a type, keyed by storage key."""
+    """Return the kinds of all of a type's indexes, keyed by storage key."""
     return scalar_indexes(entity_type) | vector_indexes(entity_type) | fulltext_indexes(entity_type)
 
 
 def shadowed_ngram_indexes(entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
-    """Return the declared ngram indexes that an equality index shadows, as (property, reason) pairs."""
+    """Return (property, reason) pairs for the declared ngram indexes that an equality index replaces."""
     kind_by_column = scalar_indexes(entity_type)
-    shadowed_reason = "an equality index exists, and storage uses one index per column, so no ngram index is built"
+    shadowed_reason = (
+        "no ngram index is built, because storage supports one index per column and an equality index exists"
+    )
     ngram_columns = [
         column_name for constraint in _index_constraints(entity_type, "ngram") for column_name in constraint.columns
     ]

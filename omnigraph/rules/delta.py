@@ -1,7 +1,7 @@
-"""The changes that an operation wants to make: the rows written to and removed from each table.
+"""The changes that an operation makes to a graph: the rows that it writes to and removes from each table.
 
-This module defines the data structure that is checked by the rules and written by staging. It makes no decisions:
-`existing_rows` determines which rows already exist, and `check_delta` determines which changes are allowed.
+The rules check a delta, and staging writes it. This module only defines the data structure: `existing_rows` finds out
+which rows already exist, and `check_delta` decides which changes are allowed.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from omnigraph.values.table_key import TableKey
 
-NEW_ROW = -1  # the row is known to be new because its id was just generated
-UNRESOLVED_ROW = -2  # the row must still be looked up
+NEW_ROW = -1  # the row must be new, because its id was just generated
+UNRESOLVED_ROW = -2  # the row has not been looked up yet
 
 Positions = npt.NDArray[np.int64]
 Addresses = npt.NDArray[np.uint64]
@@ -26,16 +26,16 @@ Addresses = npt.NDArray[np.uint64]
 class TableDelta:
     """The changes to one table.
 
-    `row_versions` contains all written rows in order. Only the last version of each id is stored. `latest_positions`
-    contains the positions of these last versions. Earlier versions must also satisfy the row rules. `input_lines`
-    contains the line numbers of the versions in the input. `row_ids` and `addresses` are aligned with the last
-    versions: each entry refers to the stored row being replaced, or is `NEW_ROW` or `UNRESOLVED_ROW`. `removed_rows`
-    contains the stored rows to remove (id, `_rowid`, `_rowaddr`, and for edges src and dst), and `replaced_edges`
-    contains the stored versions of replaced edges.
+    `row_versions` contains all written rows in order. Only the last version of each id is stored, but earlier versions
+    must also satisfy the row rules. `latest_positions` contains the positions of the last versions, and `input_lines`
+    contains each version's line number in the input. `row_ids` and `addresses` have one entry per last version: the
+    stored row being replaced, `NEW_ROW` or `UNRESOLVED_ROW`. `removed_rows` contains the stored rows to remove (id,
+    `_rowid`, `_rowaddr`, and for edges src and dst), and `replaced_edges` contains the stored versions of replaced
+    edges.
 
-    With `replaces_table`, all other stored rows are removed. With `rejects_existing`, an existing id is a conflict.
-    With `from_records`, the versions are the records of one input, which must not contain a key twice. With
-    `row_rules_checked`, the row rules have already been applied to every version.
+    If `replaces_table` is true, all other stored rows are removed. If `rejects_existing` is true, writing an existing
+    id is a conflict. If `from_records` is true, the versions are the records of a single input, in which no key may
+    occur twice. If `row_rules_checked` is true, the row rules have already been applied to every version.
     """
 
     table_key: TableKey
@@ -73,7 +73,7 @@ class TableDelta:
         return not (self.replaces_table or self.row_versions.num_rows or len(self.removed_ids))
 
     def input_line(self, version_index: int) -> int | None:
-        """Return the input line of a row version."""
+        """Return a row version's line number in the input."""
         return None if self.input_lines is None else int(self.input_lines[version_index])
 
 
@@ -82,9 +82,9 @@ NO_IDS = pa.array([], pa.string())
 
 @dataclass(frozen=True)
 class Delta:
-    """The changes of one operation, keyed by table. Tables that are not listed do not change.
+    """All changes that one operation makes, keyed by table. Tables that are not listed do not change.
 
-    With `edges_cascaded`, the removed rows include the edges of all removed nodes.
+    If `edges_cascaded` is true, the removed rows include all edges of removed nodes.
     """
 
     tables: Mapping[TableKey, TableDelta] = field(default_factory=dict)
@@ -113,7 +113,7 @@ def build_table_delta(
     input_lines: Positions | None = None,
     from_records: bool = False,
 ) -> TableDelta:
-    """Build a delta of written rows. `mode` determines whether ids are new, may exist, or must not exist.
+    """Build a delta from written rows. `mode` says whether their ids are new, may exist, or must not exist.
 
     >>> rows = pa.table({"id": ["a", "b", "a"]})
     >>> build_table_delta("node:N", rows, "upsert").ids.to_pylist()

@@ -1,7 +1,7 @@
-"""The rule that both nodes of every edge must exist in the final state of an operation.
+"""The rule that after an operation, both endpoints of every edge must exist.
 
-The rule checks written edges and the stored edges of removed nodes. The check needs only one lookup per node type,
-regardless of how many edge types point to that type.
+The rule checks written edges, and stored edges whose endpoints were removed. It needs only one lookup per node type, no
+matter how many edge types refer to that node type.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ def endpoint_columns(edge_type: EdgeType) -> tuple[EndpointColumn, EndpointColum
 
 
 def endpoint_violations(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
-    """Yield violations for written edges with a missing node, and then for stored edges that would lose a node."""
+    """Yield violations for written edges with a missing endpoint, then for stored edges that would lose an endpoint."""
     removed_by_key = {
         node_key: _removed_node_ids(delta.get(node_key), lookup) for node_key in _endpoint_node_keys(catalog, delta)
     }
@@ -91,7 +91,7 @@ def _find_dangling(
 def dangling_violation(
     catalog: Catalog, endpoint: EndpointColumn, edge_row: Mapping[str, Any], input_line: int | None
 ) -> Violation:
-    """Return the violation for an edge with a missing endpoint. The edge must have `id`, `src` and `dst`."""
+    """Return the violation for an edge with a missing endpoint. `edge_row` must contain `id`, `src` and `dst`."""
     edge_type, column, node_key = endpoint
     endpoint_id, type_name = edge_row[column], node_key.type_name
     return Violation(
@@ -109,7 +109,7 @@ def dangling_violation(
 
 
 def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: str) -> str:
-    """Return a hint that shows how to write the endpoint or, if it is already written correctly, what to do instead."""
+    """Return a hint on how to write the endpoint, or on what else to do if it is already written correctly."""
     node_type, field_name = catalog.node(type_name), _FIELD_BY_COLUMN[column]
     rule = f"`{field_name}` must be the id of a {type_name}"
     if node_type is None or node_type.key is None:
@@ -125,7 +125,7 @@ def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: s
 
 
 def _canonical_id(node_type: NodeType, key_type: PropertyType, endpoint_text: str) -> str | None:
-    """Return the id for a key that was written in human-readable form, for example as a date."""
+    """Return the id for a key that was written in a readable form such as a date, or None if the text is not a key."""
     try:
         is_number = key_type.scalar.is_float or key_type.scalar in _INTEGER_SCALARS
         parsed = (
@@ -147,7 +147,7 @@ def _existing_endpoint_ids(
     lookup: Lookup,
     removed_by_key: dict[TableKey, pa.Array],
 ) -> pa.Array:
-    """Return the endpoint ids of written edges for which a node exists in the final state."""
+    """Return the ids of nodes that exist after the operation, including all existing endpoints of written edges."""
     written_columns = [
         (delta.tables[TableKey.edge(edge_type.name)], column)
         for edge_type, column, target_key in endpoints
@@ -176,7 +176,7 @@ def _existing_endpoint_ids(
 def _find_orphaned(
     edge_type: EdgeType, column: str, node_key: TableKey, delta: Delta, lookup: Lookup, removed_ids: pa.Array
 ) -> Iterator[Violation]:
-    """Yield violations for unchanged stored edges that point to a removed node."""
+    """Yield violations for unchanged stored edges with a removed endpoint."""
     edge_delta = delta.get(TableKey.edge(edge_type.name))
     if edge_delta is not None and edge_delta.replaces_table:
         return

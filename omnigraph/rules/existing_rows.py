@@ -1,7 +1,7 @@
-"""Determine which written rows already exist, with one lookup by id per table.
+"""Find out which written rows already exist, using one id lookup per table.
 
-A strict insert of an existing id is a conflict. Any other row with an existing id replaces the stored row and keeps its
-row id. Rows with newly generated ids are never looked up.
+Strictly inserting an existing id is a conflict. Any other row with an existing id replaces the stored row and keeps its
+row id. Rows with newly generated ids are not looked up.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def repeated_ids(table_delta: TableDelta) -> Iterator[Violation]:
 
 
 def resolve_existing(delta: Delta, lookup: Lookup) -> tuple[Delta, list[Violation]]:
-    """Return the delta with every written row matched to its stored row, and the id conflicts of strict inserts."""
+    """Return the delta with every written row matched to its stored row, and any id conflicts from strict inserts."""
     resolved_tables: dict[TableKey, TableDelta] = {}
     id_conflicts: list[Violation] = []
     for table_delta in delta.tables.values():

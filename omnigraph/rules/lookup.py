@@ -1,7 +1,7 @@
-"""Look up stored rows in batches, never one row at a time.
+"""Look up stored rows in batches rather than one at a time.
 
-This module defines the protocol through which rules read a graph. Every result is part of the write's
-read set, so `RecordingLookup` records the requirement that the result is unchanged at commit time.
+Rules read a graph only through the protocol in this module. Every result belongs to the write's read set, so
+`RecordingLookup` records the requirement that the result must be unchanged at commit time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,15 +30,15 @@ class Lookup(Protocol):
         *,
         with_row_ids: bool = False,
     ) -> pa.Table:
-        """Return the stored rows in which every given column has one of its values, with row ids if requested."""
+        """Return the stored rows whose columns all match one of the given values, with row ids if requested."""
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
-        """Return the given columns of all stored rows of a table."""
+        """Return the given columns of every stored row in a table."""
 
 
 @dataclass(slots=True)
 class RecordingLookup:
-    """A lookup that reads the base version of a write and records every result as a requirement."""
+    """A lookup that reads a write's base version and records every result as a requirement."""
 
     txn: WriteTxn
     requirements: list[Requirement] = field(default_factory=list)
@@ -63,7 +63,7 @@ class RecordingLookup:
         return matching_rows
 
     def select(self, table_key: TableKey, columns: Sequence[str], storage_filter: Any) -> pa.Table:
-        """Return the rows that match a storage filter, with row ids, and require the table to stay unchanged."""
+        """Return the rows that match a storage filter, including row ids, and require the table to stay unchanged."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
         table = self.txn.table(table_key)
@@ -80,19 +80,19 @@ class RecordingLookup:
         return find(table, {"id": ids}, columns, with_row_ids=True)
 
     def require_same_content(self, table_key: TableKey) -> None:
-        """Require a table to stay unchanged. Call this method for a table that was read without this lookup."""
+        """Require a table to stay unchanged. Call this method for tables that were not read through this lookup."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
-        """Return whole columns, and require the table to stay unchanged."""
+        """Return the given columns of every stored row, and require the table to stay unchanged."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
         return read_rows(self.txn.table(table_key), columns)
 
 
 def empty_answer(schema: pa.Schema, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
-    """Return an empty result with the given columns, and with row ids if requested."""
+    """Return an empty result with the given columns, plus row ids if requested."""
     fields = [schema.field(column_name) for column_name in columns]
     fields += [pa.field(column_name, pa.uint64()) for column_name in ROW_ID_COLUMNS if with_row_ids]
     return pa.schema(fields).empty_table()

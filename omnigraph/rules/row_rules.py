@@ -1,7 +1,7 @@
 """Rules for single rows: required values, enums, ranges, patterns, vectors and finite numbers.
 
-These rules need only the Arrow data of a batch, not the graph, so any process can check any part of the data. Arrow
-already guarantees that every value has its declared type. Null passes every rule except `required`.
+These rules need only a batch of Arrow data, not the graph, so any process can check any part of the data. Arrow already
+guarantees that every value has its declared type. A null satisfies every rule except `required`.
 """
 
 import math
@@ -77,13 +77,13 @@ def _check_property(
             lambda value: f"invalid enum value '{value}', expected one of {enum_text}",
         )
     if property_type.is_list or property_type.is_vector:
-        yield "value", _has_bad_element(column), lambda _: f"{property_type.display()} without null"
+        yield "value", _has_bad_element(column), lambda _: f"{property_type.display()} without null elements"
     elif property_type.scalar.is_float and len(column) > column.null_count:
         yield "value", pc.invert(pc.is_finite(column)), lambda _: "a finite number"
 
 
 def _has_bad_element(column: pa.Array) -> pa.Array:
-    """Return a mask of rows in which some element is null or not a finite number."""
+    """Return a mask of the rows that contain a null element or a number that is not finite."""
     elements = column.flatten()
     is_bad = pc.is_null(elements)
     if pa.types.is_floating(elements.type):
@@ -97,7 +97,7 @@ def _has_bad_element(column: pa.Array) -> pa.Array:
 
 def _check_constraint(constraint: Range | Check, column: pa.Array, entity_type: NodeType | EdgeType) -> pa.Array:
     if isinstance(constraint, Check):
-        # Arrow matches patterns with RE2, the same engine that validated the pattern when the schema was read.
+        # Arrow uses RE2, the same engine that validated the pattern when the schema was read.
         return pc.invert(pc.match_substring_regex(column, constraint.pattern))
     declared_property = entity_type.property(constraint.column)
     scalar = declared_property.type.scalar if declared_property is not None else ScalarType.F64
@@ -117,7 +117,7 @@ def _check_constraint(constraint: Range | Check, column: pa.Array, entity_type: 
 
 
 def _exact_bounds(range_constraint: Range, scalar: ScalarType) -> tuple[Any, Any]:
-    """Return the bounds as exact column values, without converting integers to floats."""
+    """Return the bounds as exact values of the column's type. Integers are never converted to floats."""
     if scalar.is_integer:
         type_minimum, type_maximum = RANGES[scalar]
         lower_bound = None if range_constraint.low is None else math.ceil(range_constraint.low)
@@ -130,7 +130,7 @@ def _exact_bounds(range_constraint: Range, scalar: ScalarType) -> tuple[Any, Any
 
 
 def _is_unsatisfiable(range_constraint: Range, scalar: ScalarType) -> bool:
-    """Return whether the bounds lie outside the type's range, so that no value can satisfy them."""
+    """Return whether no value can satisfy the bounds because they lie outside the type's range."""
     type_minimum, type_maximum = RANGES[scalar]
     return (range_constraint.low is not None and range_constraint.low > type_maximum) or (
         range_constraint.high is not None and range_constraint.high < type_minimum

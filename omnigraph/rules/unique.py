@@ -1,7 +1,7 @@
-"""The `@key` and `@unique` rules: no two entities may share a tuple of values in the final state of an operation.
+"""The `@key` and `@unique` rules: after an operation, no two entities may share the same tuple of values.
 
-A row with a null in the tuple is exempt. A value that the same operation releases may be reused. The id of a keyed
-entity is derived from its key, so a stored row with the same key is the same entity, and no lookup by key is needed.
+Rows with a null in the tuple are exempt. An operation may reuse a value that it also frees. A keyed entity's id is
+derived from its key, so a stored row with the same key is the same entity, and no lookup by key is needed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,13 +18,13 @@ from .lookup import Lookup
 from .violation import Violation
 
 _STRING_TYPE = PropertyType(ScalarType.STRING)
-# The names of temporary columns; `#` cannot occur in a schema's column names.
+# Names of temporary columns. They cannot clash with a schema's columns, whose names never contain `#`.
 _POSITION, _HOLDER = "#at", "#holder"
 _FIRST_POSITION, _POSITION_COUNT = f"{_POSITION}_min", f"{_POSITION}_count"
 
 
 def repeated_records(entity_type: NodeType | EdgeType, table_delta: TableDelta) -> Iterator[Violation]:
-    """Yield violations for the records of an input that repeat a tuple, even if they have the same id."""
+    """Yield violations for input records that repeat a tuple, even if they have the same id."""
     if table_delta.from_records and table_delta.row_versions.num_rows > 1:
         for unique_columns in _unique_column_groups(entity_type):
             yield from _find_repeated(
@@ -45,7 +45,7 @@ def unique_violations(entity_type: NodeType | EdgeType, table_delta: TableDelta,
 
 
 def rule_columns(entity_type: NodeType | EdgeType) -> list[str]:
-    """Return the columns that cross-row rules read: ids, endpoints, keys and `@unique` members."""
+    """Return the columns that rules across several rows read: ids, endpoints, keys and `@unique` members."""
     endpoint_columns = ["src", "dst"] if isinstance(entity_type, EdgeType) else []
     return list(
         dict.fromkeys(
@@ -128,7 +128,7 @@ def _find_stored_holders(
 
 
 def _complete_tuples(rows: pa.Table, unique_columns: Sequence[str]) -> pa.Table:
-    """Return the tuples that contain no nulls, and their positions. 0.0 and -0.0 count as the same value."""
+    """Return the tuples that contain no nulls, with their positions. 0.0 and -0.0 count as the same value."""
     normalized = {column_name: _normalize_zeros(as_single_array(rows[column_name])) for column_name in unique_columns}
     tuples = pa.table({**normalized, _POSITION: np.arange(rows.num_rows, dtype=np.int64)})
     for column_name in unique_columns:
@@ -147,7 +147,7 @@ def _normalize_zeros(column: pa.Array) -> pa.Array:
 
 
 def _lookup_values(values: pa.Array) -> pa.Array:
-    """Return the values to look up. Zero is included with both signs, since either may be stored."""
+    """Return the distinct values to look up. Zero is included with both signs, because either may be stored."""
     distinct_values = values.unique()
     if not pa.types.is_floating(values.type):
         return distinct_values

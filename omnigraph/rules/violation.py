@@ -1,6 +1,6 @@
-"""A violation: the broken rule, the entity and the error to raise.
+"""Violations, each of which records the broken rule, the entity, and the error to raise.
 
-A mutation raises the first violation, a load reports all violations, and a merge lists them as conflicts.
+A mutation raises its first violation as an error, a load reports all violations, and a merge lists them as conflicts.
 """
 
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ _CONFLICT_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation of a rule by an entity. `input_line` is the entity's line in the input, if known.
+    """A rule violation by one entity. `input_line` is the entity's line in the input, if known.
 
     `required_id` is the id of a missing node, or of a source with too few edges. If input lines with this id were
-    rejected, that rejection is the actual cause of the violation. `edge_text` describes both endpoints of an edge.
+    rejected, the rejection is the real cause of the violation. `edge_text` describes both endpoints of an edge.
     """
 
     rule: Rule
@@ -56,7 +56,7 @@ class Violation:
 
     @property
     def conflict_kind(self) -> str:
-        """The conflict kind that a merge reports."""
+        """The kind of conflict that a merge reports for this violation."""
         return _CONFLICT_KINDS.get(self.rule, "value_constraint_violation")
 
     def to_error(self) -> ClientError:

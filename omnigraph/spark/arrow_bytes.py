@@ -1,6 +1,6 @@
-"""Serialize Arrow tables to bytes, so that a table can pass through Spark in one cell without a Spark schema.
+"""Serialize Arrow tables to bytes, so that a whole table fits in one Spark cell without a Spark schema.
 
-This module is used only for DataFrame cells, by tasks and by the driver.
+Tasks and the driver use this module only for DataFrame cells.
 """
 
 import pyarrow as pa

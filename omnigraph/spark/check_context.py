@@ -1,4 +1,4 @@
-"""The context that the checks of a bulk load share: the load, the snapshot and the reported rows."""
+"""The context that all checks on a bulk load share: the load, the snapshot and the reported rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class LoadCheckContext:
 
     @property
     def replaces_types(self) -> bool:
-        """Whether the load replaces all rows of the types in the input."""
+        """Whether the load replaces all rows of the types that occur in the input."""
         return self.load_job.mode == "overwrite"
 
     def entity_type(self, type_number: int) -> NodeType | EdgeType:
@@ -49,7 +49,7 @@ class LoadCheckContext:
         return type_for_key(self.load_job.schema_ir.catalog, self.load_job.table_keys[type_number])
 
     def key_rows(self, *table_keys: TableKey) -> "DataFrame":
-        """Return the ids, endpoints and positions of the records of some types, with the columns of `KEY_ROWS`.
+        """Return the ids, endpoints and positions of records with the given types, as `KEY_ROWS`.
 
         Generated ids are null, because no other record can refer to them.
         """
@@ -58,7 +58,7 @@ class LoadCheckContext:
         return self.reported_key_rows(*table_keys).unionAll(staged_rows) if has_reported_rows else staged_rows
 
     def reported_key_rows(self, *table_keys: TableKey) -> "DataFrame":
-        """Return the rows of `key_rows` that are only in task reports and not in fragments."""
+        """Return those rows of `key_rows` that are only in task reports and not in fragments."""
         type_numbers = [self.load_job.table_keys.index(key) for key in table_keys]
         return KEY_ROWS.select_from(self.task_reports, type_numbers)
 
@@ -105,7 +105,7 @@ class LoadCheckContext:
         return map_staged_fragments(self.spark, fragments, read_fragment, ddl)
 
     def stored_rows(self, table_key: TableKey, columns: Sequence[str]) -> "DataFrame":
-        """Read the stored rows of a type."""
+        """Read a type's stored rows."""
         return scan(self.spark, self.snapshot, table_key, columns)
 
     def has_stored_rows(self, table_key: TableKey) -> bool:
@@ -114,5 +114,5 @@ class LoadCheckContext:
 
 
 def drop_replaced(rows: "DataFrame", replaced_positions: frozenset[int]) -> "DataFrame":
-    """Drop the rows of records that are replaced by a later record in the same load."""
+    """Drop the rows of records that a later record in the same load replaces."""
     return rows.where(~rows.spot.isin(sorted(replaced_positions))) if replaced_positions else rows

@@ -1,7 +1,7 @@
-"""Check the rules that involve all records of a load, using Spark joins over the task reports.
+"""Check the rules that involve all records in a load, using Spark joins over the task reports.
 
-The rules cover duplicates, uniqueness, endpoints and cardinality, with the semantics defined in `rules`. Spark finds
-the records that break a rule, and the driver converts them to violations.
+The rules cover duplicates, uniqueness, endpoints and cardinality; `rules` defines their semantics. Spark finds the
+records that break a rule, and the driver converts them to violations.
 """
 
 import json
@@ -27,7 +27,7 @@ from .unique_tuples import format_tuple, unique_groups
 
 
 def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[int]]:
-    """Return the violations of rules that involve all records, and the positions of records replaced by later ones."""
+    """Return violations of the rules that involve all records, and the positions of records replaced by later ones."""
     violations: list[Violation] = []
     is_patch = context.load_job.mode == "patch"  # a patch never moves an edge
     lost_endpoints, duplicate_free_keys = ([], frozenset()) if is_patch else lost_endpoint_violations(context)
@@ -84,7 +84,7 @@ def _repeated_id_violations(context: LoadCheckContext, repeated: PositionsById) 
 
 
 def _key_text(context: LoadCheckContext, entity_type: NodeType | EdgeType, entity_id: str) -> str:
-    """Return the key values of an id as text, in the order of the key declaration."""
+    """Return an id's key values as text, in the order in which the key is declared."""
     key_columns = ordered_key_columns(context.load_job.schema_ir, entity_type.name, entity_type.kind)
     if len(key_columns) == 1:
         return entity_id
@@ -102,7 +102,7 @@ def _repeated_tuple_violations(context: LoadCheckContext) -> Iterator[Violation]
         unique_columns = unique_groups(entity_type)[group_number]
         for position in positions[1:]:
             if context.load_job.mode == "patch" and ids_by_position[position] == ids_by_position[positions[0]]:
-                continue  # patches of the same row, which are already reported
+                continue  # patches to the same row, which are already reported
             yield Violation(
                 "@unique",
                 context.load_job.table_keys[type_number],
@@ -130,7 +130,7 @@ def _column_or_columns(columns: tuple[str, ...]) -> str | tuple[str, ...]:
 
 
 def _held_value_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> list[Violation]:
-    """Return violations for records with a unique value that belongs to a stored entity the load does not replace."""
+    """Return violations for records whose unique value belongs to a stored entity that the load does not replace."""
     violations = [
         report.violation
         for report in select_reports(context.collected, HeldValueReport)

@@ -1,6 +1,6 @@
 """Bulk deletion on Spark: tasks read the records, and the driver finds the rows to delete.
 
-The driver has to list every removed row anyway, so it also looks up the rows to delete and the edges of deleted nodes,
+The driver has to list every removed row anyway, so it also looks up the rows to delete and the edges of deleted nodes
 and checks the rules that the deletion may break. All of these reads use the pinned version.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def find_deletion(
     load_job: LoadJob, named_rows: Mapping[TableKey, PartialRows]
 ) -> tuple[Delta, list[Violation], LoadEffects]:
-    """Return the rows to remove, the resulting rule violations, and the numbers of deleted and missing rows."""
+    """Return the rows to remove, the resulting rule violations, and the counts of deleted and missing rows."""
     catalog, lookup = load_job.schema_ir.catalog, PinnedRowLookup(load_job.pinned_graph)
     deletion, violations = find_deleted_rows(catalog, named_rows, lookup)
     delta, broken_rules = check_delta(catalog, deletion.to_delta(load_job.schema_ir), lookup, limit=None)
@@ -38,7 +38,7 @@ def find_deletion(
 
 
 def collect_named_rows(load_job: LoadJob, task_reports: "DataFrame") -> dict[TableKey, PartialRows]:
-    """Return the ids and endpoints in the records of a deletion, by type and in input order."""
+    """Return the ids and endpoints in a deletion's records, by type and in input order."""
     reported = KEY_ROWS.select_from(task_reports).toArrow().sort_by("spot")
     records = {}
     for type_number, key in enumerate(load_job.table_keys):

@@ -1,6 +1,6 @@
 """Diagnose whether a machine meets the Spark requirements, for `omnigraph doctor`.
 
-This module is in the `spark` package because the Java installation for a session is also chosen there.
+This module is in the `spark` package because that package also chooses the Java installation for a session.
 """
 
 import os

@@ -13,11 +13,14 @@ from omnigraph.spark.endpoint_lookup import EndpointLookup, NodeIdSource, endpoi
 from omnigraph.spark.report_rows import REPLACED_EDGE_ROWS
 from omnigraph.values.table_key import TableKey
 
-_LOOKUP_RATIO = 4  # ratio of stored nodes to loaded edges above which ids are looked up instead of read
+_LOOKUP_RATIO = 4  # above this ratio of stored nodes to loaded edges, ids are looked up instead of read
 
 
 def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:
-    """Use index lookups to return violations for edges with missing nodes, and the node types without repeated ids."""
+    """Look up endpoints in an index to find edges with missing nodes.
+
+    Return their violations, and the node types without repeated ids.
+    """
     edge_types = {
         TableKey.edge(edge_type.name): edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -55,7 +58,7 @@ def _endpoint_violation(context: LoadCheckContext, edge_type: EdgeType, lost_row
 
 
 def _node_id_source(context: LoadCheckContext, node_key: TableKey) -> NodeIdSource:
-    """Return where to find the ids that a node type will have after the load."""
+    """Return the sources of the ids that a node type will have after the load."""
     fragments = context.staged_fragments.get(node_key, ())
     is_replaced = context.replaces_types and node_key in context.input_keys
     stored_count = 0 if is_replaced else context.snapshot.tables[node_key].row_count
@@ -90,7 +93,7 @@ def dangling_violations(context: LoadCheckContext, replaced_positions: frozenset
 def _find_missing_ids(
     context: LoadCheckContext, node_key: TableKey, endpoints: list[EndpointColumn], replaced_positions: frozenset[int]
 ) -> list[str]:
-    """Return the endpoint ids of written edges for which there is no node after the load."""
+    """Return the endpoint ids in written edges for which no node will exist after the load."""
     used_ids = [
         drop_replaced(context.key_rows(TableKey.edge(edge_type.name)), replaced_positions).selectExpr(f"{column} as id")
         for edge_type, column, _ in endpoints
@@ -124,7 +127,7 @@ def _violations_at_missing_nodes(
 
 
 def orphan_violations(context: LoadCheckContext) -> Iterator[Violation]:
-    """Yield violations for stored edges whose nodes are removed by an overwrite."""
+    """Yield violations for stored edges whose nodes an overwrite removes."""
     if not context.replaces_types:
         return
     for edge_type in context.load_job.schema_ir.catalog.edges:
@@ -147,7 +150,7 @@ def _stored_edges_without_node(
 
 
 def cardinality_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> Iterator[Violation]:
-    """Yield violations of cardinality bounds, counting the stored edges of each source as well."""
+    """Yield violations of cardinality bounds; each source's stored edges are counted, too."""
     bounded_edges = {
         edge_key: edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -169,7 +172,7 @@ def cardinality_violations(context: LoadCheckContext, replaced_positions: frozen
 def _count_loaded_edges(
     context: LoadCheckContext, edge_types: Mapping[TableKey, EdgeType], replaced_positions: frozenset[int]
 ) -> Iterator[Violation]:
-    """Yield the cardinality violations of edge types without stored edges, for which only loaded edges are counted."""
+    """Yield cardinality violations for edge types without stored edges, where only loaded edges are counted."""
     from pyspark.sql import functions as f
 
     edges_by_number = {
@@ -195,7 +198,7 @@ def _outside_bounds_sql(edge_type: EdgeType) -> str:
 def _count_all_edges(
     context: LoadCheckContext, edge_type: EdgeType, replaced_positions: frozenset[int]
 ) -> Iterator[Violation]:
-    """Yield violations for sources with too few or too many edges after the load, counting stored edges as well."""
+    """Yield violations for sources with too few or too many edges after the load, including stored edges."""
     from pyspark.sql import functions as f
 
     edge_key = TableKey.edge(edge_type.name)

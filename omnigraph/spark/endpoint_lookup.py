@@ -1,7 +1,7 @@
-"""Look up the endpoints of loaded edges among all ids of their node types, without shuffling edges.
+"""Look up the endpoints of loaded edges among the ids of their node types, without shuffling edges.
 
 Executors look up every endpoint in an id index, which each machine builds once and maps into memory. Only endpoints
-that have no node are returned. Node types with records that were not written to fragments are handled by `edge_checks`.
+that have no node are returned. `edge_checks` handles node types with records that were not written to fragments.
 """
 
 import shutil
@@ -38,12 +38,12 @@ LOST_ENDPOINT_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class NodeIdSource:
-    """Where a node type's ids are found: in the fragments of the load and in stored rows."""
+    """The sources of a node type's ids: fragments that the load wrote, and stored rows."""
 
     node_key: TableKey
     staged_fragments: Sequence[StagedFragment]
     indexed_stored_ids: int  # number of stored ids to include in the index
-    looks_up_stored: bool  # whether stored ids are looked up in the table instead
+    looks_up_stored: bool  # whether to look up stored ids in the table instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class EndpointLookup:
     endpoint_columns: Mapping[TableKey, Sequence[tuple[str, TableKey]]]
 
     def open_index(self, node_key: TableKey) -> IdIndex:
-        """Open this machine's index of a node type's ids, building the index if necessary."""
+        """Open this machine's index of a node type's ids; build it if necessary."""
         id_source = self.id_sources[node_key]
         id_count = id_source.indexed_stored_ids + sum(fragment.row_count for fragment in id_source.staged_fragments)
         index_folder = scratch_folder(self.load_id) / node_key.replace(":", "-")
@@ -78,7 +78,7 @@ class EndpointLookup:
 
 
 def scratch_folder(load_id: str) -> Path:
-    """Return this machine's folder for the indexes of one load. On a worker, Spark removes the folder at exit."""
+    """Return this machine's folder for one load's indexes; on a worker, Spark removes the folder at exit."""
     from pyspark import SparkFiles, TaskContext
 
     on_worker = TaskContext.get() is not None
@@ -108,8 +108,8 @@ def find_lost_endpoints(
 ) -> tuple[list[dict[str, Any]], frozenset[TableKey]]:
     """Return every endpoint without a node, and the node types that may contain an id twice.
 
-    `edge_fragments` are the staged fragments of edges, and `reported_edges` are the remaining edge records. The `type`
-    column of `reported_edges` is an index into `table_keys`.
+    `edge_fragments` are the staged fragments that contain edges, and `reported_edges` are the remaining edge records.
+    The `type` column in `reported_edges` is an index into `table_keys`.
     """
     lost_frame: DataFrame = map_staged_fragments(
         spark, edge_fragments, lambda item: _lost_in_fragment(lookup, item), LOST_ENDPOINT_DDL
@@ -140,7 +140,7 @@ def remove_scratch_folders(spark: "SparkSession", load_id: str) -> None:
 
 
 def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batches:
-    """Yield a fragment's endpoints that have no node. Edge ids are read only if there are such endpoints."""
+    """Yield a fragment's endpoints that have no node; edge ids are read only if there are such endpoints."""
     lost_by_column: list[tuple[str, Any]] = []
     indexes = {node_key: lookup.open_index(node_key) for _, node_key in lookup.endpoint_columns[fragment.table_key]}
     yield from (_repeated_type_row(node_key) for node_key, id_index in indexes.items() if id_index.may_repeat_ids)

@@ -1,9 +1,8 @@
-"""The Spark executor for maintenance, which runs work on tables, files and versions as Spark jobs.
+"""The Spark executor for maintenance, which processes tables, files and versions in Spark jobs.
 
-This executor is in the `spark` package because its jobs run in Spark tasks. The jobs write files that are not yet
-referenced by any version. The driver makes every decision: it turns the files into versions, and holds the claim of a
-cleanup. A task that fails midway has not made anything visible, and has removed only files that remain in the delete
-queue.
+This executor is in the `spark` package because its jobs run in Spark tasks. The jobs write files that no version
+references yet. The driver makes every decision: it turns the files into versions and holds a cleanup's claim. A task
+that fails midway has not made anything visible and has removed only files that are still in the delete queue.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -63,7 +62,7 @@ class SparkExecutor:
         return {name: reason for result in results for name, reason in result.items()}
 
     def list_files(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
-        """List every file below the given directories. Each job lists one subdirectory of a table."""
+        """List every file below the given directories; each job lists one subdirectory of a table."""
         listed_files, subdirectories = _list_levels(store, directories, 2)
         list_job = partial(_list_directory, pin_graph(store, {}))
         for job_files in run_jobs(self.spark, list_job, subdirectories, short=True):
@@ -71,7 +70,7 @@ class SparkExecutor:
         return listed_files
 
     def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
-        """Return the files of each readable version.
+        """Return the files in each readable version.
 
         The driver must handle versions that are missing from the result.
         """
@@ -106,23 +105,23 @@ def _group_by_size(files: FileChecksums, task_slots: int) -> list[dict[str, File
 
 
 def _verify_group(pinned_graph: PinnedGraph, files: FileChecksums) -> dict[str, str]:
-    """Verify one group of files. This function runs as a job on an executor."""
+    """Verify one group of files; this runs as a job on an executor."""
     return verify_files(pinned_graph.store(), files)
 
 
 def _locate_jobs(store: Store, jobs: Sequence[tuple[Table, Any]]) -> tuple[PinnedGraph, list[tuple[str, Any]]]:
-    """Pin the tables of the jobs, and replace each table with its location, which can be sent to executors."""
+    """Pin the jobs' tables, and replace each table with its location, which can be sent to executors."""
     pinned_tables = {table.location: (table.location, table.version) for table, _ in jobs}
     return pin_graph(store, pinned_tables), [(table.location, job) for table, job in jobs]
 
 
 def _compact_fragments(pinned_graph: PinnedGraph, job: tuple[str, str]) -> str:
-    """Run one compaction task of a table. This function runs as a job on an executor."""
+    """Run one compaction task for a table; this runs as a job on an executor."""
     return run_task(pinned_graph.store(), pinned_graph.table(job[0]), job[1])
 
 
 def _build_segment(pinned_graph: PinnedGraph, job: tuple[str, SegmentBuild]) -> IndexSegment | None:
-    """Build an index segment of a table. This function runs as a job on an executor."""
+    """Build an index segment for a table; this runs as a job on an executor."""
     return build_segment(pinned_graph.store(), pinned_graph.table(job[0]), job[1])
 
 
@@ -145,14 +144,14 @@ def _split_into_chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any
 
 
 def _list_directory(pinned_graph: PinnedGraph, directory: str) -> list[ListedObject]:
-    """List the files below a directory. This function runs as a job on an executor."""
+    """List the files below a directory; this runs as a job on an executor."""
     return pinned_graph.store().objects.list(directory)
 
 
 def _read_versions(pinned_graph: PinnedGraph, versions: Sequence[VersionKey]) -> list[tuple[VersionKey, VersionFiles]]:
-    """Return the files of each table version, skipping unreadable versions.
+    """Return the files in each table version, skipping unreadable versions.
 
-    This function runs as a job on an executor.
+    This runs as a job on an executor.
     """
     readable_versions: list[tuple[VersionKey, VersionFiles]] = []
     for version in versions:
@@ -164,7 +163,7 @@ def _read_versions(pinned_graph: PinnedGraph, versions: Sequence[VersionKey]) ->
 
 
 def _remove_group(pinned_graph: PinnedGraph, file_names: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Remove files, and return each name with its error, if any. This function runs as a job on an executor."""
+    """Remove files and return each name with its error, if any; this runs as a job on an executor."""
     removals: list[tuple[str, str | None]] = []
     remove_files(pinned_graph.store(), file_names, lambda file_name, error: removals.append((file_name, error)))
     return removals

@@ -1,7 +1,7 @@
 """Run independent jobs on executors, with plain data as inputs and results.
 
 If a task is lost, its jobs run again, so running a job twice must be harmless. Exactly one result is returned per job.
-Inputs are captured in the function that Spark sends to executors, because they must not appear in query plans or logs.
+Inputs are captured in the function that Spark sends to executors, so that they never appear in query plans or logs.
 """
 
 import pickle
@@ -22,13 +22,13 @@ JobInput = TypeVar("JobInput")
 JobResult = TypeVar("JobResult")
 _RESULT_DDL = "number bigint, data binary"
 _MAX_JOBS_PER_ROUND = 4_096  # number of jobs sent at once
-_TASKS_PER_SLOT = 4  # number of tasks for short jobs per concurrent task
+_TASKS_PER_SLOT = 4  # for short jobs, number of tasks per task slot
 
 
 def run_jobs(
     spark: "SparkSession", work: Callable[[JobInput], JobResult], jobs: Sequence[JobInput], *, short: bool = False
 ) -> list[JobResult]:
-    """Run jobs and return their results in job order. Raise `ServerError` if a job fails permanently.
+    """Run jobs and return their results in job order; raise `ServerError` if a job fails permanently.
 
     Each job runs as its own task. If `short` is true, one task may run several jobs.
     """

@@ -1,6 +1,6 @@
 """Export a snapshot to files in parallel, as loadable NDJSON, Parquet or plain Lance.
 
-Tasks write parts under temporary names. The driver renames the parts of a type once all of them are complete, so an
+Tasks write parts under temporary names. The driver renames a type's parts once all of them are complete, so an
 unfinished type cannot be mistaken for a finished one. An export only reads the graph.
 """
 
@@ -18,10 +18,13 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.export import lines_of_rows, select_types
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.storage.arrow import table_key
+from omnigraph.storage.blob_pieces import take_pieces
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.find_rows import take_with_blobs
 from omnigraph.storage.fragments import fragment_row_counts, read_fragments
+from omnigraph.storage.large_blobs import blob_columns
 from omnigraph.storage.plain_datasets import commit_plain_dataset, write_plain_fragments
+from omnigraph.storage.scan import ROW_ID
+from omnigraph.storage.table import Table
 from omnigraph.values.clock_and_ids import new_ulid
 from omnigraph.values.table_key import TableKey
 
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ExportFormat = Literal["ndjson", "parquet", "lance"]
-_PIECE_ROWS = 8192
 _PART_DDL = "part int, name string, rows bigint, data string"
 _PART_SCHEMA = pa.schema([("part", pa.int32()), ("name", pa.string()), ("rows", pa.int64()), ("data", pa.string())])
 Batches = Iterator[pa.RecordBatch]
@@ -87,7 +89,7 @@ def export_on_spark(  # noqa: PLR0913 - all but four are keyword-only
 
     If `ordered` is true, each type is sorted by id across its parts, so equal snapshots produce equal rows in the same
     order. The plain Lance format writes one dataset per type. A read lease prevents a cleanup from removing the data
-    being read. `branch_state` is the branch of the snapshot. `progress` is called regularly during the export.
+    being read. `branch_state` is the snapshot's branch. `progress` is called regularly during the export.
     """
     if file_format not in get_args(ExportFormat):
         expected = ", ".join(get_args(ExportFormat))
@@ -160,14 +162,24 @@ def _export_fragments(spark: "SparkSession", task: ExportTask, stored_table: Any
         for batch in batches:
             for group_number in batch.column(0).to_pylist():
                 pinned_table = task.pinned_graph.table(task.table_key)
-                row_batches = read_fragments(pinned_table, fragment_groups[group_number], column_names)
+                row_batches = _read_group(pinned_table, fragment_groups[group_number], column_names)
                 yield _write_part(task, group_number, row_batches)
 
     return spark.range(0, len(fragment_groups), 1, len(fragment_groups)).mapInArrow(run, _PART_DDL)
 
 
+def _read_group(table: Table, fragment_ids: Sequence[int], column_names: Sequence[str]) -> Batches:
+    """Yield the rows of some fragments; the number of rows in a batch depends on the size of their blobs."""
+    if not blob_columns(table, list(column_names)):
+        yield from read_fragments(table, fragment_ids, column_names)
+        return
+    for id_batch in read_fragments(table, fragment_ids, ["id"], with_row_ids=True):
+        for rows in take_pieces(table, id_batch.column(ROW_ID)):
+            yield from rows.select(column_names).combine_chunks().to_batches()
+
+
 def _export_ordered(spark: "SparkSession", snapshot: Snapshot, task: ExportTask) -> "DataFrame":
-    """Sort ids and row ids on Spark. Each task then fetches the rows of its range in that order."""
+    """Sort ids and row ids on Spark; each task then fetches the rows in its range in that order."""
 
     def run(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -184,12 +196,12 @@ def _read_in_order(task: ExportTask, batches: Batches) -> Batches:
     pinned_table = task.pinned_graph.table(task.table_key)
     for batch in batches:
         row_ids = batch.column("_rowid").cast(pa.uint64())
-        for start in range(0, len(row_ids), _PIECE_ROWS):
-            yield from take_with_blobs(pinned_table, row_ids.slice(start, _PIECE_ROWS)).to_batches()
+        for rows in take_pieces(pinned_table, row_ids):
+            yield from rows.to_batches()
 
 
 def _write_part(task: ExportTask, part_number: int, row_batches: Batches) -> pa.RecordBatch:
-    """Write the rows of a task, and return the data that the driver needs to name the part."""
+    """Write a task's rows, and return the data that the driver needs to name the part."""
     import json
 
     counted_batches = CountingBatches(task.schema, row_batches)
@@ -213,7 +225,7 @@ def _write_part(task: ExportTask, part_number: int, row_batches: Batches) -> pa.
 
 
 class CountingBatches:
-    """Casts batches to one schema and counts their rows."""
+    """An iterator that casts batches to one schema and counts their rows."""
 
     def __init__(self, schema: pa.Schema, batches: Batches) -> None:
         self.schema, self.batches, self.row_count = schema, batches, 0

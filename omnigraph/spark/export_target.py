@@ -1,6 +1,6 @@
-"""The target of an export: a folder on a disk shared by all workers, or an S3 prefix.
+"""The target for an export: a folder on a disk that all workers share, or an S3 prefix.
 
-The target is sent to the tasks of an export, which use it to write their parts.
+The target is sent to the export tasks, which use it to write their parts.
 """
 
 import os
@@ -17,7 +17,7 @@ from omnigraph.storage.root import parse_root
 
 @dataclass(frozen=True, slots=True)
 class ExportTarget:
-    """A folder for exported files. Secrets in its settings must never appear in its `repr`."""
+    """A folder for exported files; secrets in its settings must never appear in its `repr`."""
 
     scheme: str
     path: str
@@ -28,7 +28,7 @@ class ExportTarget:
         return f"{self.path}/{name}" if self.scheme == "file" else f"s3://{self.path}/{name}"
 
     def claim_empty_folder(self) -> None:
-        """Create the folder, or raise `InputError` if it exists and is not empty."""
+        """Create the folder; raise `InputError` if it exists and is not empty."""
         from pyarrow.fs import FileSelector
 
         with _WriteErrorContext(self):
@@ -38,7 +38,7 @@ class ExportTarget:
             self._file_system().create_dir(self.path, recursive=True)
 
     def create_file(self, name: str) -> Any:
-        """Open a new file for writing. The caller must close it."""
+        """Open a new file for writing; the caller must close it."""
         with _WriteErrorContext(self):
             self._file_system().create_dir(f"{self.path}/{name}".rpartition("/")[0], recursive=True)
             return self._file_system().open_output_stream(f"{self.path}/{name}")
@@ -70,7 +70,7 @@ def parse_export_target(folder: str | os.PathLike[str]) -> ExportTarget:
 
 
 class _WriteErrorContext:
-    """Convert write errors to `InputError`s that mention the target."""
+    """A context manager that converts write errors to `InputError`s that mention the target."""
 
     def __init__(self, target: ExportTarget) -> None:
         self.target = target

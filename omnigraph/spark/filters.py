@@ -1,8 +1,8 @@
-"""The filter of a data source, which is applied before rows reach Spark.
+"""Data source filters, which are applied before rows reach Spark.
 
 This module defines the filter syntax: a JSON array of conditions, each of which is a `[column, operator, value]` array.
 The conditions have the same meaning as `where` in Spark: all of them must be true, and a comparison with null is not
-true. Values are passed as typed parameters, never inserted into filter text. The tasks of a scan apply the conditions.
+true. Values are passed as typed parameters, never inserted into filter text. Scan tasks apply the conditions.
 """
 
 import json
@@ -33,7 +33,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 OPERATORS = (*_COMPARISONS, "in", "is null", "is not null")
 _NULL_TESTS_ONLY = (ScalarType.BLOB, ScalarType.VECTOR)  # values of these types cannot be compared
-_UNSIGNED = (ScalarType.U32, ScalarType.U64)  # values of these types cannot be compared by storage
+_UNSIGNED = (ScalarType.U32, ScalarType.U64)  # storage cannot compare values of these types
 _SYNTAX = 'a filter is a JSON array like [["age", ">=", 18], ["name", "in", ["ada", "bob"]]]'
 
 
@@ -49,12 +49,12 @@ class SparkFilter:
     batch_columns: tuple[str, ...] = ()
 
     def apply_to_batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch for which the batch filter is true."""
+        """Return the rows in a batch for which the batch filter is true."""
         return rows if self.batch_filter is None else rows.filter(self.batch_filter)
 
 
 def parse_filter(entity_type: NodeType | EdgeType, filter_json: str) -> SparkFilter:
-    """Parse the conditions of a filter.
+    """Parse the conditions in a filter.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> (node,) = compile_schema("node P { age: I32?  size: U64? }").nodes

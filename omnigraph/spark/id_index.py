@@ -1,4 +1,4 @@
-"""An index of all ids of a node type, in files that every process on a machine maps into memory.
+"""An index of a node type's ids, in files that every process on a machine maps into memory.
 
 This module defines the files: one set of ids per shard, packed if its ids are short and hashed otherwise. The first
 process builds the index while other processes wait for it. The index is split into shards to limit the memory needed to
@@ -56,12 +56,12 @@ class IdIndex:
 
 
 def assign_shards(text_hashes: UInt64Array, shard_count: int) -> UInt64Array:
-    """Return the shard number of each hash. Within a shard, the high bits of a hash select its prefix."""
+    """Return the shard number for each hash; within a shard, the high bits of a hash select its prefix."""
     return text_hashes % np.uint64(shard_count)
 
 
 def open_id_index(folder: Path, id_count: int, read_ids: ReadIds) -> IdIndex:
-    """Open the index in a folder, building it if it does not exist. `read_ids` must yield about `id_count` ids."""
+    """Open the index in a folder, building it if it does not exist; `read_ids` must yield about `id_count` ids."""
     shard_count = max(1, -(-id_count // SHARD_IDS))
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock_file:

@@ -1,9 +1,8 @@
 """Load data with Spark: stage and check everything, then publish it atomically under one intent.
 
-Tasks write fragments that are not yet referenced by any manifest. The driver checks the rules that involve all records,
-and passes one plan to `publish`. If the driver crashes before the confirmation, only unreferenced files remain, which a
-cleanup removes. If the driver crashes after the confirmation, the load is completed the next time the graph is opened
-for writing.
+Tasks write fragments that no manifest references yet. The driver checks the rules that involve all records and passes
+one plan to `publish`. If the driver crashes before the intent is confirmed, only unreferenced files remain, which a
+cleanup removes. If it crashes afterwards, the load is completed the next time the graph is opened for writing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +77,7 @@ StepNameCallback = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class BulkLoad:
-    """The options of a load, such as the input files or DataFrames, the mode, and whether it is a dry run.
+    """The options for a load, such as the input files or DataFrames, the mode, and whether it is a dry run.
 
     `piece_bytes` is the size of an input piece. `fragment_rows` and `fragment_bytes` limit the size of a fragment.
     `on_step` is called with the name of each step. For a patch or deletion, `require_rows` returns the requirement that
@@ -107,7 +106,7 @@ def load_on_spark(
     commit_metadata: CommitMetadata | None = None,
     requirements: Sequence[Requirement] = (),
 ) -> LoadOutcome:
-    """Load data in bulk as one commit. The outcome lists the problems, if any.
+    """Load data in bulk as one commit; the outcome lists any problems.
 
     If another writer published a conflicting change first, the load is staged again on the newer head. An overwrite is
     not retried.
@@ -127,7 +126,7 @@ def load_on_spark(
                 raise
             check_requirements(
                 requirements, _begin_transaction(branch_state)
-            )  # do not retry when the caller's own requirements failed
+            )  # do not retry if the caller's own requirements failed
         finally:
             load_attempt.remove_scratch()
     raise AssertionError  # unreachable: the last attempt raises
@@ -164,7 +163,7 @@ class LoadAttempt:
         self.step_tracker = step_progress.StepTracker(spark, bulk_load.progress)
 
     def publish(self, commit_metadata: CommitMetadata) -> Commit | None:
-        """Stage, check and publish the load. A dry run does not publish anything."""
+        """Stage, check and publish the load; a dry run does not publish anything."""
         if self.bulk_load.dry_run:
             self.stage(_begin_transaction(self.branch_state))
             return None
@@ -203,7 +202,7 @@ class LoadAttempt:
         self.bulk_load.on_step(step_name)
 
     def stage(self, txn: WriteTxn) -> PublishPlan | None:
-        """Do all the work that precedes publishing. Return None if there is a problem or nothing to write."""
+        """Do all the work that precedes publishing; return None if there is a problem or nothing to write."""
         check_requirements(self.requirements, txn)
         snapshot = manifest_snapshot(txn.store, self.branch_state, txn.base)
         load_job, estimate = self.make_job(snapshot), estimate_input(self.bulk_load.input_files)
@@ -251,7 +250,7 @@ class LoadAttempt:
         return self._make_plan(txn, load_job, staged_tables, input_keys) if staged_tables else None
 
     def _require_rows(self, txn: WriteTxn, row_filters: Mapping[TableKey, RowFilter | None]) -> None:
-        """Check that the affected rows have not changed since the caller read them. A failure is final."""
+        """Check that the affected rows have not changed since the caller read them; a failure is final."""
         if self.bulk_load.require_rows is None:
             return
         try:
@@ -268,7 +267,7 @@ class LoadAttempt:
         task_reports: "DataFrame",
         collected: Sequence[TaskReport],
     ) -> PublishPlan | None:
-        """Find the rows to delete on the driver, which must list the removed rows anyway, and plan their removal."""
+        """Find the rows to delete and plan their removal on the driver, which must list the removed rows anyway."""
         named_rows = collect_named_rows(load_job, task_reports)
         self._require_rows(txn, deleted_row_filters(load_job.schema_ir.catalog, named_rows))
         delta, violations, self.effects = find_deletion(load_job, named_rows)
@@ -304,7 +303,7 @@ class LoadAttempt:
         )
 
     def make_job(self, snapshot: Snapshot) -> LoadJob:
-        """Return the description of the load that is sent to its tasks."""
+        """Build the description of the load that is sent to its tasks."""
         pinned_tables: dict[str, PinnedVersion] = {
             key: (table_entry.location, table_entry.lance_version) for key, table_entry in snapshot.tables.items()
         }
@@ -331,7 +330,7 @@ class LoadAttempt:
         return min(max(task_share, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES)
 
     def run_tasks(self, load_job: LoadJob, pieces: Sequence[InputPiece]) -> "DataFrame":
-        """Return the reports of all tasks, persisted so that a task does not run and write its data twice."""
+        """Run all tasks and return their reports, persisted so that no task runs and writes its data twice."""
         from pyspark import StorageLevel
 
         report_frames = []
@@ -354,7 +353,7 @@ class LoadAttempt:
         return all_reports.persist(StorageLevel.DISK_ONLY)
 
     def _count_records(self, collected: Sequence[TaskReport]) -> frozenset[TableKey]:
-        """Count the records of each type, and return the keys of the types in the input."""
+        """Count the records by type, and return the keys of the types in the input."""
         truncated_keys = set()
         for report in select_reports(collected, RecordCountReport):
             key = report.table_key

@@ -1,4 +1,4 @@
-"""The problems of a load on Spark, in input order, each with its line number in the input file."""
+"""Problems in a Spark load, in input order, each with its line number in the input file."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,8 +1,8 @@
 """Merge branches with too many changes for one process, using Spark to compare tables and write rows.
 
-Executors read only the fragments that differ, match rows by id in one shuffle of ids and row ids, and compare and write
-values in the tasks that read them. The driver receives ids, conflicting rows, and the columns needed by rules that
-involve all rows. The driver handles conflicts and publishes as in any other merge.
+Executors read only the fragments that differ, match rows by id in a single shuffle of ids and row ids, and compare and
+write values in the tasks that read them. The driver receives ids, conflicting rows, and the columns needed for rules
+that involve all rows. It handles conflicts and publishes as in any other merge.
 """
 
 import json
@@ -57,9 +57,9 @@ from .session import spark_session, spark_session_if_available, translate_spark_
 from .table_scan import group_fragments
 from .versions import check_versions
 
-SPARK_MIN_ROWS = 2_000_000  # minimum total number of changed rows on both sides for which Spark is used
+SPARK_MIN_ROWS = 2_000_000  # minimum number of changed rows, on both sides together, for which Spark is used
 THRESHOLD_VARIABLE = "OMNIGRAPH_MERGE_SPARK_ROWS"
-_MIN_TABLE_ROWS = 10_000  # tables with fewer changed rows are always compared in this process
+_MIN_TABLE_ROWS = 10_000  # a table with fewer changed rows is always compared in this process
 _log = logging.getLogger("omnigraph")
 
 
@@ -73,7 +73,7 @@ def spark_row_threshold() -> int:
 
 @dataclass(slots=True)
 class SparkMerge:
-    """Compares and writes tables of a merge on Spark: all of them if `forced`, or only those with many changes."""
+    """Compares and writes a merge's tables on Spark: all of them if `forced`, or only those with many changes."""
 
     session: Any = None
     forced: bool = False
@@ -83,7 +83,7 @@ class SparkMerge:
         if self.forced:
             return frozenset(table_keys)
         min_rows = spark_row_threshold()
-        # Check the upper bound from the row counts first, because it does not require opening a table.
+        # Check the upper bound from the row counts first, because that does not require opening a table.
         if sum(_max_changed_rows(merge_inputs, key) for key in table_keys) < min_rows:
             return frozenset()
         changed_rows = {key: _count_changed_rows(merge_inputs, key) for key in table_keys}
@@ -117,7 +117,7 @@ class SparkMerge:
     def write(
         self, store: Store, source_table: Table, target_table: Table, row_ids: Positions, kept_row_ids: Positions
     ) -> list[Mapping[str, Any]]:
-        """Write rows of the source table as fragments of the target table, preserving the given row ids."""
+        """Write rows from the source table as fragments for the target table, preserving the given row ids."""
         spark = self._checked_session()
         pinned_graph = pin_graph(store, {SOURCE: _pinned_version(source_table), TARGET: _pinned_version(target_table)})
         write_order = np.lexsort((row_ids, kept_row_ids >= 0))
@@ -247,7 +247,7 @@ def _offloaded_sides(
 
 
 def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Concatenate the tables of all tasks and sort the rows by id, as in a comparison in one process."""
+    """Concatenate the tables from all tasks and sort the rows by id, as a comparison in one process does."""
     combined = pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in tables)])
     return combined.sort_by("id").combine_chunks()
 
@@ -255,7 +255,7 @@ def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Tabl
 def _clashing_changes(
     merge_inputs: MergeInputs, table_key: TableKey, three_way: ThreeWayTable, clashing_rows: pa.Table, side: str
 ) -> TableChanges:
-    """Return one side's changes, with all columns, to the entities that both sides changed differently."""
+    """Return one side's changes to the entities that both sides changed differently, with all columns."""
     base_table = merge_inputs.base_snapshot.table(table_key)
     side_table = _snapshot_of_side(merge_inputs, side).table(table_key)
     full_schema = row_schema(side_table.schema)

@@ -1,6 +1,6 @@
-"""The tasks of a merge on Spark, which list rows that may differ, compare them, and write rows to the target.
+"""Spark merge tasks, which list rows that may differ, compare them, and write rows to the target.
 
-The tasks run on executors, with the same comparison and storage code as a merge in one process. Only ids and row ids
+The tasks run on executors and use the same comparison and storage code as a merge in one process. Only ids and row ids
 are shuffled. Each task reads the values that it compares, one piece at a time. The tasks publish nothing. This module
 does not import pyspark; `merge` passes its functions to Spark.
 """
@@ -38,7 +38,7 @@ ENTRY_DDL = ", ".join(["id string", *(f"{name} bigint" for name in ROW_ID_COLUMN
 RESULT_DDL = "kind string, data binary"
 _ENTRY_SCHEMA = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in ROW_ID_COLUMNS)])
 _PIECE_ROWS = 8_192  # number of rows that are compared together
-_MAX_ROWS, _MAX_BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits of a fragment
+_MAX_ROWS, _MAX_BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits on the size of a fragment
 Batches = Iterator[pa.RecordBatch]
 BatchFunction = Callable[[Batches], Batches]
 BoolMask = npt.NDArray[np.bool_]
@@ -61,7 +61,7 @@ class DifferingFragments:
 class ThreeWayTable:
     """One table in three versions: base, ours and theirs.
 
-    `rule_columns` are the columns read by rules that involve all rows. `initial_values` are the values that base rows
+    `rule_columns` are the columns that rules involving all rows read. `initial_values` are the values that base rows
     get in columns that the base does not have.
     """
 
@@ -79,7 +79,7 @@ class ThreeWayTable:
 def make_candidate_task(pinned_graph: PinnedGraph, fragment_sets: Sequence[DifferingFragments]) -> BatchFunction:
     """Return a Spark function that lists the rows that may have changed.
 
-    The function's input is the numbers of fragment sets. The returned function yields batches of `ENTRY_DDL`.
+    The function takes the numbers of fragment sets and yields batches with the schema `ENTRY_DDL`.
     """
 
     def run(batches: Batches) -> Batches:
@@ -119,8 +119,9 @@ def make_compare_task(three_way: ThreeWayTable) -> BatchFunction:
     """Return a Spark function that compares matched entries and yields tables of several kinds.
 
     `insert` and `update` contain rows that only the source changed, `delete` contains the ids of rows that only the
-    source removed, and `broken` contains rows of the source that violate a row rule. `clash` contains the row ids, in
-    all versions, of entities that both sides changed differently. `added` contains edges that only the target added.
+    source removed, and `broken` contains rows in the source that violate a row rule. For entities that both sides
+    changed differently, `clash` contains the row ids in all versions. `added` contains edges that only the target
+    added.
     """
 
     def run(batches: Batches) -> Batches:
@@ -166,7 +167,7 @@ def _compare_entries(three_way: ThreeWayTable, entries: pa.RecordBatch) -> Batch
 def _taken_rows(three_way: ThreeWayTable, kind: str, row_ids: pa.Array) -> Batches:
     """Yield the rows to take from the source.
 
-    Rows that break a row rule are also yielded as `broken`, because rows of the source may never have been validated.
+    Rows that break a row rule are also yielded as `broken`, because the source's rows may never have been validated.
     """
     source_table = three_way.pinned_graph.table(THEIRS)
     source_rows = _read_rows(source_table, row_ids).cast(row_schema(source_table.schema))
@@ -184,7 +185,7 @@ def _valid_mask(column: pa.Array) -> BoolMask:
 
 
 def _changed_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array) -> BoolMask:
-    """Return a mask of the entities that a side changed, which are in only one version or have different values."""
+    """Return a mask of the entities that a side changed: those in only one version, and those whose values differ."""
     in_base, in_side = _valid_mask(base_row_ids), _valid_mask(side_row_ids)
     in_both = pa.array(np.flatnonzero(in_base & in_side))
     changed = in_base ^ in_side
@@ -229,7 +230,7 @@ def _result_batch(kind: str, result_rows: pa.Table) -> pa.RecordBatch:
 
 
 def make_write_task(pinned_graph: PinnedGraph) -> BatchFunction:
-    """Return a Spark function that writes rows as fragments of the target table.
+    """Return a Spark function that writes rows as fragments for the target table.
 
     The function's input columns are `row`, the row id in the source, and `kept`, the row id to keep
     in the target or a negative number if there is none.

@@ -1,4 +1,4 @@
-"""Count the stored values that a `merge` load on Spark replaces with null because the input omits their property."""
+"""Count the stored values that a Spark `merge` load replaces with null because the input omits their property."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""Write the patched rows of a load on Spark, fragment by fragment, after all records have been checked.
+"""Write the rows that a Spark load patches, one fragment at a time, after all records have been checked.
 
-The tasks of the load report patched rows by fragment. This module collects all patches of a fragment in one task. If
-the patches of a type change many rows of the affected fragments, new columns are written; otherwise, whole rows are
+The load tasks report patched rows by fragment. This module collects all patches to a fragment in one task. If the
+patches to a type change many rows in the affected fragments, new columns are written; otherwise, whole rows are
 replaced.
 """
 
@@ -67,7 +67,7 @@ def report_patched_rows(type_number: int, patched: "PatchedTable") -> ReportBatc
 
 @dataclass(frozen=True, slots=True)
 class PatchPlan:
-    """The plan for the patches of one type: the patched columns, and whether only these columns are written."""
+    """The plan for patching one type: the patched columns, and whether only these columns are written."""
 
     column_names: tuple[str, ...]
     writes_columns: bool
@@ -76,7 +76,7 @@ class PatchPlan:
 def write_patches(
     spark: "SparkSession", load_job: "LoadJob", task_reports: "DataFrame", collected: Sequence[TaskReport]
 ) -> list[TaskReport]:
-    """Write all patched rows, and return the reports of the tasks."""
+    """Write all patched rows, and return the task reports."""
     sizes = select_reports(collected, PatchedRowsReport)
     plans = _plan_patches(load_job, sizes)
     fragment_count = len({(report.table_key, report.fragment_id) for report in sizes})
@@ -105,7 +105,7 @@ def _plan_patches(load_job: "LoadJob", sizes: Sequence[PatchedRowsReport]) -> di
 def _make_patch_task(
     load_job: "LoadJob", plans: Mapping[TableKey, PatchPlan]
 ) -> Callable[[ReportBatches], ReportBatches]:
-    """Return a Spark function that writes packed rows. The function's input must be ordered by type and fragment."""
+    """Return a Spark function that writes packed rows; its input must be ordered by type and fragment."""
 
     def run(batches: ReportBatches) -> ReportBatches:
         packed_rows = (row for batch in batches for row in batch.to_pylist())
@@ -137,7 +137,7 @@ def _write_columns(
 def _write_rows(
     load_job: "LoadJob", table_key: TableKey, column_names: Sequence[str], by_fragment: FragmentPayloads
 ) -> ReportBatches:
-    """Write whole rows, combining those of several stored fragments into new fragments of limited size."""
+    """Write whole rows, combining rows from several stored fragments into new fragments of limited size."""
     table, pending, pending_rows = load_job.pinned_graph.table(table_key), list[pa.Table](), 0
     for _, payloads in by_fragment:
         pending.append(_unpack_rows(table, column_names, payloads))

@@ -1,6 +1,6 @@
-"""Find the stored rows that a patch on Spark depends on, by the ids in the patch's records.
+"""Find the stored rows that a Spark patch depends on, by the ids in its records.
 
-The ids are collected only if another writer has changed rows of the type since the caller read them.
+The ids are collected only if another writer has changed rows of that type since the caller read them.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from .task_reports import RecordCountReport, select_reports
 
 @dataclass(slots=True)
 class PatchedRecords:
-    """A filter for the rows of one type that a patch changes, and for the columns that the patch contains."""
+    """A filter that selects the rows of one type that a patch changes, and the columns that the patch contains."""
 
     context: LoadCheckContext
     table_key: TableKey

@@ -1,7 +1,7 @@
-"""A graph in a form that executors can open: the root with its settings, and the tables at pinned versions.
+"""A graph in a form that executors can open: the root with its settings, and tables at pinned versions.
 
-A pinned graph is captured in the functions that Spark sends to executors, because it must not appear in query plans or
-logs. The secrets of a pinned graph must never appear in its `repr`. Each worker process opens a root once.
+A pinned graph is captured in the functions that Spark sends to executors, so that it never appears in query plans or
+logs. Its secrets must never appear in its `repr`. Each worker process opens a root once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class PinnedGraph:
         return _open_cached_store(self.uri, self.durability, self.options)
 
     def table(self, name: str) -> Table:
-        """Open a table at its pinned version. `name` is one of the names in `tables`, usually a table key."""
+        """Open a table at its pinned version; `name` is one of the names in `tables`, usually a table key."""
         return open_table(self.store(), *self.tables[name])
 
 
@@ -59,7 +59,7 @@ class PinnedRowLookup:
 
 
 def pin_graph(store: Store, tables: Mapping[str, PinnedVersion]) -> PinnedGraph:
-    """Describe a store and pinned table versions in a form that can be sent to executors."""
+    """Build a description of a store and its pinned tables that can be sent to executors."""
     options = () if store.root.is_local else tuple(sorted(store.root.options.items()))
     return PinnedGraph(store.root.uri, dict(tables), store.durability, options)
 

@@ -1,8 +1,8 @@
-"""Read leases for Spark jobs, which prevent a cleanup from removing the data that their tasks read.
+"""Read leases for Spark jobs, which keep a cleanup from removing the data that their tasks read.
 
 The driver holds a lease for the duration of a call. Spark does not report when a DataFrame is no longer used, so each
-of the DataFrame's tasks renews the lease, which expires after the last task. If the store is not writable, the read
-continues without a lease.
+of its tasks renews the lease, which expires after the last task. If the store is not writable, the read continues
+without a lease.
 """
 
 import logging
@@ -36,7 +36,7 @@ _log = logging.getLogger("omnigraph")
 
 @dataclass(frozen=True, slots=True)
 class DataFrameLease:
-    """A DataFrame's lease on one table of a commit. The DataFrame's tasks renew the lease."""
+    """A DataFrame's lease on one table at one commit; the DataFrame's tasks renew it."""
 
     pinned_graph: PinnedGraph
     intent: Intent
@@ -44,7 +44,7 @@ class DataFrameLease:
 
     @contextmanager
     def keep_alive(self) -> Iterator[None]:
-        """Protect the data that a task reads while the block runs, and afterwards until the lease expires.
+        """Protect the data that a task reads, both while the block runs and until the lease expires afterwards.
 
         Raises `HistoryReclaimed` if the table version has already been removed.
         """
@@ -69,7 +69,7 @@ class DataFrameLease:
         return run
 
     def _renew_or_recreate(self, store: Store) -> None:
-        """Renew the lease, or create it again if it was removed because no task had renewed it for a while."""
+        """Renew the lease, or create it again if it was removed because no task renewed it for a while."""
         intent_name, intent_json = layout.intent_name(self.intent.id), self.intent.to_json()
         for _ in range(2):
             if store.objects.create_json(intent_name, intent_json):
@@ -81,13 +81,13 @@ class DataFrameLease:
 
 
 def lease_for_table(branch_state: BranchState, snapshot: Snapshot, table_key: TableKey) -> DataFrameLease:
-    """Return a lease on one table of a snapshot. The lease is not written until a task reads data."""
+    """Return a lease on one table in a snapshot; the lease is not written until a task reads data."""
     intent = build_read_intent(_branch_of_snapshot(snapshot, branch_state), snapshot)
     return DataFrameLease(pin_graph(snapshot.store, {}), intent, snapshot.tables[table_key])
 
 
 def _branch_of_snapshot(snapshot: Snapshot, branch_state: BranchState | None) -> BranchState:
-    """Return the branch of a snapshot, which may differ from the given branch."""
+    """Return a snapshot's branch, which may differ from the given branch."""
     if branch_state is not None and branch_state.name == snapshot.branch:
         return branch_state
     try:
@@ -100,7 +100,7 @@ def _branch_of_snapshot(snapshot: Snapshot, branch_state: BranchState | None) ->
 
 @contextmanager
 def snapshot_lease(snapshot: Snapshot, branch_state: BranchState | None = None) -> Iterator[None]:
-    """Protect all data of a snapshot while the block runs."""
+    """Protect all data in a snapshot while the block runs."""
     # A read-only handle must not write anything, not even a lease, so open a separate writable store.
     store = pin_graph(snapshot.store, {}).store()
     with ExitStack() as exit_stack:

@@ -1,7 +1,7 @@
 """Encode errors, problems and violations as JSON, so tasks can report them to the driver.
 
-This encoding is specific to Spark; within one process, errors and violations are passed as objects. JSON has fewer
-types than Python, so a value of any other type becomes an object with one member, such as `{"$date": "2024-01-31"}`.
+This encoding is specific to Spark; within one process, errors and violations are passed as objects. A value whose type
+JSON does not have becomes an object with one member, such as `{"$date": "2024-01-31"}`.
 """
 
 import json
@@ -38,7 +38,7 @@ _DECODERS = {name: decode for name, _, decode in _SCALAR_CODECS.values()}
 
 
 def encode_json(value: Any) -> str:
-    """Return a value as a JSON string from which `decode_json` can restore it with its original types.
+    """Encode a value as a JSON string from which `decode_json` can restore it with its original types.
 
     >>> decode_json(encode_json({"day": date(2024, 1, 31), "pair": (1, b"x")}))
     {'day': datetime.date(2024, 1, 31), 'pair': (1, b'x')}
@@ -88,7 +88,7 @@ def error_members(error: ClientError) -> dict[str, Any]:
 
 
 def error_from_members(members: Mapping[str, Any]) -> ClientError:
-    """Restore an error. An unknown class means that the tasks run a different version of this package."""
+    """Restore an error; an unknown class means that the tasks run a different version of this package."""
     error_class = _client_errors().get(members["class"])
     if error_class is None:
         raise InternalError(f"a task reported an unknown error class: {members['class']!r}")

@@ -1,8 +1,8 @@
 """The inputs for the rules that involve all records: ids, endpoints and unique tuples.
 
 This module defines the columns of these inputs. Rows that were written are read back from their fragments, and all
-other rows are sent as task reports. Rows from fragments and from reports have the same columns. Tasks create these rows
-as Arrow batches of a DataFrame.
+other rows are sent as task reports; both have the same columns. Tasks create these rows as Arrow batches for a
+DataFrame.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ _SYSTEM_COLUMNS = ("id", "src", "dst")
 def key_batches(
     entity_type: NodeType | EdgeType, type_number: int, rows: pa.Table, positions: Positions, *, ids_generated: bool
 ) -> ReportBatches:
-    """Yield `KEY_ROWS` batches. Generated ids are omitted, because no other record can refer to them."""
+    """Yield `KEY_ROWS` batches; generated ids are omitted, because no other record can refer to them."""
     if not rows.num_rows or (ids_generated and isinstance(entity_type, NodeType)):
         return
     endpoint_arrays = {"src": rows["src"], "dst": rows["dst"]} if isinstance(entity_type, EdgeType) else {}
@@ -37,7 +37,7 @@ def key_batches(
 def tuple_batches(
     entity_type: NodeType | EdgeType, type_number: int, rows: pa.Table, positions: Positions
 ) -> ReportBatches:
-    """Yield `TUPLE_ROWS` batches. A key needs no tuple, because it determines the id."""
+    """Yield `TUPLE_ROWS` batches; a key needs no tuple, because it determines the id."""
     for group_number, unique_columns in enumerate(unique_groups(entity_type)):
         tuple_texts = encode_tuples(entity_type, rows, unique_columns)
         has_value = pc.is_valid(tuple_texts).to_numpy(zero_copy_only=False)
@@ -71,7 +71,7 @@ def make_key_rows(table_keys: Sequence[str]) -> MakeRows:
 
 
 def tuple_columns(schema_ir: SchemaIR) -> Callable[[StagedFragment], list[str]]:
-    """Return a function that lists a fragment's id column and the columns of its `@unique` constraints."""
+    """Return a function that lists a fragment's id column and the columns in its `@unique` constraints."""
     return lambda fragment: sorted(
         {
             "id",

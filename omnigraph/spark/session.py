@@ -1,7 +1,7 @@
 """Find or start a Spark session: the active session, a minimal local one, or one on a cluster or Spark Connect server.
 
-This is the only module that may use the Spark context, which Spark Connect does not have. This module also finds a Java
-installation, or explains what is missing. The output of the JVM never goes to the terminal.
+This is the only module that may use the Spark context, which Spark Connect does not have. It also finds a Java
+installation, or explains what is missing. The JVM's output never goes to the terminal.
 """
 
 import logging
@@ -43,15 +43,15 @@ _LOCAL_SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 _CONNECT_PACKAGES = ("pandas", "grpc", "grpc_status", "zstandard")
-# On a machine that has run out of disk space, tasks fail quickly and Spark keeps assigning new ones, so Spark must
-# exclude the machine.
+# If a machine has run out of disk space, its tasks fail quickly and Spark keeps assigning new ones to it, so Spark must
+# exclude such a machine.
 _CLUSTER_SETTINGS = {"spark.excludeOnFailure.enabled": "true"}
 
 
 def spark_session(
     *, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Return the active session of this process, or start a local one.
+    """Return this process's active session, or start a local one.
 
     With `master` or `remote`, start a session there. Raises `ConfigError` if PySpark or Java is missing, or if the
     session does not start.
@@ -85,10 +85,10 @@ def _import_pyspark() -> Any:
 
 
 def allow_without_pandas() -> None:
-    """Allow `mapInArrow` to run without pandas. Spark checks for pandas but does not use it there.
+    """Allow `mapInArrow` to run without pandas, which Spark checks for but does not use there.
 
-    Pandas is optional because pyarrow imports it, if installed, when the first array is created, which doubles the
-    start-up time of every command.
+    Pandas is optional: if it is installed, pyarrow imports it when the first array is created, which doubles every
+    command's start-up time.
     """
     from pyspark.sql.pandas import functions
 
@@ -98,12 +98,12 @@ def allow_without_pandas() -> None:
 
 
 def _start_connect_session(session_class: Any, remote: str, settings: Mapping[str, str]) -> "SparkSession":
-    # Detect missing packages here, because PySpark mistakes `python -c` for one of its own tests and exits with status
-    # 0.
+    # Detect missing packages here: if one is missing, PySpark mistakes `python -c` for one of its own tests and exits
+    # with status 0.
     missing_packages = [name for name in _CONNECT_PACKAGES if find_spec(name) is None]
     if missing_packages:
         raise ConfigError(
-            reason=f"Spark Connect needs packages that are missing: {', '.join(missing_packages)}",
+            reason=f"Spark Connect requires packages that are missing: {', '.join(missing_packages)}",
             hint="pip install omnigraph[connect]",
         )
     builder = session_class.builder.remote(remote)
@@ -132,7 +132,7 @@ def _start_classic_session(session_class: Any, master: str, settings: Mapping[st
 
 
 def _start_jvm(spark_conf: Any) -> None:
-    """Start the JVM, once per process. If the JVM does not start, the error quotes its output."""
+    """Start the JVM, once per process; if it does not start, the error quotes its output."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -141,7 +141,7 @@ def _start_jvm(spark_conf: Any) -> None:
     java_path = find_java(os.environ, Path(sys.prefix))
     if java_path is None:
         raise ConfigError(
-            reason=f"Spark needs Java {OLDEST_JAVA} or newer, but none was found",
+            reason=f"Spark requires Java {OLDEST_JAVA} or newer, but none was found",
             hint="install Java or set JAVA_HOME; for small data, use engine 'local'",
         )
     os.environ["JAVA_HOME"] = str(java_path.parent.parent)  # otherwise, an invalid JAVA_HOME would take precedence
@@ -158,7 +158,7 @@ def _start_jvm(spark_conf: Any) -> None:
         raise ConfigError(reason=f"Java did not start: {log_tail or error}") from error
     finally:
         os.close(log_descriptor)
-        Path(log_path).unlink()  # later output of the JVM is discarded
+        Path(log_path).unlink()  # the JVM's later output is discarded
     SparkContext._ensure_initialized(gateway=gateway, conf=spark_conf)
 
 
@@ -166,7 +166,7 @@ def can_start_session() -> bool:
     """Return whether a session can probably be started: PySpark is installed, and Java is available or not needed."""
     if find_spec("pyspark") is None:
         return False
-    is_imported = "pyspark" in sys.modules  # a Connect session may be active, which needs no Java
+    is_imported = "pyspark" in sys.modules  # an active Connect session needs no Java
     return is_imported or find_java(os.environ, Path(sys.prefix)) is not None
 
 
@@ -235,7 +235,7 @@ def shared_files_folder(spark: "SparkSession") -> Path | None:
 
 
 def running_tasks(spark: "SparkSession") -> tuple[int, int]:
-    """Return the finished and total task counts of running stages, or zeros if the counts are not available."""
+    """Return the finished and total task counts for running stages, or zeros if they are not available."""
     try:
         tracker = spark.sparkContext.statusTracker()
         stage_infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
@@ -247,7 +247,7 @@ def running_tasks(spark: "SparkSession") -> tuple[int, int]:
 
 @contextmanager
 def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
-    """Convert Spark failures to `ServerError`, and cancel our jobs on an interrupt.
+    """Convert Spark failures to `ServerError`; on an interrupt, cancel our jobs.
 
     Only our own jobs are cancelled, because a session passed in by the caller may run other jobs.
     """
@@ -272,7 +272,7 @@ def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
 
 
 def _find_cause(failure_report: str) -> str:
-    r"""Return the line of a long error report that contains the error message.
+    r"""Return the line in a long error report that contains the error message.
 
     >>> _find_cause("Job aborted\nTraceback:\n  File x\nValueError: no room\n at java.Thing")
     'ValueError: no room'

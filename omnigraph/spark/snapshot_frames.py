@@ -1,4 +1,4 @@
-"""Read the node and edge types of a snapshot as Spark DataFrames."""
+"""Read the node and edge types in a snapshot as Spark DataFrames."""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SparkGraph:
-    """A snapshot bound to a Spark session. All of its DataFrames read that snapshot."""
+    """A snapshot bound to a Spark session; all of its DataFrames read that snapshot."""
 
     session: "SparkSession"
     snapshot: Snapshot
@@ -34,7 +34,7 @@ class SparkGraph:
         return self._scan_table(TableKey.edge(name), columns, where)
 
     def table(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
-        """Return the DataFrame of a node or edge type.
+        """Return a DataFrame for a node or edge type.
 
         If a node type and an edge type have this name, the node type takes precedence. `where` is an Arrow expression,
         which Lance applies before rows reach Spark.

@@ -1,8 +1,8 @@
 """The data source behind `spark.read.format("omnigraph")` and `df.write.format("omnigraph")`.
 
-Reading pins one commit when the DataFrame is created. The read options select the columns and the filter. Do not
+A read pins one commit when the DataFrame is created. The read options select the columns and the filter. Do not
 implement `pushFilters`: Spark 4.3 would apply the filters that one query pushed down to every other query on the same
-DataFrame, and thereby lose rows. A write is one commit and follows the same rules as a load.
+DataFrame and thereby lose rows. A write is one commit and follows the same rules as a load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ class GraphSource(api.DataSource):
         if len(revision_options) > 1:
             raise UsageError(reason=f"{' and '.join(revision_options)} are mutually exclusive: pass only one of them")
         self.uri = self.lowercase_options.get("graph") or self.lowercase_options["path"]
-        # The commit is pinned once, here, because everything planned from this object must read the same commit.
+        # Pin the commit once, here, because everything planned from this object must read the same commit.
         self.commit_id = self._open_snapshot().commit_id
 
     @classmethod
@@ -72,7 +72,7 @@ class GraphSource(api.DataSource):
         return "omnigraph"
 
     def schema(self) -> str:
-        """Return the columns of the type as a Spark schema."""
+        """Return the type's columns as a Spark schema."""
         pinned = self._pinned_snapshot()
         return spark_ddl(self._entity_type(pinned), self._selected_columns(pinned))
 
@@ -144,7 +144,7 @@ class FragmentPartition(api.InputPartition):
 
 
 class GraphReader(api.DataSourceReader):
-    """Reads fragments of one table version."""
+    """A reader for the fragments in one table version."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - constructed in one place
         self,
@@ -168,7 +168,7 @@ class GraphReader(api.DataSourceReader):
         return [FragmentPartition(fragment_group) for fragment_group in self.fragment_groups] or [FragmentPartition(())]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a partition."""
+        """Yield the rows in a partition."""
         if not partition.value:
             return
         spark_schema = spark_arrow_schema(self.entity_type, self.column_names)

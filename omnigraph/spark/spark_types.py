@@ -31,7 +31,7 @@ _STRING_TYPE = PropertyType(ScalarType.STRING)
 
 
 def spark_type(property_type: PropertyType) -> str:
-    """Return the Spark type of a property in SQL syntax.
+    """Return the Spark type for a property in SQL syntax.
 
     >>> spark_type(PropertyType(ScalarType.U64))
     'decimal(20,0)'
@@ -49,13 +49,13 @@ def spark_arrow_type(property_type: PropertyType) -> pa.DataType:
 
 
 def columns_of_type(entity_type: NodeType | EdgeType) -> list[str]:
-    """Return the columns of a type: id, src and dst for edges, and the properties in declaration order."""
+    """Return a type's columns: id, then src and dst for an edge type, then the properties in declaration order."""
     system_columns = ["id"] if isinstance(entity_type, NodeType) else ["id", "src", "dst"]
     return [*system_columns, *(prop.name for prop in entity_type.properties)]
 
 
 def property_types_of(entity_type: NodeType | EdgeType, columns: Sequence[str]) -> list[PropertyType]:
-    """Return the graph type of each column."""
+    """Return the graph type for each column."""
     declared_types = {prop.name: prop.type for prop in entity_type.properties}
     return [declared_types.get(column, _STRING_TYPE) for column in columns]
 

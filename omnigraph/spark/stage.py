@@ -1,8 +1,7 @@
-"""The tasks of a load, which parse and convert records, check row rules, write fragments and report to the driver.
+"""Load tasks, which parse and convert records, check row rules, write fragments, and report to the driver.
 
-The tasks run on executors, with the same parser, rules and storage code as a load in one process. A task makes nothing
-visible and is independent of other tasks. Rules that involve all records are checked by the driver, based on the
-reports.
+The tasks run on executors and use the same parser, rules and storage code as a load in one process. A task makes
+nothing visible and does not depend on other tasks. The driver uses the reports to check rules that involve all records.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -120,7 +119,7 @@ def restore_unsigned(table: pa.Table, entity_type: NodeType | EdgeType) -> pa.Ta
 
 
 def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches]) -> ReportBatches:
-    """Yield the reports of a piece. Input errors are reported and do not fail the task."""
+    """Yield the reports for a piece; input errors are reported and do not fail the task."""
     try:
         yield from load_piece()
     except ClientError as error:
@@ -152,7 +151,7 @@ def _load_tables(
 
 
 def table_key_of(schema_ir: SchemaIR, type_name: str) -> TableKey:
-    """Return the table key of a type.
+    """Return the table key for a type.
 
     If a node type and an edge type have this name, the node type takes precedence.
     """
@@ -180,7 +179,7 @@ class RowBuffer:
 
 
 class PieceLoader:
-    """Loads one piece of the input."""
+    """Loads one input piece."""
 
     def __init__(self, load_job: LoadJob) -> None:
         self.load_job = load_job
@@ -204,7 +203,7 @@ class PieceLoader:
                 yield from self._write_buffer(table_key)
 
     def finish(self) -> ReportBatches:
-        """Write the remaining rows, and report the number of records of each type."""
+        """Write the remaining rows, and report the number of records by type."""
         for table_key in list(self.buffers):
             yield from self._write_buffer(table_key)
         for table_key, type_buffer in self.intake.buffers.items():
@@ -242,7 +241,7 @@ class PieceLoader:
             yield RowViolationReport(violation).to_batch()
 
     def _report_patch(self, table_key: TableKey, partial_rows: PartialRows) -> ReportBatches:
-        """Report the rows that patches change, which are written only after all records have been checked."""
+        """Report the rows that patches change; they are written only after all records have been checked."""
         entity_type = partial_rows.entity_type
         patched, is_changed, violations = resolve_patch(partial_rows, self.lookup, rule_columns(entity_type))
         yield from self._report_invalid([*violations, *broken_row_rules(patched)])
@@ -354,7 +353,7 @@ class PieceLoader:
 
 
 def named_rows(type_number: int, rows: pa.Table, positions: Positions) -> pa.RecordBatch:
-    """Return the ids and endpoints in the records of a deletion, with the columns of `KEY_ROWS`."""
+    """Return the ids and endpoints in a deletion's records, as `KEY_ROWS`."""
     endpoints = {name: rows[name] for name in ("src", "dst") if name in rows.column_names}
     return KEY_ROWS.batch(rows.num_rows, type=type_number, id=rows["id"], spot=positions, **endpoints)
 

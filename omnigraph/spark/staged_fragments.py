@@ -1,4 +1,4 @@
-"""The fragments that the tasks of a load write: their descriptions for the driver, and functions to read them back.
+"""The fragments that load tasks write: their descriptions for the driver, and functions to read them back.
 
 To check the rules that involve all records, single columns are read back from the fragments, so whole records do not
 pass through Spark.
@@ -26,7 +26,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class StagedFragment:
-    """A written fragment. If `ids_generated` is true, all ids in it are new, so no other record refers to them."""
+    """A written fragment; if `ids_generated` is true, all its ids are new, so no other record refers to them."""
 
     table_key: TableKey
     metadata: Mapping[str, Any]
@@ -45,7 +45,7 @@ class StagedFragment:
         return unpack_positions(self.packed_positions)
 
     def read_columns(self, pinned_graph: PinnedGraph, columns: Sequence[str]) -> Batches:
-        """Read some columns of the fragment's rows."""
+        """Read some columns from the fragment."""
         return read_staged_fragment(pinned_graph.store(), pinned_graph.table(self.table_key), self.metadata, columns)
 
 
@@ -55,7 +55,7 @@ MakeRows = Callable[[StagedFragment, pa.RecordBatch, Positions], Batches]
 def map_staged_fragments(
     spark: "SparkSession", fragments: Sequence[StagedFragment], work: Callable[[StagedFragment], Batches], ddl: str
 ) -> "DataFrame":
-    """Apply a function to every fragment, on executors, and return the results as a DataFrame."""
+    """Apply a function to every fragment on the executors, and return the results as a DataFrame."""
     fragment_groups = group_fragments(
         {fragment_index: fragment.row_count for fragment_index, fragment in enumerate(fragments)}
     )
@@ -72,7 +72,7 @@ def map_staged_fragments(
 def map_fragment_rows(
     pinned_graph: PinnedGraph, select_columns: Callable[[StagedFragment], Sequence[str]], make_rows: MakeRows
 ) -> Callable[[StagedFragment], Batches]:
-    """Return a function that reads a fragment and converts its rows and their positions, batch by batch."""
+    """Return a function that reads a fragment in batches and converts its rows and their positions."""
 
     def work(fragment: StagedFragment) -> Batches:
         positions, start = fragment.positions, 0

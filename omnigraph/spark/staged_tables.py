@@ -1,4 +1,4 @@
-"""Build the staged changes of a load on Spark from the fragments and removed rows that its tasks reported."""
+"""Build a Spark load's staged changes from the fragments and removed rows that its tasks reported."""
 
 from collections.abc import Sequence
 from typing import Any

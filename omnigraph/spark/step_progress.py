@@ -53,7 +53,7 @@ def progress_callback(progress: Any) -> StepProgressCallback | None:
 
 @dataclass(slots=True)
 class StepTracker:
-    """Tracks the steps of one operation, which run one after another."""
+    """Tracks the steps in one operation, which run one after another."""
 
     spark: "SparkSession"
     on_progress: StepProgressCallback | None = None
@@ -63,7 +63,7 @@ class StepTracker:
     started_at: float = 0.0
 
     def begin(self, step_name: str, step_rows: int = 0) -> None:
-        """Begin the next step. `step_rows` is the approximate number of rows to process."""
+        """Begin the next step; `step_rows` is the approximate number of rows to process."""
         self.end()
         self.step_name, self.step_rows, self.started_at = step_name, step_rows, clock_and_ids.monotonic()
 

@@ -1,9 +1,8 @@
 """Streaming loads, in which each batch is one commit that records the stream, its query and the batch number.
 
-A driver that crashes between the publish and the checkpoint starts again with the same batch. The
-branch's manifest records that the batch was published, so no batch is loaded twice, regardless of
-other writers. Batches may run in a different process from the caller, so they must use only data
-that can be serialized.
+A driver that crashes between the publish and the checkpoint starts again with the same batch. The branch's manifest
+records that the batch was published, so no batch is loaded twice, whatever other writers do. Batches may run in a
+different process than the caller, so they must use only data that can be serialized.
 """
 
 import json
@@ -30,10 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
-    """A stream into one type of a branch, in a form that can be sent to the process that loads the batches.
+    """A stream into one type on a branch, in a form that can be sent to the process that loads the batches.
 
-    `query_id` identifies the Spark query that feeds the stream. The query id stays the same as long as the checkpoint
-    exists.
+    `query_id` identifies the Spark query that feeds the stream; it stays the same as long as the checkpoint exists.
     """
 
     pinned_graph: PinnedGraph
@@ -64,10 +62,10 @@ def stream_load(  # noqa: PLR0913 - all but three are keyword-only
     rejects: str | os.PathLike[str] | None = None,
     available_now: bool = False,
 ) -> "StreamingQuery":
-    """Start a query that loads every batch of a streaming DataFrame, and return the query.
+    """Start a query that loads every batch from a streaming DataFrame, and return the query.
 
-    `name` is the name of the stream. Two streams into one branch need different names. A batch with rejected records
-    stops the stream.
+    `name` is the stream's name; two streams into one branch need different names. A batch with rejected records stops
+    the stream.
     """
     require_text(type_name, "type")
     _check_stream_name(branch_state, name)
@@ -89,13 +87,13 @@ def stream_load(  # noqa: PLR0913 - all but three are keyword-only
 
 
 def _check_stream_name(branch_state: BranchState, name: str) -> None:
-    """Check the name of a stream if the stream is new to the branch."""
+    """Check a stream's name if the stream is new to the branch."""
     if require_text(name, "stream") not in branch_state.last_known().state.streams:
         check_new_stream_name(name)
 
 
 def _make_batch_loader(stream: StreamLoad, checkpoint: str) -> Any:
-    query_ids: list[str] = []  # the query id, available from the first batch on
+    query_ids: list[str] = []  # the query id, which is available from the first batch on
 
     def land(batch: "DataFrame", batch_number: int) -> None:
         if not query_ids:
@@ -108,7 +106,7 @@ def _make_batch_loader(stream: StreamLoad, checkpoint: str) -> Any:
 def read_query_id(batch: "DataFrame", checkpoint: str) -> str:
     """Return the query id that is stored in a checkpoint.
 
-    Spark reads the file, so the location can be any that Spark supports.
+    Spark reads the file, so any location that Spark supports will work.
     """
     (row,) = batch.sparkSession.read.text(f"{checkpoint}/metadata").collect()
     return str(json.loads(row[0])["id"])
@@ -134,7 +132,7 @@ def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> Loa
 
 
 def is_batch_loaded(branch_state: BranchState, stream: StreamLoad, batch_number: int) -> bool:
-    """Return whether the branch already contains this batch or a later batch of the stream.
+    """Return whether the branch already contains this batch or a later batch from the stream.
 
     Raises `InputError` if a different query has fed the stream before. Different queries use the same batch numbers, so
     skipping a batch could lose rows, and loading it could duplicate rows.

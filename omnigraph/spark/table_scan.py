@@ -1,7 +1,7 @@
-"""Read a pinned table version as a DataFrame, with columns and a filter chosen in advance.
+"""Read a pinned table version as a DataFrame, with predefined columns and a filter.
 
-Every action on such a DataFrame reads the same version, regardless of concurrent writes. Tasks read fragments of that
-version, and must never read the head of the branch.
+Every action on such a DataFrame reads the same version, regardless of concurrent writes. Tasks read fragments from that
+version and must never read the branch head.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
     with_row_ids: bool = False,
     lease: DataFrameLease | None = None,
 ) -> "DataFrame":
-    """Return the rows of a table as a DataFrame.
+    """Return a table's rows as a DataFrame.
 
     `row_filter` is an Arrow expression. `with_row_ids` adds the columns `_rowid` and `_rowaddr`. With a `lease`, the
     data that a running task reads is protected from cleanup.
@@ -57,7 +57,7 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
 
 
 def select_columns(table_key: TableKey, known_columns: Sequence[str], columns: Sequence[str] | None) -> list[str]:
-    """Return the requested columns, or all columns by default. Raise `InputError` for an unknown column."""
+    """Return the requested columns, or all columns by default; raise `InputError` for an unknown column."""
     if columns is None:
         return list(known_columns)
     for column in columns:
@@ -68,7 +68,7 @@ def select_columns(table_key: TableKey, known_columns: Sequence[str], columns: S
 
 
 def group_fragments(sizes: dict[int, int], max_rows: int = _TASK_ROWS) -> list[list[int]]:
-    """Group fragments into tasks: each large fragment gets its own group, and small adjacent fragments share a group.
+    """Group fragments into tasks: each large fragment gets its own group, and small adjacent fragments share one.
 
     >>> group_fragments({1: 5, 2: 3, 3: 9, 4: 1}, max_rows=8)
     [[1, 2], [3], [4]]
@@ -103,6 +103,6 @@ def _make_reader(
                 ):
                     yield cast_to_spark(rows, spark_schema)
 
-    # The function name is shown in the query plan.
+    # The query plan shows the function name.
     read.__name__ = table_key if row_filter is None else f"{table_key} where {row_filter}"
     return read

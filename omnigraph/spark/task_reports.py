@@ -1,7 +1,7 @@
-"""Reports that the tasks of a load send to the driver: a class for each kind of report, and their Arrow form.
+"""Reports that load tasks send to the driver: a class for each kind of report, and their Arrow form.
 
-Reports about single records are in `report_rows`. The reports in this module are few, and the driver collects all of
-them. The strings that identify the kinds in Arrow batches are private to this module.
+`report_rows` defines the reports about single records. The reports in this module are few, and the driver collects all
+of them. The strings that identify each kind in Arrow batches are private to this module.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ SomeReport = TypeVar("SomeReport", bound="TaskReport")
 
 
 class TaskReport:
-    """A report from one task. Each subclass is one kind of report, with the fields that the driver needs."""
+    """A report from one task; each subclass is one kind of report, with the fields that the driver needs."""
 
     __slots__ = ()
     kind: ClassVar[str]
@@ -64,14 +64,14 @@ class TaskReport:
         raise NotImplementedError
 
     def to_batch(self) -> pa.RecordBatch:
-        """Return the report as one row of the DataFrame of all reports."""
+        """Return the report as one row in the DataFrame that contains all reports."""
         columns = {"members": encode_json(self.to_members()), "payload": self.payload}
         return widen_batch(self.kind, 1, columns)
 
 
 @dataclass(frozen=True, slots=True)
 class FailureReport(TaskReport):
-    """An input piece that could not be read. The load fails with the first such error in input order."""
+    """An input piece that could not be read; the load fails with the first such error in input order."""
 
     kind: ClassVar[str] = "failure"
     position: int
@@ -79,7 +79,7 @@ class FailureReport(TaskReport):
 
     @property
     def input_position(self) -> int:
-        """The position of the first record of the piece."""
+        """The position of the piece's first record."""
         return self.position
 
     def to_members(self) -> Members:
@@ -112,7 +112,7 @@ class LineCountReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class RecordCountReport(TaskReport):
-    """The number of records of a type in a piece, their properties, and whether the piece truncates the type."""
+    """The number of records with one type in a piece, their properties, and whether the piece truncates the type."""
 
     kind: ClassVar[str] = "count"
     table_key: TableKey
@@ -177,7 +177,7 @@ class RejectReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class ViolationReport(TaskReport):
-    """A record that breaks a rule. The subclass determines how the driver handles the violation."""
+    """A record that breaks a rule; the subclass determines how the driver handles the violation."""
 
     violation: Violation
 
@@ -247,7 +247,7 @@ class StagedFragmentReport(TaskReport):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemovedRowsReport(TaskReport):
-    """The addresses of stored rows that a fragment of the same task replaces."""
+    """The addresses of stored rows that a fragment from the same task replaces."""
 
     kind: ClassVar[str] = "removed_rows"
     table_key: TableKey
@@ -270,7 +270,7 @@ class RemovedRowsReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class ReportedTypeReport(TaskReport):
-    """A type with records that are only in reports, because they are unchanged or were not written."""
+    """A type with records that exist only in reports, because they are unchanged or were not written."""
 
     kind: ClassVar[str] = "reported_type"
     table_key: TableKey
@@ -288,7 +288,7 @@ class ReportedTypeReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class PatchedRowsReport(TaskReport):
-    """The size of the patched rows of one fragment, and the properties that their records contain."""
+    """The size of the patched rows in one fragment, and the properties that their records contain."""
 
     kind: ClassVar[str] = "patch_size"
     table_key: TableKey
@@ -352,7 +352,7 @@ REPORT_TYPES: Mapping[str, type[TaskReport]] = {
 
 
 def read_reports(table: pa.Table) -> list[TaskReport]:
-    """Restore reports from their rows, in input order. Raise an error for an unknown kind."""
+    """Restore reports from their rows, in input order; raise an error for an unknown kind."""
     rows = table.select(["kind", "members", "payload"]).to_pylist()
     reports = [_read_report(row["kind"], row["members"], row["payload"]) for row in rows]
     return sorted(reports, key=lambda report: report.input_position)

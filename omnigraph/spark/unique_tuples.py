@@ -1,7 +1,7 @@
-"""Encode the tuples of `@unique` constraints as strings that are equal if and only if all values are equal.
+"""Encode `@unique` tuples as strings that are equal if and only if all values are equal.
 
-This module defines the encoding, which lets Spark group by a tuple of several columns as if it were one column. A key
-needs no tuple, because it determines the id.
+The encoding lets Spark group by several columns as if they were one. A key needs no tuple, because it determines the
+id.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _SEPARATOR, _ESCAPE = "\x1f", "\x1e"
 
 
 def unique_groups(entity_type: NodeType | EdgeType) -> list[tuple[str, ...]]:
-    """Return the columns of each `@unique` constraint that must be checked by value."""
+    """Return the columns in each `@unique` constraint that must be checked by value."""
     column_groups = [
         constraint.columns for constraint in entity_type.constraints if isinstance(constraint, Key | Unique)
     ]
@@ -27,7 +27,7 @@ def unique_groups(entity_type: NodeType | EdgeType) -> list[tuple[str, ...]]:
 
 
 def encode_tuples(entity_type: NodeType | EdgeType, rows: pa.Table, columns: Sequence[str]) -> pa.Array:
-    """Return one string per row, or null if any value is null. Two strings are equal only if all values are equal."""
+    """Return one string per row, or null if any value is null; strings are equal only if all values are equal."""
     encoded_columns = []
     for column_name in columns:
         prop = entity_type.property(column_name)

@@ -1,7 +1,6 @@
 """Check that the driver and workers run the same versions of Python, omnigraph, pylance and pyarrow.
 
-The check runs once per session, before our first task. The check is itself a task, which must not use any code from
-this package.
+The check runs once per session, before our first task. It is itself a task and must not use any code from this package.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PACKAGES = ("omnigraph", "pylance", "pyarrow")
-_MIN_TASKS, _MAX_TASKS = 4, 256  # number of tasks of the check, usually more than there are workers
+_MIN_TASKS, _MAX_TASKS = 4, 256  # number of tasks in the check, usually more than there are workers
 _checked_sessions: "WeakSet[Any]" = WeakSet()
 
 
@@ -54,7 +53,7 @@ def describe_differences(driver_versions: dict[str, str], worker_versions: list[
 
 
 def _make_version_reader(packages: tuple[str, ...]) -> Any:
-    """Return a self-contained function, because this package may not be installed on a worker."""
+    """Return a function that reads versions; it is self-contained, because a worker may lack this package."""
 
     def ask() -> list[tuple[str, str]]:
         import platform

@@ -1,7 +1,7 @@
 """Write with `df.write.format("omnigraph")`: tasks write fragments, and the driver checks keys and publishes once.
 
-Rows are never collected in one process. A task returns the metadata of its fragments and the values needed by rules
-that involve all rows: ids, edge endpoints and unique values. No data is visible before `commit`, and nothing is
+Rows are never collected in one process. A task returns the metadata of its fragments and the values that rules
+involving all rows need: ids, edge endpoints and unique values. No data is visible before `commit`, and nothing is
 published if any row breaks a rule.
 """
 
@@ -52,14 +52,14 @@ from .arrow_bytes import pack_table, unpack_table
 from .pinned_graph import PinnedGraph, PinnedRowLookup, pin_graph
 from .stage import restore_unsigned
 
-MAX_ROWS, MAX_BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits of a fragment
+MAX_ROWS, MAX_BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits on the size of a fragment
 _MAX_PROBLEMS = 1000  # maximum number of problems that a task returns; only the first is raised
 _DELTA_MODES: dict[str, DeltaMode] = {"append": "insert", "merge": "upsert", "overwrite": "replace", "patch": "upsert"}
 
 
 @dataclass(frozen=True, slots=True)
 class TypeWrite:
-    """A write to one type, based on one pinned version. All tasks and the final commit share this description."""
+    """A description of a write to one type, based on one pinned version; all tasks and the final commit share it."""
 
     schema_ir: SchemaIR
     schema_hash: str
@@ -74,7 +74,7 @@ class TypeWrite:
 
     @property
     def entity_type(self) -> NodeType | EdgeType:
-        """The type to which rows are written."""
+        """The type that rows are written to."""
         return type_for_key(self.schema_ir.catalog, self.table_key)
 
 
@@ -116,7 +116,7 @@ class GraphWriter(api.DataSourceArrowWriter):
         self.type_write = type_write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriteTaskReport:
-        """Stage the rows of a task. Invalid rows are reported and do not fail the task."""
+        """Stage a task's rows; invalid rows are reported and do not fail the task."""
         task_report = WriteTaskReport()
         tables = (restore_unsigned(pa.Table.from_batches([batch]), self.type_write.entity_type) for batch in iterator)
         try:
@@ -135,7 +135,7 @@ class GraphWriter(api.DataSourceArrowWriter):
         publish_task_reports(self.type_write, task_reports)
 
     def abort(self, messages: list[Any]) -> None:
-        """Do nothing, because no data is visible and a cleanup removes the files of a failed write."""
+        """Do nothing, because no data is visible and a cleanup removes the files that a failed write leaves behind."""
 
 
 def _gather_fragment_rows(
@@ -167,12 +167,12 @@ def _gather_fragment_rows(
 
 
 def _report_problems(task_report: WriteTaskReport, problems: Iterable[LoadProblem]) -> None:
-    """Report problems without line numbers, because the rows of a DataFrame do not have any."""
+    """Report problems without line numbers, because rows in a DataFrame have none."""
     task_report.problems += [relocate_problem(problem, lambda _: None, None) for problem in problems]
 
 
 def _complete_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Table) -> pa.Table:
-    """Return the complete rows that result from patches. Patches that match no stored row are reported."""
+    """Return the complete rows that result from patches; patches that match no stored row are reported."""
     partial_rows = PartialRows(type_write.entity_type, rows, np.zeros(rows.num_rows, np.int64))
     pinned_table = type_write.pinned_graph.table(type_write.table_key)
     patched, _, violations = resolve_patch(
@@ -246,7 +246,7 @@ def publish_task_reports(type_write: TypeWrite, task_reports: list[WriteTaskRepo
 
 
 def _combine_keys(type_write: TypeWrite, task_reports: list[WriteTaskReport], packed_keys: list[bytes]) -> TableDelta:
-    """Combine all keys into a delta without the other columns. The tasks have already checked the row rules."""
+    """Combine all keys into a delta without the other columns; the tasks have already checked the row rules."""
     key_tables = [unpack_table(item) for item in packed_keys]
     if not key_tables:
         key_tables = [
@@ -260,7 +260,7 @@ def _combine_keys(type_write: TypeWrite, task_reports: list[WriteTaskReport], pa
         type_write.table_key, key_rows, "fresh" if ids_generated else _DELTA_MODES[type_write.mode], from_records=True
     )
     if type_write.mode in ("merge", "patch") and len(delta.latest_positions) < key_rows.num_rows:
-        hint = "keep only one row per id, because the rows of a DataFrame have no order"
+        hint = "keep only one row per id, because rows in a DataFrame have no order"
         raise KeyConflict(_repeated_id_message(type_write, key_rows), type_key=type_write.table_key, hint=hint)
     return replace(delta, rejects_existing=type_write.mode == "append", row_rules_checked=True)
 
@@ -269,7 +269,7 @@ def _repeated_id_message(type_write: TypeWrite, key_rows: pa.Table) -> str:
     id_counts = key_rows.group_by("id").aggregate([([], "count_all")])
     repeated_ids = id_counts.filter(pc.greater(id_counts["count_all"], 1))
     first_id = repeated_ids["id"][0].as_py()
-    return f"several rows of {type_write.entity_type.name} have the id '{first_id}'"
+    return f"several {type_write.entity_type.name} rows have the id '{first_id}'"
 
 
 def _publish_requirements(type_write: TypeWrite) -> tuple[Requirement, ...]:

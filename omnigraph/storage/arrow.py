@@ -1,7 +1,7 @@
 """Map graph types to Arrow types and table columns.
 
-The mapping is one-way: the schema determines the layout of its tables. Columns are ordered by property id, which is
-unaffected by renames.
+The mapping is one-way: the schema determines the table layout. Columns are ordered by property id, which does not
+change when a property is renamed.
 """
 
 import pyarrow as pa
@@ -28,12 +28,12 @@ PROPERTY_ID_KEY = b"omnigraph:property_id"
 
 
 def table_key(entity_type: NodeType | EdgeType) -> TableKey:
-    """Return the table key of a type, such as `node:Person` or `edge:Knows`."""
+    """Return the table key for a type, such as `node:Person` or `edge:Knows`."""
     return TableKey.of(entity_type.kind, entity_type.name)
 
 
 def arrow_type(property_type: PropertyType) -> pa.DataType:
-    """Return the Arrow type of a property that is not a Blob.
+    """Return the Arrow type for a property that is not a Blob.
 
     >>> arrow_type(PropertyType(ScalarType.STRING, is_list=True))
     ListType(list<item: string>)

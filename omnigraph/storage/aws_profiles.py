@@ -1,7 +1,8 @@
 """The shared AWS configuration: `~/.aws/config` and `~/.aws/credentials`.
 
-This module reads static keys, the region and the endpoint of one profile. It runs no program and sends no request, so
-profiles that need a role, a single sign-on session or a credential process are refused. Secrets never appear in errors.
+This module reads the static keys, the region and the endpoint from one profile. It does not run programs or send
+requests, so it rejects profiles that need a role, a single sign-on session or a credential process. Secrets never
+appear in errors.
 """
 
 from collections.abc import Mapping
@@ -15,9 +16,9 @@ _DEFAULT_PROFILE = "default"
 
 
 def read_aws_profile(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of the profile that the environment selects, by Lance's names; an absent file is empty.
+    """Return the settings for the selected profile under Lance's names; a missing file counts as empty.
 
-    Keys in the environment take precedence, so the files are then not searched for keys.
+    The environment selects the profile. If it also contains keys, the files are not searched for keys.
     """
     explicit_profile = environment.get("AWS_PROFILE") or environment.get("AWS_DEFAULT_PROFILE")
     profile = explicit_profile or _DEFAULT_PROFILE
@@ -56,7 +57,7 @@ def _read_sections(path: Path | None) -> dict[str, dict[str, str]]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise _profile_error(f"cannot read {path}: {error.strerror}", "check the permissions of the file") from error
+        raise _profile_error(f"cannot read {path}: {error.strerror}", "check the file's permissions") from error
     except (configparser.Error, UnicodeDecodeError) as error:
         position = f":{error.lineno}" if isinstance(error, configparser.MissingSectionHeaderError) else ""
         reason = f"{path}{position} is not a valid AWS configuration file"
@@ -78,7 +79,7 @@ def _require_static_keys(profile: str, members: Mapping[str, str]) -> None:
 
 
 def _find_endpoint(config: Mapping[str, Mapping[str, str]], members: Mapping[str, str]) -> str | None:
-    """Return the endpoint for S3: of the profile's services section, or of the profile itself."""
+    """Return the S3 endpoint from the profile's services section, or from the profile itself if that has none."""
     services = config.get(f"services {members.get('services', '')}", {})
     for line in services.get("s3", "").splitlines():
         name, _, value = (part.strip() for part in line.partition("="))

@@ -1,7 +1,7 @@
-"""Read byte ranges of one stored blob from its table version.
+"""Read byte ranges from a stored blob in one table version.
 
-Only the requested range is held in memory. `BlobIntegrityError` is raised for a missing or truncated blob file, and
-`StorageError` if the store fails. This module never writes.
+Only the requested range is held in memory. A missing or truncated blob file raises `BlobIntegrityError`, and a store
+failure raises `StorageError`. This module never writes.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from .large_blobs import blob_file_name
 from .store import Store
 from .table import Table, data_files
 
-# Storage kinds of a blob: packed with other blobs, or in a file of its own; 0 means inside the data file.
+# How a blob is stored: packed with other blobs, or in its own file; 0 means inside the data file.
 _SEPARATE_FILE_KINDS = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBlob:
-    """The blob of one row. The upper half of `address` is the id of the row's fragment."""
+    """The blob in one row; the upper half of `address` is the id of the row's fragment."""
 
     store: Store
     table: Table
@@ -32,7 +32,7 @@ class StoredBlob:
     blob_file: Any
 
     def read_range(self, start: int, stop: int) -> bytes:
-        """Return the bytes from `start` to `stop`, which must lie inside the blob."""
+        """Return the bytes from `start` to `stop`; the range must lie within the blob."""
         try:
             with as_storage_errors("none"):
                 content: bytes = self.blob_file.read_range(start, stop - start)
@@ -40,16 +40,18 @@ class StoredBlob:
             self._raise_if_damaged(error)
             raise to_storage_error(error, effect="none") from error
         if len(content) != stop - start:
-            raise BlobIntegrityError(f"a blob of {self.column} ends after {start + len(content)} of {self.size} bytes")
+            raise BlobIntegrityError(
+                f"a blob in column {self.column} ends after {start + len(content)} of {self.size} bytes"
+            )
         return content
 
     @property
     def identity(self) -> str:
-        """An identifier for the stored, immutable bytes: the data file, the row's position in it, and the column."""
+        """An identifier for the stored bytes, which never change: data file, row position in the file, and column."""
         return f"{self._data_files()[0]}:{self.address & 0xFFFFFFFF}:{self.column}"
 
     def file_names(self) -> list[str]:
-        """Return the root-relative names of the data and blob files of the row's fragment."""
+        """Return the root-relative names of the data and blob files in the row's fragment."""
         fragment_files = self._data_files()
         blob_files = [
             listed_object.name
@@ -73,7 +75,7 @@ class StoredBlob:
         needed_bytes = descriptor["position"] + descriptor["size"]
         if not any(file_size >= needed_bytes for file_size in sizes):
             state = f"has {max(sizes)} of {needed_bytes} bytes" if sizes else "is missing"
-            raise BlobIntegrityError(f"a blob of {self.column} is damaged: its file {state}") from error
+            raise BlobIntegrityError(f"a blob in column {self.column} is damaged: its file {state}") from error
 
     def _read_descriptor(self) -> Mapping[str, Any] | None:
         try:
@@ -94,7 +96,7 @@ class StoredBlob:
 
 
 def open_stored_blob(store: Store, table: Table, column: str, row_id: int, address: int) -> StoredBlob | None:
-    """Open the blob of a row, or return None if the value is NULL."""
+    """Open a row's blob, or return None if the value is NULL."""
     with as_storage_errors("none"):
         (blob_file,) = table.dataset.take_blobs(column, ids=[row_id])
     if blob_file is None:

@@ -1,17 +1,17 @@
-"""Blob columns, which contain bytes in memory and use Lance's blob type in a table.
+"""Blob columns, which hold plain bytes in memory and use Lance's blob type in a table.
 
-Code outside storage handles plain bytes, or a placeholder for bytes in a file. Lance's blob type is used only when a
-table is written. NULL and the empty blob are distinct.
+Code outside storage handles plain bytes, or a placeholder for bytes in a file. Rows are converted to Lance's blob type
+only when a table is written. NULL and the empty blob are distinct.
 """
 
 import pyarrow as pa
 from lance.blob import Blob, BlobType, blob_array
 
-from .pending_blobs import content_path
+from .blob_placeholders import content_range
 
 
 def row_schema(stored_schema: pa.Schema) -> pa.Schema:
-    """Return the in-memory form of a table's schema: blobs are bytes, and all columns are nullable."""
+    """Return the in-memory form of a table's schema, in which blobs are bytes and all columns are nullable."""
     return pa.schema([_row_field(stored_field) for stored_field in stored_schema])
 
 
@@ -30,8 +30,11 @@ def to_stored_rows(rows: pa.Table, stored_schema: pa.Schema) -> pa.Table:
 
 def _stored_blob(blob: bytes | None) -> bytes | Blob | None:
     """Return a blob in the form that Lance writes. For a blob in a file, Lance copies the content itself."""
-    pending_path = content_path(blob)
-    return blob if pending_path is None else Blob.from_uri(pending_path.as_uri())
+    content = content_range(blob)
+    if content is None:
+        return blob
+    uri = content.path.as_uri()
+    return Blob.from_uri(uri, content.position, content.size) if content.size else Blob.empty()
 
 
 def _row_field(stored_field: pa.Field) -> pa.Field:
@@ -40,7 +43,7 @@ def _row_field(stored_field: pa.Field) -> pa.Field:
 
 
 def columns_without_blobs(schema: pa.Schema) -> list[str]:
-    """Return the names of the columns that other programs can read directly: all but those that contain blobs."""
+    """Return the names of the columns that other programs can read directly, that is, all columns without blobs."""
     return [field.name for field in schema if not is_blob_field(field)]
 
 

@@ -1,9 +1,9 @@
 """Add, rename, retype and drop table columns, producing a detached version.
 
 Existing data files are never rewritten, and new files are added only for columns that receive values. A dropped column
-stays in old files but is no longer referenced, and an added column with only nulls needs no file. Row ids, fragments
-and the indexes of the remaining columns are preserved. This module assigns field ids and never reuses one: a new id is
-higher than every id used before.
+stays in old files but is no longer referenced, and an added column that contains only nulls needs no file. Row ids,
+fragments and the indexes on the remaining columns are preserved. This module assigns field ids and never reuses one: a
+new id is higher than every id used before.
 """
 
 import json
@@ -21,15 +21,15 @@ from .store import Store
 from .table import StagedChange, Table, commit, data_files, schema_fingerprint
 from .table_fields import LanceColumn, build_lance_schema, lance_columns, new_column
 
-_BATCH_ROWS = 16_384  # number of rows filled per batch
+_BATCH_ROWS = 16_384  # number of rows to fill per batch
 
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column of the new table version.
+    """A column in the new table version.
 
-    `source` is the name of the old column whose values it takes over, or None for a new column. Existing rows get
-    `default_value`, or null, in a new column.
+    `source` is the name of the old column that supplies the values, or None for a new column. In a new column, existing
+    rows get `default_value`, or null if there is no default.
     """
 
     field: pa.Field
@@ -37,7 +37,7 @@ class TargetColumn:
     default_value: pa.Scalar | None = None
 
     def values_for(self, old_rows: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
-        """Return the column's values for rows of the old version, with blobs as bytes."""
+        """Return the column's values for rows from the old version, with blobs as bytes."""
         value_type = pa.large_binary() if is_blob_field(self.field) else self.field.type
         if self.source is not None:
             return old_rows.column(self.source).cast(value_type)
@@ -48,7 +48,7 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class _AddedColumn:
-    """A column with a new field id. `temporary_name` avoids name clashes until the old column is dropped."""
+    """A column with a new field id; `temporary_name` avoids name clashes until the old column is dropped."""
 
     target: TargetColumn
     column: LanceColumn
@@ -62,10 +62,10 @@ class _AddedColumn:
 def reshape_table(
     store: Store, table: Table, targets: Sequence[TargetColumn], highest_field_id: int
 ) -> tuple[Table, int]:
-    """Return a version of the table with exactly these columns, and the highest field id so far.
+    """Return a version of the table with exactly these columns, and the highest field id used so far.
 
-    `highest_field_id` is the highest id used by any earlier version. If nothing differs, the table
-    itself is returned.
+    `highest_field_id` is the highest id that any earlier version used. If nothing differs, the table itself is
+    returned.
     """
     old_columns = {column.name: column for column in lance_columns(table.dataset.lance_schema)}
     next_field_id = max(highest_field_id, table.highest_field_id) + 1
@@ -82,7 +82,7 @@ def reshape_table(
 
 
 def _keeps_stored_values(table: Table, target: TargetColumn) -> bool:
-    """Return whether the column takes over an existing column whose stored values can be used unchanged."""
+    """Return whether the stored values of the column's source can be used unchanged."""
     return target.source is not None and table.schema.field(target.source).type == target.field.type
 
 
@@ -98,7 +98,7 @@ def _final_column(
 
 
 def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) -> Table:
-    """Return the table with additional columns at the end, under names that are invalid for properties."""
+    """Append columns to the table under temporary names that no property can have."""
     filled_columns = [added for added in added_columns if added.has_values]
     fragments = table.dataset.get_fragments()
     if filled_columns:
@@ -119,7 +119,7 @@ def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) 
 
 
 def _fill_fragment(table: Table, filled_columns: list[_AddedColumn], fragment: Any) -> Any:
-    """Return the fragment with an additional data file for the filled columns, under their assigned field ids."""
+    """Add a data file with the filled columns, under their assigned field ids, to a fragment."""
 
     def compute_values(old_batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.record_batch([added.target.values_for(old_batch) for added in filled_columns], temporary_names)
@@ -151,7 +151,7 @@ def _pair_ids(lance_ids: list[int], our_ids: list[int]) -> Any:
 
 
 def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn]) -> Table:
-    """Return the table with exactly these columns. A column that none of the table's files contain reads as null."""
+    """Return the table with exactly these columns; a column that is in none of its files reads as null."""
     if lance_columns(table.dataset.lance_schema) == final_columns:
         return table
     schema = build_lance_schema(table.dataset.lance_schema, final_columns)

@@ -1,8 +1,8 @@
 """Compute file checksums, and check whether a file still matches its recorded checksum.
 
-All checksums use CRC-32, which takes less time to compute than the file takes to read. CRC-32 detects every single
-flipped bit and every burst of up to 32 damaged bits. Other damage goes undetected once in four billion cases. The
-checksum of a control object also covers its name, so swapping two objects of the same kind is detected.
+All checksums are CRC-32 checksums, which take less time to compute than the file takes to read. CRC-32 detects every
+single flipped bit and every burst of up to 32 damaged bits; other damage goes undetected once in four billion cases. A
+control object's checksum also covers its name, so an exchange of two similar objects is detected.
 """
 
 import json
@@ -41,7 +41,7 @@ class FileChecksum:
     manifest_only: bool = False
 
     def to_json(self) -> list[Any]:
-        """Return the checksum in the compact form that is stored in commits."""
+        """Convert the checksum to the compact form that commits store."""
         return [self.size, f"{self.crc32:08x}", *([1] if self.manifest_only else [])]
 
     @classmethod
@@ -57,7 +57,7 @@ class FileChecksum:
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[bytes]) -> "FileChecksum":
-        """Return the checksum of a file from its blocks."""
+        """Compute the checksum of a file from its blocks."""
         size = crc = 0
         for block in blocks:
             size, crc = size + len(block), zlib.crc32(block, crc)
@@ -91,11 +91,11 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
 
 
 def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileChecksum | None) -> Iterator[bytes]:
-    """Yield the given blocks, and raise `DamagedError` after the last one if they do not match the checksum."""
+    """Yield the given blocks; raise `DamagedError` after the last one if they do not match the checksum."""
     if expected is None:
         yield from blocks
         return
-    if expected.manifest_only:  # version files are small, so collect all blocks in memory
+    if expected.manifest_only:  # version files are small enough to collect all blocks in memory
         content = b"".join(blocks)
         yield content
         actual = checksum_manifest(extract_manifest(content))
@@ -111,10 +111,10 @@ def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileCheck
 
 
 def checksum_manifest(manifest_bytes: bytes) -> FileChecksum:
-    """Return the checksum of a manifest, computed from how often each byte value occurs.
+    """Compute a manifest's checksum from the number of times that each byte value occurs.
 
-    Lance serializes maps in arbitrary order, so the bytes in memory and in the store may be ordered differently. A
-    flipped bit is still detected, because it changes two of the counts.
+    Lance serializes maps in arbitrary order, so the same manifest may have its bytes in a different order in memory and
+    in the store. A flipped bit is still detected, because it changes two of the counts.
     """
     import numpy as np
 
@@ -134,12 +134,12 @@ def extract_manifest(file_bytes: bytes) -> bytes:
 
 
 def with_own_checksum(object_name: str, members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a control object with an added checksum of the members and the object's name."""
+    """Add to a control object a checksum that covers its members and its name."""
     return {**members, CHECKSUM_MEMBER: _compute_own_checksum(object_name, members)}
 
 
 def matches_own_checksum(object_name: str, members: Mapping[str, Any]) -> bool:
-    """Return whether a control object matches its checksum. An old object without a checksum always matches."""
+    """Return whether a control object matches its checksum; an older object without a checksum always matches."""
     other_members = {member_name: value for member_name, value in members.items() if member_name != CHECKSUM_MEMBER}
     return CHECKSUM_MEMBER not in members or members[CHECKSUM_MEMBER] == _compute_own_checksum(
         object_name, other_members

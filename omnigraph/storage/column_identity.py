@@ -1,6 +1,6 @@
-"""Match the columns of two table versions by property id, not by name.
+"""Match columns between two table versions by property id instead of by name.
 
-Each column records the id of its property. This module compares and aligns columns, but does not read rows.
+Each column records the id of its property. This module compares and aligns columns but does not read rows.
 """
 
 from collections.abc import Container, Mapping
@@ -29,9 +29,9 @@ def have_same_columns(first_table: Table, second_table: Table) -> bool:
 
 
 def contains_hidden_values(table: Table, other_table: Table, relevant: Container[bytes] | None = None) -> bool:
-    """Return whether the files of `table` contain values of a column that only `other_table` has.
+    """Return whether the files of `table` contain values for a column that only `other_table` has.
 
-    Two versions can have the same files and still differ, because the values of a dropped column stay in the files. If
+    Two versions can have the same files and still differ, because a dropped column's values stay in the files. If
     `relevant` is given, only columns with these property identities are checked.
     """
     identities = {(property_identity(field), _value_kind(field.type)) for field in table.schema}
@@ -53,7 +53,7 @@ def contains_hidden_values(table: Table, other_table: Table, relevant: Container
 
 
 def _value_kind(data_type: pa.DataType) -> str:
-    """Return a name for the types whose values can be converted to each other, as in a property that was widened."""
+    """Return a name for a group of types whose values can be converted to each other, as when a property is widened."""
     if pa.types.is_list(data_type):
         return f"list of {_value_kind(data_type.value_type)}"
     is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type)
@@ -63,7 +63,7 @@ def _value_kind(data_type: pa.DataType) -> str:
 def align_columns(
     rows: pa.Table, old_schema: pa.Schema, new_schema: pa.Schema, column_defaults: Mapping[str, pa.Scalar] | None = None
 ) -> pa.Table:
-    """Convert rows to the columns of a different schema, matching columns by property identity.
+    """Convert rows to a different schema, matching columns by property identity.
 
     A column that is missing from the rows gets its value from `column_defaults`, or null if it has no default.
     """
@@ -77,7 +77,7 @@ def align_columns(
             columns[new_field.name] = rows[old_field.name]
         elif old_field is not None and _value_kind(old_field.type) == _value_kind(
             new_field.type
-        ):  # another number type
+        ):  # the property was widened to another number type
             columns[new_field.name] = rows[old_field.name].cast(plain_field.type)
         elif column_defaults is not None and new_field.name in column_defaults:
             columns[new_field.name] = pa.repeat(column_defaults[new_field.name], rows.num_rows)

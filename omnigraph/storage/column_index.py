@@ -1,10 +1,9 @@
 """Single-column indexes: list them, determine their coverage, and stage new segments as a change.
 
-BTREE supports equality, ranges and prefixes, NGRAM supports substrings, and IVF supports nearest neighbours. A column
-has at most one of these indexes, because Lance evaluates filters with the first index that it finds. In addition, a
-column may have a full-text index (INVERTED) under its own key (`text_index_key`). An index is a set of immutable
-segments, each of which covers some fragments. Fragments that are not covered are scanned, so results never depend on
-coverage.
+A BTREE index supports equality, ranges and prefixes, NGRAM supports substrings, and IVF supports nearest neighbours. A
+column has at most one of these, because Lance evaluates filters with the first index that it finds. A column may also
+have a full-text index (INVERTED) under a separate key (`text_index_key`). An index is a set of immutable segments, each
+of which covers some fragments. Fragments without coverage are scanned, so results never depend on coverage.
 """
 
 import re
@@ -34,13 +33,13 @@ from .vector_index import (
 )
 
 IndexSegment = Index  # re-exported for callers that must not import lance
-_MAX_SEGMENTS = 8  # maximum segments per index; when this number is reached, they are merged into one
+_MAX_SEGMENTS = 8  # maximum number of segments per index; at this number, they are merged into one
 _CONCURRENT_PARTS = 4  # number of segments built in parallel
 _KINDS_BY_LANCE_TYPE = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}
 
 
 def index_coverage(table: Table) -> dict[str, frozenset[int]]:
-    """Return the fragments covered by each index, keyed by index key."""
+    """Return the fragments that each index covers, by index key."""
     fragments_by_key: dict[str, frozenset[int]] = {}
     for index in _own_indexes(table):
         segment_fragments = (frozenset(segment.fragment_ids) for segment in index.segments)
@@ -49,7 +48,7 @@ def index_coverage(table: Table) -> dict[str, frozenset[int]]:
 
 
 def kinds_by_index_key(table: Table) -> dict[str, str]:
-    """Return the kind of each index, keyed by index key."""
+    """Return the kind of each index, by index key."""
     return {_index_key(index): _index_kind(index) for index in _own_indexes(table)}
 
 
@@ -81,7 +80,7 @@ def _own_indexes(table: Table) -> list[Any]:
 
 
 def _index_key(index: Any) -> str:
-    """Return the key of an index: the text index key of its column for a full-text index, otherwise the column name."""
+    """Return an index's key: the column's text index key for a full-text index, or otherwise the column name."""
     column_name: str = index.field_names[0]
     return text_index_key(column_name) if _index_kind(index) == WORDS else column_name
 
@@ -89,7 +88,7 @@ def _index_key(index: Any) -> str:
 def _index_kind(index: Any) -> str:
     """Return the kind of an index, or "" for an index created by another tool.
 
-    The metric of a vector index is part of its name.
+    The name of a vector index includes its metric.
     """
     if index.index_type != "IVF_FLAT":
         return _KINDS_BY_LANCE_TYPE.get(index.index_type, "")
@@ -109,9 +108,9 @@ class SegmentBuild:
 
 @record
 class IndexPlan:
-    """All segments to build for a table, and the segments that they replace, by index key.
+    """The segments to build for a table, and the segments that they replace, by index key.
 
-    The old segments of `rebuilt_keys` are removed even if there is no data to index.
+    The old segments for `rebuilt_keys` are removed even if there is no data to index.
     """
 
     builds: tuple[SegmentBuild, ...] = ()
@@ -140,11 +139,11 @@ def plan_indexes(
     rebuilt_keys: Collection[str] = (),
     part_rows: int | None = None,
 ) -> IndexPlan:
-    """Plan the segments that `stage_indexes` builds. With `part_rows`, a large BTREE is split into several segments.
+    """Plan the segments that `stage_indexes` builds; with `part_rows`, a large BTREE is split into several segments.
 
-    The indexes of `rebuilt_keys` are built over all fragments, or removed if they are not in `kinds_by_key`. Full-text
-    indexes are built last, and a full-text index is rebuilt if it would otherwise come before the other index of its
-    column, because Lance uses the first index of a column for filters.
+    The indexes in `rebuilt_keys` are built over all fragments, or removed if they are not in `kinds_by_key`. Lance
+    filters with the first index on a column. Full-text indexes are therefore built last, and a full-text index is
+    rebuilt if it would otherwise precede the column's other index.
     """
     fragment_rows = {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
@@ -175,7 +174,7 @@ def plan_indexes(
             SegmentBuild(index_key, wanted_kind, index_name, tuple(group)) for group in fragment_groups if group
         ]
         replaced_segments[index_key] = segments if replace_all else empty_segments
-    for index_key in sorted(present_kinds.keys() & set(rebuilt_keys) - kinds_by_key.keys()):  # no longer declared
+    for index_key in sorted(present_kinds.keys() & set(rebuilt_keys) - kinds_by_key.keys()):  # not declared any more
         replaced_segments[index_key] = _segments_of_key(table, index_key)
     return IndexPlan(tuple(new_builds), replaced_segments, frozenset(rebuilt_keys))
 
@@ -208,7 +207,7 @@ def stage_built_segments(table: Table, plan: IndexPlan, built_segments: Sequence
 
 
 def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
-    """Return the reason why a vector index does not cover all rows, or None if there is nothing to report."""
+    """Return why a vector index does not cover all rows, or None if there is nothing to report."""
     present_ids = list_fragment_ids(table)
     covered_ids = index_coverage(table).get(index_key, frozenset())
     uncovered_ids = [fragment_id for fragment_id in present_ids if fragment_id not in covered_ids]
@@ -221,7 +220,7 @@ def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
 def _group_fragments(
     fragment_ids: Sequence[int], fragment_rows: Mapping[int, int], min_rows: int | None
 ) -> Iterator[Sequence[int]]:
-    """Split fragments into a few groups with many rows each. Each group becomes one segment."""
+    """Split fragments into a few groups with many rows each; each group becomes one segment."""
     if min_rows is None:
         yield fragment_ids
         return
@@ -259,14 +258,14 @@ def stage_index_extension(
                 _write_segment(store, table, SegmentBuild(index_key, wanted_kind, index_name, tuple(uncovered_ids)), {})
             )
             if text_index_key(index_key) in present_kinds:
-                continue  # removing segments would put the full-text index before this one
+                continue  # removing segments would move the full-text index ahead of this one
             segments = _segments_of_key(table, index_key)
             removed_segments += [segment for segment in segments if present_ids.isdisjoint(segment.fragment_ids)]
     return stage_segments(table, new_segments, removed_segments) if new_segments else None
 
 
 def stage_segments(table: Table, new_segments: Sequence[Index], removed_segments: Sequence[Index]) -> StagedChange:
-    """Stage the addition and removal of segments as one change to the table."""
+    """Stage added and removed segments as one change to the table."""
     covered_ids = {fragment_id for segment in new_segments for fragment_id in segment.fragment_ids}
     all_fragments = table.dataset.get_fragments()
     covered_metadata = [fragment.metadata for fragment in all_fragments if fragment.fragment_id in covered_ids]
@@ -280,9 +279,9 @@ def stage_segments(table: Table, new_segments: Sequence[Index], removed_segments
 
 
 def build_segment(store: Store, table: Table, segment_build: SegmentBuild) -> Index | None:
-    """Write a segment that is not yet referenced by any version.
+    """Write a segment that no version references yet.
 
-    The result can be passed to another process. A vector segment covers only the requested fragments that can be
+    The result can be passed to another process. A vector segment covers only those requested fragments that can be
     indexed. The result is None if there are no vectors to index.
     """
     if segment_build.kind == WORDS:
@@ -316,7 +315,7 @@ def _write_segment(store: Store, table: Table, segment_build: SegmentBuild, inde
 
 
 def _index_name(table: Table, index_key: str, kind: str) -> str:
-    """Return the name of an existing or new index. An index keeps its name when its column is renamed."""
+    """Return the name for an existing or new index; an index keeps its name when its column is renamed."""
     key_indexes = (index for index in _own_indexes(table) if _index_key(index) == index_key)
     current_name = next((index.name for index in key_indexes if _index_kind(index) == kind), None)
     used_names = {index.name for index in table.dataset.describe_indices()}
@@ -329,7 +328,7 @@ def _index_name(table: Table, index_key: str, kind: str) -> str:
 
 
 def _segments_of_key(table: Table, index_key: str) -> list[Index]:
-    """Return the segments of the index with this key, in the form needed to remove them."""
+    """Return the segments of the index with this key, in the form that is needed to remove them."""
     key_indexes = (index for index in _own_indexes(table) if _index_key(index) == index_key)
     return [segment for index in key_indexes for segment in index_segments(index)]
 

@@ -1,9 +1,9 @@
-"""Compact small fragments in a staged change that preserves the rows, their order and their row ids.
+"""Compact small fragments with a staged change that preserves the rows, their order and their row ids.
 
 A compaction plan is a list of serialized tasks. Each task produces one fragment, in this process or another one, and
-the results of all tasks form the change. The row versions, which record when each row was created and updated, are
-deliberately dropped. Row versions are never read, and keeping them in every later version would prevent a table of
-single-row inserts from shrinking.
+the task results together form the change. Row versions, which record when each row was created and last updated, are
+deliberately dropped: they are never read, and if every later version carried them, a table built from single-row
+inserts could not shrink.
 """
 
 import json
@@ -20,7 +20,7 @@ from .checksums import FileChecksum
 from .failures import DamagedError
 from .find_rows import read_blobs
 from .fragments import read_fragments, write_fragment
-from .large_blobs import blob_columns, find_heavy_fragments, with_placeholders
+from .large_blobs import blob_bytes_by_fragment, blob_columns, find_heavy_fragments, with_placeholders
 from .pending_blobs import PendingBlobs
 from .scan import ROW_ID
 from .sizes import FRAGMENT_ROWS
@@ -30,6 +30,7 @@ from .table_fields import lance_columns
 
 TARGET_ROWS = FRAGMENT_ROWS
 _RESULT_SIDES = ("old", "new")
+_MAX_BLOB_BYTES_IN_MEMORY = 32 << 20  # total size of blobs up to which Lance joins fragments itself
 _UNLIMITED_ROWS = 1 << 30  # row limit high enough that the output of a task is always a single fragment
 
 
@@ -45,8 +46,8 @@ def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
 ) -> StagedChange | None:
     """Compact small fragments without changing their content, or return None if there is nothing to compact.
 
-    `verify_files` receives the names of the files to be read, and must raise an error if any of them is damaged.
-    Otherwise, compaction would write the damaged content to a new file with a valid checksum.
+    `verify_files` receives the names of the files to read and must raise an error if any of them is damaged. Otherwise,
+    compaction would copy the damaged content to a new file with a valid checksum.
     """
     tasks = plan_compaction(
         table,
@@ -60,7 +61,7 @@ def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
 
 
 def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> StagedChange:
-    """Join exactly these fragments into one, in order and without changing their content."""
+    """Join exactly these fragments into one, preserving their order and content."""
     if not store.root.is_local:
         return stage_task_results(table, [_join_in_process(store, table, fragments)])
     (task,) = _make_tasks(table, [fragments])
@@ -68,17 +69,17 @@ def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any])
 
 
 def _join_in_process(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join fragments by writing the rows in this process, so that checksums are computed without storage requests."""
+    """Join fragments by writing the rows in this process, so that computing checksums needs no storage requests."""
     fragment_ids = [fragment.fragment_id for fragment in fragments]
     batches = read_fragments(table, fragment_ids, table.schema.names, with_row_ids=True)
     return _write_joined(store, table, fragments, pa.Table.from_batches(batches))
 
 
 def _join_heavy_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join fragments with very large blobs, which Lance would hold in memory, by streaming the blobs."""
+    """Join fragments whose blobs Lance would hold in memory, by streaming the blobs from file to file."""
     fragment_ids, names = [fragment.fragment_id for fragment in fragments], table.schema.names
     batches = read_fragments(table, fragment_ids, names, with_row_ids=True, blob_handling="blobs_descriptions")
-    write = PendingBlobs((), {})
+    write = PendingBlobs((), {}, compares_stored=False)
     try:
         rows = with_placeholders(table, pa.Table.from_batches(batches), blob_columns(table, names), write, read_blobs)
         return _write_joined(store, table, fragments, rows)
@@ -126,7 +127,7 @@ def plan_compaction(
 
 
 def task_bytes(task: str) -> int:
-    """Return the number of bytes that a task reads. Files without a recorded size are counted as zero."""
+    """Return the number of bytes that a task reads; a file without a recorded size counts as zero."""
     file_entries = (
         file_entry for fragment_entry in json.loads(task)["task"]["fragments"] for file_entry in fragment_entry["files"]
     )
@@ -149,11 +150,11 @@ def _task_fragments(task: str) -> list[Any]:
 
 
 def run_task(store: Store, table: Table, task: str) -> str:
-    """Run one task. Return the replaced fragments, the new fragment and its checksums as a JSON string."""
+    """Run one task; return the replaced fragments, the new fragment and its checksums as a JSON string."""
     from lance.optimize import CompactionTask
 
-    heavy_fragments, task_fragments = find_heavy_fragments(table), _task_fragments(task)
-    if any(fragment.id in heavy_fragments for fragment in task_fragments):
+    blob_bytes, task_fragments = blob_bytes_by_fragment(table), _task_fragments(task)
+    if sum(blob_bytes.get(fragment.id, 0) for fragment in task_fragments) > _MAX_BLOB_BYTES_IN_MEMORY:
         return _join_heavy_fragments(
             store, table, [table.dataset.get_fragment(fragment.id) for fragment in task_fragments]
         )
@@ -176,7 +177,7 @@ def run_task(store: Store, table: Table, task: str) -> str:
 
 
 def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChange:
-    """Stage all task results of a plan as one change to the table that the plan was made for."""
+    """Stage all task results as one change to the table for which the tasks were planned."""
     fragment_pairs = [
         [
             [FragmentMetadata.from_json(json.dumps(entry)) for entry in result_json[result_side]]
@@ -202,11 +203,11 @@ def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChang
 
 
 def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) -> list[list[Any]]:
-    """Return runs of adjacent fragments that are small or due for rewriting.
+    """Return runs of adjacent fragments that are small or must be rewritten.
 
     A fragment with a very large blob never counts as small, because each rewrite would copy the blob. Lance's own plan
-    is not used, because it does not combine fragments that are covered by different BTREE segments, so a table that is
-    indexed often would never be compacted.
+    is not used: it never combines fragments covered by different BTREE segments, so a table that is indexed often would
+    never be compacted.
     """
     runs: list[list[Any]] = [[]]
     heavy_fragments = find_heavy_fragments(table)
@@ -222,7 +223,7 @@ def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) ->
 def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
     """Split a run into groups.
 
-    Each group, except possibly the last, becomes a fragment of at least `target_rows` rows.
+    Each group, except possibly the last, becomes a fragment with at least `target_rows` rows.
     """
     run_parts: list[list[Any]] = [[]]
     live_rows = 0
@@ -236,7 +237,7 @@ def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments covered by non-BTREE index segments; rewriting these fragments would lose the segments."""
+    """Return the fragments that non-BTREE index segments cover; rewriting these fragments would lose the segments."""
     other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
         fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids
@@ -244,7 +245,7 @@ def index_bound_fragments(table: Table) -> frozenset[int]:
 
 
 def fragments_with_dropped_columns(table: Table) -> frozenset[int]:
-    """Return the fragments whose files still contain values of dropped columns."""
+    """Return the fragments whose files still contain values from dropped columns."""
     current_field_ids = {
         field_id for column in lance_columns(table.dataset.lance_schema) for field_id in column.field_ids
     }
@@ -274,7 +275,7 @@ def _make_tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
     from lance.optimize import Compaction
 
     options: Any = {"materialize_deletions_threshold": 0.0, "target_rows_per_fragment": _UNLIMITED_ROWS}
-    # Only the format and the options of Lance's plan are used. Lance's choice of fragments is discarded.
+    # Use only the format and the options from Lance's plan, and discard its choice of fragments.
     lance_plan: Any = Compaction.plan(table.dataset, options)
     task_template = json.loads(lance_plan.json())
     del task_template["tasks"]
@@ -283,6 +284,6 @@ def _make_tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def _without_row_versions(fragment: Any) -> Any:
-    """Return the fragment without the versions that created and last updated its rows."""
+    """Return the fragment without the record of which versions created and last updated its rows."""
     cleared_members = {"created_at_version_meta": None, "last_updated_at_version_meta": None}
     return {**fragment.to_json(), **cleared_members}

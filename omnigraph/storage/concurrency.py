@@ -2,7 +2,7 @@
 
 import os
 
-DEFAULT_CONCURRENT_TABLES = 8  # default number of tables; Lance already uses all cores for a single table
+DEFAULT_CONCURRENT_TABLES = 8  # default number of tables; it is low because Lance already uses all cores for one table
 
 
 def maintenance_concurrency() -> int:

@@ -1,8 +1,8 @@
 """Write data files and compute their checksums: in place on a disk, or through a temporary local directory for S3.
 
-Lance does not report what it wrote to an object store, and reading a file back would cost a request. Files for an
-object store are therefore written to a local directory first and then uploaded. An upload takes as many requests as
-Lance would need, and the checksums stay valid if the root is moved to a disk.
+Lance does not report what it wrote to an object store, and reading a file back takes a request. Files for an object
+store are therefore written to a local directory first and then uploaded. The upload takes no more requests than Lance
+would need, and the checksums stay valid if the root is moved to a disk.
 """
 
 import json
@@ -33,14 +33,14 @@ LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 
 @record
 class WrittenFragments:
-    """Fragments that are not yet referenced by any version, with the known checksums of their files."""
+    """Fragments that no version references yet, with the known checksums of their files."""
 
     fragments: list[Any]
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
 
 
 def write_data(store: Store, location: str, dataset: Any, rows: pa.Table, rows_per_file: int) -> WrittenFragments:
-    """Write rows as data files of a table, each with at most `rows_per_file` rows."""
+    """Write rows to a table's data files, with at most `rows_per_file` rows per file."""
     if store.root.is_local:
         return WrittenFragments(_append_fragments(dataset, rows, rows_per_file, store.options))
     with tempfile.TemporaryDirectory(prefix="omnigraph-") as directory:
@@ -74,7 +74,7 @@ def _create_local_mirror(dataset: Any, directory: str) -> Any:
 
 
 def _upload_files(store: Store, location: str, directory: Path) -> Iterator[tuple[str, FileChecksum]]:
-    """Upload all data files. Blob files are uploaded before the data file that references them."""
+    """Upload all data files; blob files are uploaded before the data file that references them."""
     local_files = (local_path for local_path in (directory / "data").rglob("*") if local_path.is_file())
     for local_path in sorted(local_files, key=lambda local_path: (-len(local_path.parts), local_path)):
         object_name = f"{location}/{local_path.relative_to(directory).as_posix()}"
@@ -95,12 +95,12 @@ def _read_blocks(local_path: Path) -> Iterator[bytes]:
 def write_deletions(
     store: Store, location: str, version: int, fragment: Any, offsets: list[int]
 ) -> tuple[Any | None, dict[str, FileChecksum]]:
-    """Mark rows of a fragment as deleted. Return the fragment, or None if no rows remain, and any new checksums."""
+    """Mark rows in a fragment as deleted; return any new checksums and the fragment, or None if no rows remain."""
     if store.root.is_local:
         return fragment.delete_rows(offsets), {}
     previous_offsets = cached_offsets(store, location, fragment)
     if previous_offsets is None:
-        raise DamagedError(f"a deletion file of {location} is missing or damaged")
+        raise DamagedError(f"a deletion file for {location} is missing or damaged")
     deleted_offsets = np.union1d(previous_offsets, np.asarray(offsets, np.int64))
     if len(deleted_offsets) == fragment.physical_rows:
         return None, {}
@@ -122,5 +122,5 @@ def write_deletions(
 
 
 def manifest_checksum(dataset: Any) -> FileChecksum:
-    """Return the checksum of a version's manifest, computed in memory."""
+    """Compute the checksum of a version's manifest in memory."""
     return checksum_manifest(dataset._ds.serialized_manifest())

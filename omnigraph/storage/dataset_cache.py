@@ -1,9 +1,9 @@
 """The cache of open Lance datasets, and the Lance sessions in which they are opened.
 
-Recently used datasets stay open, because opening a pinned version takes two requests, whereas keeping it open takes
-none. A Lance session caches the manifest, the transaction and the index list of every table version that it has opened
-or committed, and offers no way to remove them. A process that writes or follows a graph opens new versions for as long
-as it runs, so this module replaces the session after a fixed number of versions.
+Recently used datasets stay open, because opening a pinned version takes two requests. A Lance session caches the
+manifest, the transaction and the index list of every table version that it has opened or committed, and offers no way
+to remove them. A process that writes or follows a graph keeps opening new versions, so this module replaces the session
+after a fixed number of versions.
 """
 
 import threading
@@ -13,7 +13,7 @@ from typing import Any
 
 _MAX_OPEN_DATASETS = 512
 _VERSIONS_PER_SESSION = 1024
-_INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # bytes that Lance may cache
+_INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # number of bytes that Lance may cache
 
 
 def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
@@ -23,7 +23,7 @@ def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
 
 
 def load_lance() -> Any:
-    """Import Lance, with its filters patched, on first use: importing it takes longer than reading a branch's state."""
+    """Import Lance and patch its filters on first use; the import takes longer than reading a branch's state."""
     import lance
 
     from . import substrait  # noqa: F401 - importing it patches the filters
@@ -48,7 +48,7 @@ def move_to_session(dataset: Any, session: Any, storage_options: dict[str, str] 
 class DatasetCache:
     """A cache of open Lance datasets by (location, version), with least-recently-used eviction.
 
-    A dataset can be marked as checked once the files that Lance reads on its own have been verified.
+    A dataset can be marked as checked once the files that Lance reads without this package have been verified.
     """
 
     limit: int = _MAX_OPEN_DATASETS
@@ -78,23 +78,23 @@ class DatasetCache:
     def clear(self) -> None:
         """Drop all datasets.
 
-        After a cleanup, datasets of removed versions would otherwise seem usable until they read a file.
+        Call this after a cleanup; otherwise, datasets for removed versions would seem usable until they read a file.
         """
         with self._lock:
             self._drop_datasets()
 
     def is_checked(self, location: str, version: int) -> bool:
-        """Return whether the files of a cached version have been checked."""
+        """Return whether the files in a cached version have been checked."""
         return (location, version) in self._checked_keys
 
     def mark_checked(self, location: str, version: int) -> None:
-        """Record that the files of a version have been checked. The mark lasts as long as the version is cached."""
+        """Record that the files in a version have been checked; the mark lasts as long as the version is cached."""
         with self._lock:
             if (location, version) in self._datasets:
                 self._checked_keys.add((location, version))
 
     def put(self, location: str, dataset: Any) -> None:
-        """Cache a dataset. After `versions_per_session` datasets, drop them all together with their session."""
+        """Cache a dataset; after `versions_per_session` datasets, drop all of them together with their session."""
         with self._lock:
             self._session_versions += 1
             if self._session_versions > self.versions_per_session:

@@ -1,8 +1,8 @@
 """The format of Lance's short deletion files: an Arrow file with one column.
 
-This module specifies every byte of the format. Only the values and a few lengths differ between files, so any other
-difference means damage. Lance trusts the lengths. If a length is damaged, Lance tries to allocate that much memory,
-which aborts the process. A damaged file must therefore be rejected before Lance reads it.
+This module specifies every byte in the format. Only the values and a few lengths vary between files, so any other
+difference means that a file is damaged. Lance trusts the lengths: if one is damaged, Lance tries to allocate that much
+memory, which aborts the process. A damaged file must therefore be rejected before Lance reads it.
 """
 
 import struct
@@ -30,8 +30,8 @@ _FILE_TAIL = zlib.decompress(
         b"Xus@Y9EMQlwTg7nF2BE08|`Cqk|Pd>=+c}A8rT$_nr*;"
     )
 )
-# The byte positions of the length of the body, the row count (twice), the length of the validity buffer, and the start
-# and length of the values buffer.
+# The byte positions of the body length, the row count (twice), the validity buffer's length, and the values buffer's
+# start and length.
 _BODY_LENGTH_AT = 224
 _ROW_COUNT_AT = 264
 _NODE_LENGTH_AT = 280
@@ -46,15 +46,15 @@ _LENGTH_POSITIONS = (
     _VALUES_START_AT,
     _VALUES_LENGTH_AT,
 )
-_TAIL_BODY_LENGTH_AT = 160  # position of the repeated body length in the footer
+_TAIL_BODY_LENGTH_AT = 160  # position at which the footer repeats the body length
 _ALIGNMENT = 64
-# Size of the prefix of a buffer, which contains the uncompressed length, or -1 if the buffer is not compressed.
+# Size of a buffer's prefix, which contains the uncompressed length, or -1 if the buffer is not compressed.
 _BUFFER_PREFIX_BYTES = 8
 _UNCOMPRESSED = -1
 
 
 def read_offsets(file_bytes: bytes) -> RowOffsets:
-    """Return the sorted offsets in a file, or raise `ValueError` if a byte that Lance relies on is damaged.
+    """Return the sorted offsets in a file; raise `ValueError` if a byte that Lance relies on is damaged.
 
     >>> read_offsets(write_offsets([7, 3])).tolist()
     [3, 7]
@@ -91,7 +91,7 @@ def read_offsets(file_bytes: bytes) -> RowOffsets:
 
 
 def write_offsets(offsets: npt.ArrayLike) -> bytes:
-    """Return the bytes of a file that lists row offsets in Lance's format."""
+    """Return the content of a file that lists row offsets in Lance's format."""
     value_bytes = np.asarray(offsets, "<u4").tobytes()
     row_count = len(value_bytes) // 4
     validity_buffer = _uncompressed_buffer(np.packbits(np.ones(row_count, np.uint8), bitorder="little").tobytes())

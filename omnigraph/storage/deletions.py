@@ -1,9 +1,8 @@
-"""Determine the deleted rows of a fragment by reading only its deletion file.
+"""Determine which rows in a fragment are deleted by reading only its deletion file.
 
-This module handles both formats of a deletion file: an Arrow list for few rows, and a Roaring bitmap for many. Reading
-the file directly avoids enumerating millions of rows to find a few deleted rows. The module also ensures that Lance
-never reads a damaged deletion file, because Lance tries to allocate as much memory as the file claims to need, which
-aborts the process.
+A deletion file is an Arrow list if few rows are deleted, and a Roaring bitmap if many are. Reading it directly avoids
+enumerating millions of rows to find a few deleted ones. This module also ensures that Lance never reads a damaged
+deletion file: Lance tries to allocate as much memory as the file claims to need, which aborts the process.
 """
 
 from collections.abc import Sequence
@@ -19,8 +18,8 @@ from .store import Store
 if TYPE_CHECKING:
     from .table import Table
 
-_PLAIN_COOKIE, _RUN_COOKIE = (12346, 12347)  # the first word of a Roaring bitmap without and with runs
-_OFFSETS_PER_WEIGHT = 128  # number of offsets that count as one commit toward the cache limit
+_PLAIN_COOKIE, _RUN_COOKIE = (12346, 12347)  # the first word in a Roaring bitmap, without and with runs
+_OFFSETS_PER_WEIGHT = 128  # number of offsets that count as much as one commit toward the cache limit
 _MAX_ARRAY_VALUES = 4096  # a container with at most this many values stores them as a list
 _MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table if it has at least this many containers
 
@@ -40,10 +39,10 @@ def deletion_file_name(location: str, metadata: Any) -> str:
 
 
 def check_deletion_files(store: Store, table: "Table") -> None:
-    """Raise `DamagedError` if a version has a deletion file that Lance must not read.
+    """Raise `DamagedError` if a version has a damaged deletion file, which Lance must not read.
 
-    Each file is read once per process, and only on a local disk: an object store verifies its
-    contents, and a read would need a request.
+    Each file is read once per process, and only on a local disk. An object store verifies its own contents, and reading
+    from it would take a request.
     """
     if not store.root.is_local:
         return
@@ -138,7 +137,7 @@ def read_bitmap(bitmap: bytes) -> RowOffsets:
 
 
 def _read_container(bitmap: bytes, position: int, value_count: int, is_run: bool) -> tuple[RowOffsets, int]:
-    """Return the values of one container and the position of the next container."""
+    """Return the values in one container and the position of the next container."""
     if is_run:
         run_count = int(np.frombuffer(bitmap, "<u2", 1, position)[0])
         run_pairs = np.frombuffer(bitmap, "<u2", 2 * run_count, position + 2).astype(np.int64).reshape(run_count, 2)

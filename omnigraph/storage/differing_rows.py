@@ -1,6 +1,6 @@
-"""Read the complete rows that differ between two versions of a table, avoiding full scans where possible."""
+"""Read the complete rows that differ between two table versions, avoiding full scans where possible."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from .blobs import is_blob_field, row_schema
 from .deletion_list import RowOffsets
 from .deletions import deleted_offsets
 from .failures import as_storage_errors
-from .find_rows import read_batches, read_rows, take_with_blobs
+from .find_rows import read_batches, read_rows, replace_described_blobs, take_with_blobs
 from .fragment_rows import StoredRowIds, fragment_row_ids, read_fragments, read_row_ids
+from .pending_blobs import running_write
 from .row_ids import row_ids_at
 from .scan import ROW_ID
 from .store import Store
@@ -24,7 +25,7 @@ from .version_difference import FragmentDifference, FragmentPair
 RowPositions = npt.NDArray[np.int64]
 
 
-_CHUNK_ROWS = 8_192  # rows of each version compared per batch
+_CHUNK_ROWS = 8_192  # number of rows from each version that are compared per batch
 
 
 _SCAN_RATIO = 6  # a scan is faster than a take if more than one in this many rows is needed
@@ -35,8 +36,8 @@ def differing_rows(
 ) -> tuple[pa.Table, pa.Table]:
     """Return the complete rows that may differ between the versions as a pair (old, new), with blobs as bytes.
 
-    If two fragments differ only in their deleted rows, only the rows that exist in just one of the versions are read.
-    If `same_columns` is true and many rows moved to other files, these rows are first compared chunk by chunk, so that
+    If two fragments differ only in their deleted rows, only the rows that exist in one version but not in the other are
+    read. If `same_columns` is true and many rows moved to other files, these rows are first compared in chunks, so that
     the unchanged rows are never all in memory at once.
     """
     with as_storage_errors("none"):
@@ -57,15 +58,15 @@ def differing_rows(
 def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
     """Return the row ids of rows that moved to other files but are otherwise unchanged.
 
-    The old rows are scanned, and the new rows are taken by position. Maintenance keeps the order of
-    rows, so adjacent rows are read together.
+    The old rows are scanned, and the new rows are taken by position. Maintenance preserves row order, so adjacent rows
+    are read together.
     """
     ids_by_fragment = [fragment_row_ids(difference.new_table, fragment) for fragment in difference.added]
     new_ids = np.concatenate(ids_by_fragment)
     fragment_sizes = [len(fragment_ids) for fragment_ids in ids_by_fragment]
     id_order, fragment_starts = np.argsort(new_ids), np.cumsum([0, *fragment_sizes])
     unchanged_ids = []
-    for old_batch in _scan_fragments(difference.old_table, difference.removed).to_batches():
+    for old_batch in _scan_fragments(difference.old_table, difference.removed):
         old_ids = old_batch[ROW_ID].to_numpy()
         positions = np.minimum(np.searchsorted(new_ids, old_ids, sorter=id_order), len(new_ids) - 1)
         is_moved = new_ids[id_order[positions]] == old_ids
@@ -79,7 +80,7 @@ def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
 def _take_added_rows(
     difference: FragmentDifference, positions: RowPositions, fragment_starts: RowPositions, row_ids: StoredRowIds
 ) -> pa.Table:
-    """Return rows in the given order, by their positions across all added fragments."""
+    """Return rows from the added fragments in the given order; positions count across all of these fragments."""
     table = difference.new_table
     if any(is_blob_field(column) for column in table.schema):
         return take_with_blobs(table, pa.array(row_ids))
@@ -98,20 +99,28 @@ def _take_added_rows(
     return rows.take(pa.array(inverse_order))
 
 
-def _scan_fragments(table: Table, fragments: Sequence[Any]) -> Any:
-    return table.dataset.scanner(
+def _scan_fragments(table: Table, fragments: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of fragments, with `_rowid`; during a write, large blobs are placeholders."""
+    is_written = running_write() is not None and any(is_blob_field(column) for column in table.schema)
+    scanner = table.dataset.scanner(
         columns=table.schema.names,
         fragments=list(fragments),
         with_row_id=True,
-        blob_handling="all_binary",
+        with_row_address=is_written,
+        blob_handling="blobs_descriptions" if is_written else "all_binary",
         batch_size=_CHUNK_ROWS,
         batch_readahead=2,
         fragment_readahead=1,
     )
+    for batch in scanner.to_batches():
+        if is_written:
+            yield from replace_described_blobs(table, pa.Table.from_batches([batch])).combine_chunks().to_batches()
+        else:
+            yield batch
 
 
 def _redeleted_rows(store: Store, difference: FragmentDifference, pair: FragmentPair) -> tuple[pa.Table, pa.Table]:
-    """Return the rows of a fragment that exist in only one of the two versions, as (old, new)."""
+    """Return the rows in a fragment that exist in only one of the two versions, as (old, new)."""
     old_offsets = deleted_offsets(store, difference.old_table, pair.old_fragment)
     new_offsets = deleted_offsets(store, difference.new_table, pair.new_fragment)
     if old_offsets is None or new_offsets is None:
@@ -127,7 +136,7 @@ def _redeleted_rows(store: Store, difference: FragmentDifference, pair: Fragment
 
 
 def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Table, int]) -> tuple[pa.Table, pa.Table]:
-    """Return the `id` and `_rowid` of the rows that exist in only one of two states of a fragment.
+    """Return the `id` and `_rowid` of the rows that exist in only one of a fragment's two states.
 
     Each state is given as a table version and the fragment's id in that version. If possible, no other rows are read.
     """
@@ -149,7 +158,7 @@ def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Ta
 
 
 def _ids_at_offsets(fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
-    """Return the ids and row ids of the rows at these offsets. `skipped_offsets` are the offsets of deleted rows."""
+    """Return the ids and row ids of the rows at these offsets; `skipped_offsets` are the offsets of deleted rows."""
     live_positions = (offsets - np.searchsorted(skipped_offsets, offsets)).tolist()
     id_rows = pa.table(fragment.take(live_positions, columns=["id"])) if live_positions else _EMPTY_IDS
     row_ids = row_ids_at(fragment, offsets.tolist()) if live_positions else []
@@ -172,7 +181,7 @@ def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_o
 
 
 def _take_from_fragments(table: Table, fragments: Sequence[Any], row_ids: StoredRowIds) -> pa.Table:
-    """Return the rows of fragments with these row ids, using a scan unless only a few rows are needed."""
+    """Return the fragments' rows with these row ids, using a scan unless only a few rows are needed."""
     column_names = table.schema.names
     if not len(row_ids):
         return take_with_blobs(table, pa.array(row_ids))
@@ -180,9 +189,10 @@ def _take_from_fragments(table: Table, fragments: Sequence[Any], row_ids: Stored
         return take_with_blobs(table, pa.array(row_ids))
     row_id_set = pa.array(row_ids)
     matching_batches = [
-        batch.filter(pc.is_in(batch[ROW_ID], value_set=row_id_set))
-        for batch in _scan_fragments(table, fragments).to_batches()
+        batch.filter(pc.is_in(batch[ROW_ID], value_set=row_id_set)) for batch in _scan_fragments(table, fragments)
     ]
+    if not matching_batches:
+        return row_schema(table.schema).empty_table()
     return pa.Table.from_batches(matching_batches).select(column_names)
 
 
@@ -195,7 +205,7 @@ def _concatenate_parts(row_parts: Sequence[pa.Table]) -> pa.Table:
 def are_rows_equal(
     old_table: Table, old_ids: StoredRowIds, new_table: Table, new_ids: StoredRowIds
 ) -> npt.NDArray[np.bool_]:
-    """Return a mask of the row pairs that are equal. Both tables must have the same columns."""
+    """Return a mask of the row pairs that are equal; both tables must have the same columns."""
     is_equal = np.ones(len(old_ids), np.bool_)
     for chunk_start in range(0, len(old_ids), _CHUNK_ROWS):
         chunk = slice(chunk_start, chunk_start + _CHUNK_ROWS)

@@ -1,7 +1,7 @@
-"""The gateway for all durable writes of this package. A durable write is called an effect.
+"""The gateway for all of this package's durable writes, which are called effects.
 
-This module runs effects, records them and counts them. In tests, this module also injects failures: an error before or
-after the k-th effect, or a process exit right after it. Every write to a root must go through this gateway.
+This module runs, records and counts effects. In tests, it also injects failures: an error before or after the k-th
+effect, or a process exit right after it. Every write to a root must go through this gateway.
 """
 
 import os
@@ -18,18 +18,18 @@ from omnigraph.records.frozen import record
 ActionResult = TypeVar("ActionResult")
 EffectKind = Literal[
     "create",  # create a Lance dataset
-    "stage",  # write data files that are not yet referenced by any version
-    "mark",  # write a deletion file that is not yet referenced by any version
+    "stage",  # write data files that no version references yet
+    "mark",  # write a deletion file that no version references yet
     "detach",  # create a detached table version
-    "state",  # write the data file of a new manifest version
+    "state",  # write the data file for a new manifest version
     "publish",  # make that version visible by compare-and-swap
     "object",  # create a control object
     "renew",  # write or renew a lease
     "remove",  # remove a control object or file
-    "index",  # write index files that are not yet referenced by any version
+    "index",  # write index files that no version references yet
 ]
 _RECENT_LIMIT = 1_000
-_MAX_TARGET_GROUPS = 4_096  # groups counted separately; a long-lived process may touch more
+_MAX_TARGET_GROUPS = 4_096  # maximum number of groups counted separately; a long-lived process may touch more
 OTHER_TARGETS = "…"
 _DATASET_DIRECTORIES = frozenset({"nodes", "edges", "__branches"})
 FaultMode = Literal["before", "after", "exit"]
@@ -53,7 +53,7 @@ class Fault:
 
 
 def target_group(target: str) -> str:
-    """Return the table or manifest to which a name belongs, or the top-level directory of a control object.
+    """Return the table or manifest that a name belongs to, or the top-level directory of a control object.
 
     >>> target_group("nodes/40d7-01J0/_versions/1.manifest"), target_group("__branches/01J0")
     ('nodes/40d7-01J0', '__branches/01J0')
@@ -82,8 +82,8 @@ class Effects:
 
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
-        self.completed: list[DurableEffect] = []  # only the most recent ones, because a process may write for weeks
-        # The number of swaps so far. If it has grown during a failed call, the call may have published something.
+        self.completed: list[DurableEffect] = []  # only the most recent effects, because a process may run for weeks
+        # The number of swaps so far. If it grew during a failed call, that call may have published something.
         self.publish_count = 0
         self._counts_by_kind: Counter[str] = Counter()
         self._counts_by_target: Counter[tuple[str, str]] = Counter()
@@ -94,7 +94,7 @@ class Effects:
         self._started_count = 0
 
     def run(self, kind: EffectKind, target: str, action: Callable[[], ActionResult]) -> ActionResult:
-        """Run one effect. Exceptions propagate, and only successful effects are counted."""
+        """Run one effect; exceptions propagate, and only successful effects are counted."""
         if self.read_only:
             raise ReadOnlyError(f"{target} was not written: the graph was opened for reading")
         fault = self._start_effect()
@@ -120,7 +120,7 @@ class Effects:
                 recorder.append(effect)
 
     def _assign_target_group(self, target: str) -> str:
-        """Return the group of a target, or `OTHER_TARGETS` if there are too many groups."""
+        """Return a target's group, or `OTHER_TARGETS` if there are too many groups."""
         group = target_group(target)
         if group not in self._target_groups and len(self._target_groups) >= _MAX_TARGET_GROUPS:
             return OTHER_TARGETS
@@ -128,21 +128,21 @@ class Effects:
         return group
 
     def counts_by_kind(self) -> Counter[str]:
-        """Return the number of effects of each kind."""
+        """Return the number of effects by kind."""
         with self._lock:
             return self._counts_by_kind.copy()
 
     def counts_by_target(self) -> Counter[tuple[str, str]]:
-        """Return the number of effects of each kind on each table, manifest or directory.
+        """Return the number of effects by kind and by table, manifest or directory.
 
-        Targets beyond the first few thousand groups are counted together as `…`.
+        After the first few thousand groups, all other targets are counted together as `…`.
         """
         with self._lock:
             return self._counts_by_target.copy()
 
     @contextmanager
     def recording(self) -> Iterator[list[DurableEffect]]:
-        """Yield a list to which effects are appended while the block runs."""
+        """Yield a list that collects the effects that occur while the block runs."""
         recorder: list[DurableEffect] = []
         with self._lock:
             self._recorders.append(recorder)
@@ -156,7 +156,7 @@ class Effects:
 
     @contextmanager
     def failing(self, fault: Fault) -> Iterator[None]:
-        """Start counting effects, and fail once as specified by `fault`. Later effects run normally."""
+        """Start counting effects and fail once, as `fault` specifies; later effects run normally."""
         with self._lock:
             self._fault, self._started_count = fault, 0
         try:

@@ -1,8 +1,8 @@
 """External blobs: check whether a graph may read a URI, and read its bytes.
 
-A URI is allowed if it is below an allowed base. URIs are decoded and compared by path component. URIs with `..`,
-encoded separators, credentials, queries or unknown schemes are always rejected, as are symbolic links to locations
-outside a base. The bytes are copied, so a graph never references an external object.
+A URI is allowed if it is below an allowed base. URIs are decoded and compared one path component at a time. URIs with
+`..`, encoded separators, credentials, queries or unknown schemes are always rejected, as are symbolic links to
+locations outside a base. The bytes are copied, so a graph never references an external object.
 """
 
 import os
@@ -53,7 +53,7 @@ class BlobLocation:
 
 
 def parse_location(uri: str, *, is_base: bool = False) -> BlobLocation:
-    """Parse a URI, or raise `ExternalBlobPolicyError` if it is malformed or could disguise a different location.
+    """Parse a URI; raise `ExternalBlobPolicyError` if it is malformed or could disguise a different location.
 
     A base may also be a whole bucket.
     """
@@ -66,7 +66,7 @@ def parse_location(uri: str, *, is_base: bool = False) -> BlobLocation:
 
 
 def parse_allowed_bases(uris: Iterable[str]) -> tuple[BlobLocation, ...]:
-    """Parse the bases below which external blobs are allowed, or raise `InputError` for a malformed base.
+    """Parse the bases below which external blobs are allowed; raise `InputError` for a malformed base.
 
     >>> parse_allowed_bases(["s3://lake/covers/"])
     (BlobLocation(scheme='s3', bucket='lake', parts=('covers',)),)
@@ -84,11 +84,11 @@ def parse_allowed_bases(uris: Iterable[str]) -> tuple[BlobLocation, ...]:
 
 
 def require_allowed(uri: str, allowed_bases: Iterable[BlobLocation]) -> BlobLocation:
-    """Return the location of a URI, or raise `ExternalBlobPolicyError` unless it is below an allowed base."""
+    """Parse a URI into a location; raise `ExternalBlobPolicyError` unless it is below an allowed base."""
     location, bases = parse_location(uri), tuple(allowed_bases)
     containing_bases = [base for base in bases if base.contains(location)]
     if not containing_bases:
-        reason = "the URI is not below an allowed location" if bases else "this graph does not allow external blobs"
+        reason = "the URI is not under an allowed location" if bases else "this graph does not allow external blobs"
         raise ExternalBlobPolicyError(uri=redact_uri(uri), reason=reason, hint=_hint_for(uri))
     if location.scheme == "file" and not _stays_inside(location, containing_bases):
         raise ExternalBlobPolicyError(uri=uri, reason="a symbolic link points outside the allowed location")
@@ -96,7 +96,7 @@ def require_allowed(uri: str, allowed_bases: Iterable[BlobLocation]) -> BlobLoca
 
 
 def read_external(uri: str, location: BlobLocation, s3_settings: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield the bytes of an allowed location, or raise `ExternalBlobSourceError` if it cannot be read.
+    """Yield the bytes at an allowed location; raise `ExternalBlobSourceError` if they cannot be read.
 
     `s3_settings` take precedence over the `AWS_*` variables.
     """
@@ -128,7 +128,7 @@ def _read_object(location: BlobLocation, s3_settings: Mapping[str, str]) -> Iter
 
 
 def _find_uri_problem(uri: str, *, is_base: bool) -> str | None:
-    """Return the reason why a URI is never allowed, or None if its form is acceptable."""
+    """Return why a URI can never be allowed, or None if its form is acceptable."""
     scheme, separator, _ = uri.partition("://")
     if not separator or scheme not in _SCHEMES or len(uri.encode(errors="replace")) > _MAX_URI_BYTES:
         schemes = " or ".join(f"{name}://" for name in _SCHEMES)

@@ -1,7 +1,7 @@
-"""Convert a failed storage call to a `StorageError` that states only known facts about the failure.
+"""Convert storage failures to `StorageError` exceptions that state only what is known about the failure.
 
-Failures are classified by exception type and `errno`, never by message, because messages can change and contain paths
-and keys. If the outcome of a failed call is uncertain, its effect is `unknown`.
+Failures are classified by exception type and `errno`, never by message, because messages can change and may contain
+paths and keys. If it is uncertain whether a failed call changed anything, its effect is `unknown`.
 """
 
 import errno
@@ -24,11 +24,11 @@ class AbsentError(StorageError, FileNotFoundError):
     code = "StorageError"
     kind = "not_found"
     effect = "none"
-    hint = "check the spelling of the location, and whether a cleanup removed the object"
+    hint = "check that the location is spelled correctly and that a cleanup has not removed the object"
 
 
 class DamagedError(StorageError, OSError):
-    """Files of the table are missing or differ from what was written.
+    """Files in the table are missing or differ from what was written.
 
     >>> isinstance(DamagedError("a file is missing"), OSError), DamagedError("a file").effect
     (True, 'none')
@@ -37,7 +37,7 @@ class DamagedError(StorageError, OSError):
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "run `omnigraph check` to list the files, then restore them from a copy"
+    hint = "run `omnigraph check` to list the files, then restore them from a backup"
 
 
 _KINDS_BY_EXCEPTION: ExceptionKinds = {
@@ -70,7 +70,7 @@ _MAX_REASON_LENGTH = 300
 def to_storage_error(
     error: BaseException, *, effect: Effect = "unknown", extra_kinds: ExceptionKinds | None = None
 ) -> StorageError:
-    """Return the typed error for an exception from Lance or the operating system, or for a type in `extra_kinds`.
+    """Convert an exception from Lance or the operating system, or one listed in `extra_kinds`, to a typed error.
 
     `effect` states what the failed call may have done. Pass `none` for a read.
 
@@ -89,7 +89,7 @@ def to_storage_error(
 
 @contextmanager
 def as_storage_errors(effect: Effect, extra_kinds: ExceptionKinds | None = None) -> Iterator[None]:
-    """Raise failures inside the block as typed errors.
+    """Convert failures inside the block to typed errors.
 
     >>> with as_storage_errors("none"):
     ...     raise TimeoutError
@@ -103,14 +103,14 @@ def as_storage_errors(effect: Effect, extra_kinds: ExceptionKinds | None = None)
             yield
     except caught_types as error:
         # Suppress the cause of an object store error: the original exception contains a dump of the request, which must
-        # not be logged.
+        # never reach a log.
         cause = error if isinstance(error, OSError) and error.errno is not None else None
         raise to_storage_error(error, effect=effect, extra_kinds=extra_kinds) from cause
 
 
 @contextmanager
 def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
-    """Raise a Lance panic inside the block as `DamagedError`. Other exceptions propagate.
+    """Convert a Lance panic inside the block to `DamagedError`; other exceptions propagate.
 
     Lance panics on some damaged files. A panic is not an `Exception`, so callers would not catch it.
     """
@@ -125,10 +125,10 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 
 @contextmanager
 def failures_with_effect(effect: Effect) -> Iterator[None]:
-    """Raise failures inside the block as errors with this effect, regardless of what the failed call may have done.
+    """Convert failures inside the block to errors with this effect, whatever the failed call may have done.
 
-    Use `unknown` for reads that determine whether an earlier write happened, and `none` for writes of files that are
-    not yet referenced by any version, because such files are not visible.
+    Use `unknown` for reads that determine whether an earlier write happened. Use `none` for writing files that no
+    version references yet, because such files are not visible.
 
     >>> with failures_with_effect("unknown"):
     ...     raise StorageError("no answer", effect="none", hint="ask again")
@@ -156,7 +156,7 @@ def _classify_error(error: BaseException, extra_kinds: ExceptionKinds) -> Storag
 
 
 def _is_commit_conflict(error: BaseException) -> bool:
-    # Do not import Lance here: the import is slow, and if Lance has not been imported, it cannot have raised the
+    # Do not import Lance here. The import is slow, and if Lance has not been imported yet, it cannot have raised the
     # exception.
     lance_commit_module = sys.modules.get("lance.commit")
     return lance_commit_module is not None and isinstance(error, lance_commit_module.CommitConflictError)

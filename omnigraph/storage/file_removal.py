@@ -1,7 +1,7 @@
-"""Remove files in an order that prevents readers from seeing an incomplete version.
+"""Remove files in an order that never exposes an incomplete version to readers.
 
-Versions are removed before the files they reference, and data files before their blobs. A late reader is therefore told
-that the version no longer exists, and never reads a version with missing rows. Removing a file twice is harmless.
+Versions are removed before the files that they reference, and data files before their blobs. A late reader therefore
+finds that the version no longer exists, and never reads a version with missing rows. Removing a file twice is harmless.
 """
 
 import logging
@@ -16,7 +16,7 @@ from .file_roles import attached_version_number, subdirectory_of
 from .store import Store
 
 _log = logging.getLogger("omnigraph")
-_PARALLEL_REMOVALS = 0  # number of parallel requests; 0 means the number of tables maintained in parallel
+_PARALLEL_REMOVALS = 0  # number of parallel requests; 0 means as many as tables are maintained in parallel
 _MAX_THREADS = 64  # maximum number of threads
 _SUBDIRECTORY_RANKS = {"_versions": 0, "data": 1, "_deletions": 2, "_indices": 3, "_transactions": 5}
 
@@ -38,7 +38,7 @@ def _removal_rank(file_name: str) -> int:
 
 
 def group_by_rank(sorted_names: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the names of each rank.
+    """Yield one list of names per rank.
 
     `sorted_names` must be sorted for removal. Names of the same rank may be removed in parallel.
     """
@@ -52,9 +52,9 @@ def remove_files(
     on_removed: Callable[[str, str | None], None],
     check_claim: Callable[[], None] = lambda: None,
 ) -> None:
-    """Remove files rank by rank. `on_removed` receives each name and, if the removal failed, the error.
+    """Remove files one rank at a time; `on_removed` receives each name and, if the removal failed, the error.
 
-    `check_claim` is called before each removal, and must raise an error if the run has to stop.
+    `check_claim` is called before each removal and must raise an error if the run has to stop.
     """
 
     def remove_file(file_name: str) -> None:

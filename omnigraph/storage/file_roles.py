@@ -1,4 +1,4 @@
-"""Determine from a file's path which table or manifest it belongs to, and its kind and version.
+"""Parse a file's path to determine its table or manifest, its kind and its version.
 
 These functions only parse names and never access the store.
 """
@@ -16,7 +16,7 @@ _MAX_VERSION = (1 << 64) - 1
 
 
 def owning_directory(file_name: str) -> str:
-    """Return the table or manifest to which a file belongs, or the top-level directory of any other object.
+    """Return the table or manifest that a file belongs to, or the top-level directory of any other object.
 
     >>> owning_directory("nodes/40d7-01J0/data/x.lance")
     'nodes/40d7-01J0'
@@ -34,7 +34,7 @@ def owning_directory(file_name: str) -> str:
 
 
 def subdirectory_of(file_name: str) -> str:
-    """Return a file's subdirectory in its table or manifest, such as `data` or `_versions`."""
+    """Return the subdirectory of its table or manifest that a file is in, such as `data` or `_versions`."""
     return file_name.removeprefix(owning_directory(file_name)).lstrip("/").partition("/")[0]
 
 
@@ -50,7 +50,7 @@ def attached_version_number(file_name: str) -> int | None:
 
 
 def attached_versions_of(listed_names: Mapping[str, ListedObject] | Iterator[str], table_directory: str) -> list[int]:
-    """Return the numbers of a table's attached versions that occur in a listing."""
+    """Return the numbers of those attached versions of a table that occur in a listing."""
     prefix = f"{table_directory}/_versions/"
     numbers = (attached_version_number(file_name) for file_name in listed_names if file_name.startswith(prefix))
     return sorted(number for number in numbers if number is not None)

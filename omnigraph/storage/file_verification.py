@@ -8,11 +8,11 @@ from omnigraph.errors import StorageError
 from .checksums import FileChecksum, FileChecksums, find_mismatch
 from .store import Store
 
-CONCURRENT_VERIFICATIONS = 4  # files verified in parallel; reading and checksumming release the interpreter lock
+CONCURRENT_VERIFICATIONS = 4  # number of files to verify in parallel; reading and checksumming release the GIL
 
 
 def verify_files(store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
-    """Read files and compare them with their checksums. Return a description of each fault, by file name."""
+    """Read files and compare them with their checksums; return a description of each fault, by file name."""
     with ThreadPoolExecutor(CONCURRENT_VERIFICATIONS, "verify") as pool:
         reasons = pool.map(partial(_find_file_fault, store), expected_checksums, expected_checksums.values())
         return {file_name: reason for file_name, reason in zip(expected_checksums, reasons, strict=True) if reason}

@@ -14,7 +14,7 @@ StoredRowIds = npt.NDArray[np.uint64]
 
 
 def read_fragments(table: Table, fragments: Sequence[Any], columns: Sequence[str]) -> pa.Table:
-    """Return the given columns of the fragments' rows, with `_rowid`."""
+    """Return the given columns for all rows in the fragments, with `_rowid`."""
     if not fragments:
         column_fields = [table.schema.field(column_name) for column_name in columns]
         return pa.schema([*column_fields, pa.field(ROW_ID, pa.uint64())]).empty_table()

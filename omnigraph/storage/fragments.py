@@ -1,7 +1,7 @@
 """Read and write individual fragments, and combine fragments from many writers.
 
-Several processes may write fragments of one change: each of them returns descriptions of its fragments, and one process
-combines all descriptions into a staged change. This module does not decide which data is visible.
+Several processes may write the fragments for one change. Each process returns descriptions of its fragments, and one
+process combines all descriptions into a staged change. This module does not decide which data is visible.
 """
 
 import json
@@ -27,13 +27,13 @@ from .stage_rows import remove_rows
 from .store import Store
 from .table import StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
-_CHECKSUMS_MEMBER = "checksums"  # the JSON member that our writers add to a fragment's description
+_CHECKSUMS_MEMBER = "checksums"  # the JSON member that this package's writers add to a fragment's description
 _UNLIMITED_ROWS = 1 << 30  # rows per file; the caller decides where a fragment ends
 RowAddresses = npt.NDArray[np.uint64]
 
 
 def list_fragment_ids(table: Table) -> list[int]:
-    """Return the ids of a version's fragments."""
+    """Return the ids of the fragments in a version."""
     return [fragment.fragment_id for fragment in table.dataset.get_fragments()]
 
 
@@ -43,13 +43,13 @@ def fragment_row_counts(table: Table) -> dict[int, int]:
 
 
 def fragment_bytes(table: Table, fragment_ids: Collection[int]) -> int:
-    """Return the total size of some fragments' data files. Files without a recorded size are counted as zero."""
+    """Return the total size of the fragments' data files; a file without a recorded size counts as zero."""
     chosen_fragments = (fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id in fragment_ids)
     return sum(data_file.file_size_bytes or 0 for fragment in chosen_fragments for data_file in fragment.metadata.files)
 
 
 def describe_fragments(table: Table) -> list[tuple[dict[str, Any], int]]:
-    """Return the description of each fragment of a version, and its row count including deleted rows."""
+    """Return the description and the row count, including deleted rows, of each fragment in a version."""
     fragments = table.dataset.get_fragments()
     return [(fragment.metadata.to_json(), fragment.physical_rows) for fragment in fragments]
 
@@ -63,7 +63,7 @@ def read_fragments(
     with_row_ids: bool = False,
     blob_handling: str = "all_binary",
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some fragments in batches, with blobs as bytes or as Lance's blob descriptions."""
+    """Yield the rows in some fragments in batches, with blobs as bytes or as Lance's blob descriptions."""
     chosen_fragments = [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     try:
         scanner = table.dataset.scanner(
@@ -82,10 +82,10 @@ def read_fragments(
 
 
 def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None) -> dict[str, Any]:
-    """Write rows as one fragment. With `row_ids`, the new rows keep the row ids of the rows that they replace.
+    """Write rows as one fragment; with `row_ids`, the new rows keep the row ids of the rows that they replace.
 
-    The returned description contains the checksums of the fragment's files, computed while the files
-    are still in the page cache of the machine that wrote them.
+    The returned description contains the checksums of the fragment's files. They are computed right after the write,
+    while the files are still in the page cache.
     """
     stored_rows = to_stored_rows(rows, table.schema).select(table.schema.names).cast(table.schema)
     write = partial(write_data, store, table.location, table.dataset, stored_rows, _UNLIMITED_ROWS)
@@ -106,7 +106,7 @@ def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence
 def read_staged_fragment(
     store: Store, table: Table, fragment_json: Mapping[str, Any], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a fragment that was written but does not belong to any version yet."""
+    """Yield the rows in a fragment that does not belong to any version yet."""
     try:
         for file_entry in fragment_json["files"]:
             file_uri = f"{table.dataset.uri}/data/{file_entry['path']}"
@@ -147,9 +147,9 @@ def stage_changed_fragments(
     removed_addresses: RowAddresses,
     carried_row_ids: Sequence[int] = (),
 ) -> StagedChange:
-    """Stage fragments from any number of writers together with the removal of rows by address.
+    """Stage fragments from any number of writers, and remove rows by address in the same change.
 
-    `carried_row_ids` are existing row ids that rows in the fragments keep. This function verifies these row ids.
+    `carried_row_ids` are the existing row ids that rows in the fragments keep; this function verifies them.
     """
     if carried_row_ids:
         check_row_ids(table.dataset, removed_addresses.tolist(), carried_row_ids, len(carried_row_ids))
@@ -169,7 +169,7 @@ def _fragments_from_json(fragment_entries: Sequence[Mapping[str, Any]]) -> list[
 
 
 def _collect_checksums(fragment_entries: Sequence[Mapping[str, Any]]) -> dict[str, FileChecksum]:
-    """Return the checksums that the writers of the fragments recorded."""
+    """Return the checksums that the fragments' writers recorded."""
     recorded_items = (
         recorded_item
         for fragment_entry in fragment_entries

@@ -1,6 +1,6 @@
 """Handle unreadable indexes: scan the rows instead, and issue a warning.
 
-An index is derived data, so losing an index only makes queries slower. This module retries scans without indexes, and
+An index is derived data, so losing one only makes queries slower. This module repeats failed scans without indexes and
 detects missing index files. Failures that do not involve an index are raised as typed errors.
 """
 
@@ -28,7 +28,7 @@ _warned_indexes: dict[tuple[str, frozenset[str]], None] = {}
 def scan_with_fallback(table: Table, filter_expression: object, scan: Callable[[bool], ScanResult]) -> ScanResult:
     """Return `scan(True)`, which may use indexes, or `scan(False)` if an index cannot be read.
 
-    `filter_expression` is the scan's filter, or None. A scan without a filter uses no index.
+    `filter_expression` is the scan's filter, or None; a scan without a filter uses no index.
     """
     try:
         with panics_as_errors():
@@ -46,9 +46,9 @@ def scan_with_fallback(table: Table, filter_expression: object, scan: Callable[[
 
 
 def query_index(table: Table, scanner: Any) -> pa.Table | None:
-    """Return the result of an index-only query. If the index cannot be read, warn and return None.
+    """Return the result of an index-only query; if the index cannot be read, warn and return None.
 
-    There is no fallback scan, because callers have other ways to get the result.
+    There is no fallback scan, because callers can get the result in other ways.
     """
     try:
         with panics_as_errors():
@@ -83,7 +83,7 @@ def scan_batches_with_fallback(
 
 
 def segment_uuids(table: Table) -> frozenset[str]:
-    """Return the segment UUIDs of all indexes of a table."""
+    """Return the segment UUIDs for all indexes on a table."""
     indexes = table.dataset.describe_indices()
     return frozenset(str(segment.uuid) for index in indexes for segment in index.segments)
 
@@ -97,10 +97,10 @@ def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
 
 
 def incomplete_segments(table: Table, file_sizes: Mapping[str, int]) -> frozenset[str]:
-    """Return the same segments as `find_lost_segments`, but from an earlier listing. `file_sizes` maps names to sizes.
+    """Return the same segments as `find_lost_segments`, based on an earlier listing; `file_sizes` maps names to sizes.
 
-    A version records the size of each segment. The token file of a full-text segment, which this
-    package writes, is not included in that size.
+    A version records the size of each segment. That size does not include a full-text segment's token file, because
+    this package writes the token file.
     """
     index_directory = f"{table.location}/_indices/"
     sizes_by_segment: dict[str, dict[str, int]] = {}
@@ -131,7 +131,7 @@ def _scan_failure(error: Exception) -> StorageError:
 
 
 def warn_unreadable_index(table: Table) -> None:
-    """Warn that an index of a table cannot be read, once per set of segments."""
+    """Warn, once per set of segments, that an index on a table cannot be read."""
     warning_key = (str(table.dataset.uri), segment_uuids(table))
     if warning_key in _warned_indexes:
         return
@@ -139,7 +139,7 @@ def warn_unreadable_index(table: Table) -> None:
         del _warned_indexes[next(iter(_warned_indexes))]
     _warned_indexes[warning_key] = None
     message = (
-        f"an index of {table.location} cannot be read; the table's rows are scanned instead, which"
+        f"an index on {table.location} cannot be read; the table's rows are scanned instead, which"
         " is slower. Run `omnigraph check` to identify the index, and `omnigraph ensure-indices --rebuild`"
         " to rebuild it"
     )

@@ -1,6 +1,6 @@
-"""The values of a property in entities that were written before the property was added.
+"""The values that existing entities get when a property is added.
 
-This module defines the meaning of `@default` for stored values. `ingest` fills in the values that new records omit.
+This module defines what `@default` means for stored entities; `ingest` fills in the values that new records omit.
 """
 
 from functools import lru_cache
@@ -40,6 +40,6 @@ def backfill_value(prop: PropertyDefinition) -> pa.Scalar | None:
 
 
 def backfill_values(entity_type: NodeType | EdgeType) -> dict[str, pa.Scalar]:
-    """Return the values that existing entities get for new properties, without nulls."""
+    """Return the non-null values that existing entities get for new properties."""
     backfills = {prop.name: backfill_value(prop) for prop in entity_type.properties}
     return {property_name: value for property_name, value in backfills.items() if value is not None}

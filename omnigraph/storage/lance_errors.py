@@ -1,7 +1,7 @@
 """Distinguish exceptions raised by Lance from exceptions raised by this package or its callers.
 
 An exception is attributed to Lance if this package's innermost frame in the traceback called a Lance function. Argument
-errors that Lance's Python wrappers raise are left unchanged.
+errors from Lance's Python wrappers are left unchanged.
 """
 
 import re
@@ -14,13 +14,13 @@ from omnigraph.errors import Effect, StorageError
 
 from .failures import DamagedError, failure_reason, to_storage_error
 
-# The message of an exception raised in Rust ends with a source location; the message of one raised in a Python wrapper
-# does not.
+# The message of an exception raised in Rust ends with a source location; that of one raised in a Python wrapper does
+# not.
 _RUST_LOCATION = re.compile(r",? ?/[^\s,]+\.rs:\d+:\d+$")
 
 
 def lance_storage_error(error: BaseException, *, effect: Effect = "none") -> StorageError | None:
-    """Return the typed error for an exception raised by Lance, or None for any other exception."""
+    """Convert an exception raised by Lance to a typed error, or return None for any other exception."""
     if type(error).__name__ == "PanicException":  # defined in Rust and cannot be imported
         return _damaged_error(error, effect)
     if isinstance(error, StorageError) or not _is_raised_by_lance(error):
@@ -41,7 +41,7 @@ def _damaged_error(error: BaseException, effect: Effect) -> DamagedError:
 def _is_raised_by_lance(error: BaseException) -> bool:
     called_package = ""
     for package in _frame_packages(error.__traceback__):
-        # Start over at each of our frames, because only the call made by our innermost frame is relevant.
+        # Start over at each of this package's frames, because only the call made by the innermost one matters.
         called_package = "" if package == "omnigraph" else called_package or package
     return called_package == "lance"
 

@@ -1,4 +1,4 @@
-"""The names of directories and objects in a graph root.
+"""Names for the directories and objects in a graph root.
 
 Except for leases, no name in a root is ever written twice. Names that could collide contain a ULID.
 """
@@ -44,7 +44,7 @@ def fnv1a64(hashed_name: str) -> str:
 
 
 def table_directory(table_key: TableKey, ulid: str) -> str:
-    """Return the directory of a table. Each registration of a table gets a new directory.
+    """Return a table's directory; every registration of a table gets a new one.
 
     >>> table_directory(TableKey("node:Person"), "01J0000000000000000000000A")
     'nodes/40d76f1f51639ec0-01J0000000000000000000000A'
@@ -54,12 +54,14 @@ def table_directory(table_key: TableKey, ulid: str) -> str:
 
 
 def manifest_directory(branch_ulid: str) -> str:
-    """Return the directory of a branch's manifest dataset. The main branch's directory has a fixed name."""
+    """Return the directory for a branch's manifest dataset; the main branch's directory has a fixed name."""
     return MANIFEST if branch_ulid == MAIN else f"{BRANCHES}/{branch_ulid}"
 
 
 def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
-    """Return the name of the n-th ref object of a branch or tag. Odd numbers mean open, and even numbers mean deleted.
+    """Return the name of the n-th ref object of a branch or tag.
+
+    An odd number means that the branch or tag is open, and an even number means that it is deleted.
 
     >>> ref_name("review/a", 3)
     '_refs/branches/review%2Fa/0000000003.json'
@@ -68,7 +70,7 @@ def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
 
 
 def can_have_refs(ref: str) -> bool:
-    """Return whether a store can contain ref objects for this name. The result is True for every existing name.
+    """Return whether a store can contain ref objects for this name; the result is True for every existing name.
 
     >>> can_have_refs("a b"), can_have_refs("."), can_have_refs("x" * 1025)
     (True, False, False)
@@ -81,7 +83,7 @@ def can_have_refs(ref: str) -> bool:
 
 
 def parse_ref_name(object_name: str, directory: str = REFS) -> tuple[str, int] | None:
-    """Return the branch or tag name and the number of a ref object, or None for an unrelated file.
+    """Return a ref object's branch or tag name and its number, or None for an unrelated file.
 
     >>> parse_ref_name("_refs/branches/review%2Fa/0000000003.json")
     ('review/a', 3)
@@ -92,17 +94,17 @@ def parse_ref_name(object_name: str, directory: str = REFS) -> tuple[str, int] |
 
 
 def chunk_name(digest: str, ulid: str) -> str:
-    """Return the name of a sealed log chunk. The digest verifies the content, and the ULID makes the name unique."""
+    """Return a sealed log chunk's name; the digest verifies the content, and the ULID makes the name unique."""
     return f"{COMMITS}/{digest}-{ulid}"
 
 
 def schema_name(digest: str, ulid: str) -> str:
-    """Return the name of a schema object. The digest verifies the content, and the ULID makes the name unique."""
+    """Return a schema object's name; the digest verifies the content, and the ULID makes the name unique."""
     return f"{SCHEMAS}/{digest}-{ulid}"
 
 
 def gc_name(run_id: str, suffix: str) -> str:
-    """Return the name of a file of a garbage collection run. `suffix` must be `condemned` or `sweep`."""
+    """Return the name of a garbage collection run's file; `suffix` must be `condemned` or `sweep`."""
     return f"{GC}/{run_id}.{suffix}"
 
 

@@ -1,7 +1,7 @@
-"""Objects stored as files below a directory, created by hard links and replaced by renames.
+"""Objects stored as files below a directory, created through hard links and replaced through renames.
 
-An object is visible either completely or not at all. If the backend is durable, the object and its name survive a power
-loss.
+An object is either completely visible or not visible at all. If the backend is durable, the object and its name survive
+a power loss.
 """
 
 import errno
@@ -24,14 +24,14 @@ from .object_backend import TRANSFER_BLOCK_BYTES, ListedObject
 _SCRATCH_NAME = re.compile(r"[^#]+#[0-9]+")
 
 
-_MAX_TIME_GRANULARITY = 1_000_000_000  # nanoseconds; coarser than the timestamps of any file system
+_MAX_TIME_GRANULARITY = 1_000_000_000  # in nanoseconds; coarser than any file system's timestamps
 
 
 @record
 class LocalBackend:
     """Objects stored as files below a directory.
 
-    Objects are created by hard-linking finished files, so the first creator wins.
+    An object is created by hard-linking a finished file, so the first creator wins.
     """
 
     directory: Path
@@ -39,7 +39,7 @@ class LocalBackend:
     synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of a file, or None if it does not exist."""
+        """Return the content of a file, or None if it does not exist."""
         with as_storage_errors("none"):
             try:
                 return (self.directory / object_name).read_bytes()
@@ -50,7 +50,7 @@ class LocalBackend:
                 return None
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
-        """Create a file by hard-linking a finished file to its name. Return False if the name is taken."""
+        """Create a file by hard-linking a finished file to its name; return False if the name is taken."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"), self._scratch_file(target_path, (object_bytes,)) as scratch:
             try:
@@ -58,8 +58,7 @@ class LocalBackend:
                 created = True
             except FileExistsError:
                 created = False
-            # Sync even if another creator won, because this caller continues with the winner's object, which must be
-            # durable.
+            # Sync even if another creator won: this caller continues with the winner's object, which must be durable.
             self._sync_names(target_path.parent)
         return created
 
@@ -87,7 +86,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably. After a power loss, a later removal never survives without this one."""
+        """Unlink a file durably; after a power loss, no later removal can survive without this one."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:
@@ -102,7 +101,7 @@ class LocalBackend:
             for folder, _, file_names in os.walk(self.directory / prefix, onerror=_raise_unless_absent):
                 for file_name in file_names:
                     if "#" not in file_name:
-                        # Use strings, because with thousands of files, path objects take more time than the stat calls.
+                        # Use strings, because for thousands of files, path objects take more time than the stat calls.
                         yield from self._stat_file(
                             f"{folder}/{file_name}", self._relative_name(f"{folder}/{file_name}")
                         )
@@ -124,18 +123,18 @@ class LocalBackend:
             ]
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield unfinished files, which `list` omits: they are being written or were left behind by a killed writer."""
+        """Yield unfinished files, which `list` omits; each is being written or was left behind by a killed writer."""
         with as_storage_errors("none"):
             top_folder = self.directory / prefix
             for folder, subfolders, file_names in os.walk(top_folder, onerror=_raise_unless_absent):
                 if not prefix:
-                    subfolders.clear()  # in the root, consider only its own files
+                    subfolders.clear()  # at the root, consider only its own files
                 for file_name in file_names:
                     if _SCRATCH_NAME.fullmatch(file_name):
                         yield from self._stat_path(Path(folder) / file_name)
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """Return the first files of a directory in name order, reading metadata only for these files."""
+        """Return a directory's first files in name order, reading metadata only for these files."""
         folder = f"{self.directory}/{prefix}"  # a string, because this runs before every read
         with as_storage_errors("none"):
             try:
@@ -158,10 +157,9 @@ class LocalBackend:
             return next(self._stat_file(f"{self.directory}/{object_name}", object_name), None)
 
     def change_token(self, prefix: str) -> object | None:
-        """Return the identity of a directory, or None if the directory changed very recently.
+        """Return a token for a directory's current state, or None if the directory changed very recently.
 
-        If two changes happen within the granularity of the timestamps, the second one may not change the modification
-        time.
+        If two changes happen within the timestamp granularity, the second one may not update the modification time.
         """
         try:
             folder_stat = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - runs before every read
@@ -212,10 +210,10 @@ def _read_file_blocks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def sync_directory_path(directory: Path, top_directory: Path, synced: set[Path]) -> None:
-    """Sync the names in a directory and in its parents up to the top directory, so that they survive a power loss.
+    """Sync the names in a directory and in its parents, up to the top directory, so that they survive a power loss.
 
     Parents are included because a new directory is a name in its parent. `synced` contains the directories whose own
-    names have already been synced, and is updated here.
+    names have already been synced; this function updates it.
     """
     sync_directory(directory)
     while directory != top_directory and top_directory in directory.parents and directory not in synced:
@@ -234,7 +232,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def _raise_unless_absent(error: OSError) -> None:
-    """Ignore an error for a path that is absent or too long to exist, and raise any other error."""
+    """Raise an error unless it means that a path is missing or too long to exist."""
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     if not absent and error.errno != errno.ENAMETOOLONG:
         raise error

@@ -1,10 +1,10 @@
-"""The manifest cell, a compare-and-swap register that contains the manifest of one branch.
+"""The manifest cell: a compare-and-swap register that holds one branch's manifest.
 
-A cell is a small Lance dataset whose only fragment contains the whole manifest. A cell is always read and replaced as a
-whole. Cells are replaced with the only Lance operation that is strict about its base version. This module implements
-the swap, the format stamp, and the check that a swap is the newest version and belongs to the same history as its base.
-It does not interpret the rows of a cell. A version number alone does not identify a version: a root can be deleted and
-recreated with the same numbers, and a cleanup frees the numbers of old versions.
+A cell is a small Lance dataset whose only fragment contains the whole manifest. It is always read and replaced as a
+whole, using the only Lance operation that is strict about its base version. This module implements the swap, the format
+stamp, and the check that a swap is the newest version and shares its base's history. It does not interpret the rows. A
+version number alone does not identify a version: a root can be deleted and recreated with the same numbers, and a
+cleanup frees the numbers of old versions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,23 +27,22 @@ if TYPE_CHECKING:
     from lance.dataset import Transaction
 
 _LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
-_MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this minus the version, so the newest sorts first
-_LISTED_VERSIONS = 16  # versions listed per check, newest first
+_MAX_VERSION = (1 << 64) - 1  # a version file is named by this number minus the version, so the newest sorts first
+_LISTED_VERSIONS = 16  # number of versions that a check lists, newest first
 
 
 class SwapConflict(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """Raised if a newer version already exists. This swap did not happen unless the newer version is based on it."""
+    """A newer version already exists. The swap did not happen unless the newer version is based on it."""
 
 
 class SwapOutcomeUnknown(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """Raised if it is unknown whether the swap happened. Read the newest version to find out."""
+    """It is unknown whether the swap happened. Read the newest version to find out."""
 
 
 class UnsyncedError(StorageError):
     """The swap was applied but may not survive a power loss.
 
-    Syncing again does not help, because after a failed fsync a disk may report success for data
-    that it has lost.
+    Syncing again does not help: after a failed fsync, a disk may report success for data that it has lost.
     """
 
     code = "StorageError"
@@ -55,10 +54,9 @@ class UnsyncedError(StorageError):
 class ManifestCell:
     """A cell at one version.
 
-    `etag` distinguishes the object of this version from an object created later under the same name. It is set by the
-    first check. Until then, it is "" if the etag in a listing can be trusted, or None if the object itself must be read
-    and compared first. After a swap, `base` is the cell that was replaced, until a check has found both versions in one
-    listing.
+    `etag` distinguishes this version's object from an object created later under the same name. The first check sets
+    it. Until then, it is "" if the etag in a listing can be trusted, or None if the object itself must be read and
+    compared first. After a swap, `base` is the replaced cell until a check has found both versions in one listing.
     """
 
     store: Store
@@ -92,7 +90,7 @@ def create_cell(store: Store, location: str, rows: "pa.Table") -> ManifestCell:
     """Create a cell with its first rows and the format stamp, in one commit.
 
     If several processes create the same cell, exactly one succeeds. The others get a Lance exception that does not
-    state the reason, so they must read the cell to find out whether it exists.
+    state the reason, so they must try to read the cell to find out whether it exists.
     """
     stamped_rows = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
     dataset = store.effects.run("create", location, lambda: _create_dataset(store, location, stamped_rows))
@@ -117,7 +115,7 @@ def _create_dataset(store: Store, location: str, rows: "pa.Table") -> Any:
     # reference data that was not written.
     store.sync_to_disk(*(f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files))
     # Do not use `write_dataset` in mode `create`: it checks first and then overwrites, so it could destroy a cell that
-    # another process created in the meantime. A commit on version 0 fails instead of overwriting the cell.
+    # another process created in between. A commit on version 0 fails instead of overwriting the cell.
     return load_lance().LanceDataset.commit(
         store.root.uri_of(location),
         LanceOperation.Overwrite(rows.schema, fragments),
@@ -132,9 +130,9 @@ def _create_dataset(store: Store, location: str, rows: "pa.Table") -> Any:
 def open_cell(store: Store, location: str, version: int | None = None, *, reused: bool = False) -> ManifestCell:
     """Open a cell at its newest version, or at a given version.
 
-    `reused` is true if the location may be deleted and recreated under the same name, as for the main branch. The first
-    check then rereads the version file instead of trusting a listing, because the file could have been replaced between
-    opening and listing. If the location is not reused, listings are sufficient.
+    `reused` is true if the location may be deleted and recreated under the same name, as the main branch may be. In
+    that case, the first check rereads the version file instead of trusting a listing, because the file may have been
+    replaced between opening and listing. If the location is never reused, listings are sufficient.
     """
     dataset = store.open_dataset(location, version)
     if version is None and _has_successor_file(store, location, dataset):
@@ -143,7 +141,7 @@ def open_cell(store: Store, location: str, version: int | None = None, *, reused
 
 
 def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
-    """Return whether the file of the next version exists. On an object store, the result is always False."""
+    """Return whether the next version's file exists; on an object store, the result is always False."""
     version = int(dataset.version)
     return version > 0 and store.objects.stat_if_local(_version_file(location, version + 1)) is not None
 
@@ -151,9 +149,9 @@ def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
 def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
     """Open the newest version again in case another writer has just published it.
 
-    Lance takes the version number from the content of the file, not from its name. A damaged file that contains an
-    older version would silently roll the branch back. Therefore, the file of the next version is reported as damaged if
-    its content is not newer.
+    Lance takes the version number from a file's content, not from its name. A damaged file that contains an older
+    version would silently roll the branch back. The next version's file is therefore reported as damaged if its content
+    is not newer.
     """
     reopened = store.open_dataset(location)
     if reopened.version > dataset.version:
@@ -165,10 +163,9 @@ def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
 def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None = None) -> ManifestCell:
     """Replace all rows if and only if `cell` is still the newest version.
 
-    If `stamp` is given, as in an upgrade, the format stamp and the columns are replaced as well. A successful swap must
-    not be acknowledged yet. If a cleanup has removed the files above an old `cell`, the next number is free again, and
-    Lance accepts a swap far below the newest version. Before acknowledging the swap, call `newest_version` on the
-    result.
+    If `stamp` is given, as in an upgrade, the format stamp and the columns are replaced as well. Do not acknowledge the
+    swap before calling `newest_version` on the result: if a cleanup has removed the versions that followed an old
+    `cell`, the next number is free again, and Lance accepts a swap far below the newest version.
 
     Raises `SwapConflict` if `cell` is not the newest version, `SwapOutcomeUnknown` if the store did
     not respond, and `UnsyncedError` if the swap was applied but the disk did not confirm durability.
@@ -178,16 +175,15 @@ def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None =
     from lance.dataset import Transaction
 
     cell.dataset = limit_session(store, cell.dataset)
-    # 1. Write and sync the data file. No version references the file yet, so a crash at this point changes nothing. If
-    #    the version were created first, a power loss could leave a visible version without its data.
+    # 1. Write and sync the data file. No version references it yet, so a crash at this point changes nothing. If the
+    # version were created first, a power loss could leave a visible version without its data.
     rows = rows if stamp is None else rows.replace_schema_metadata({STAMP_KEY: str(stamp)})
     mode: Literal["append", "overwrite"] = "append" if stamp is None else "overwrite"
     fragments = store.effects.run("state", cell.location, lambda: _write_fragments(store, cell, rows, mode))
     store.sync_to_disk(*(f"{cell.location}/data/{file.path}" for fragment in fragments for file in fragment.files))
-    # 2. Keep the Lance schema of the base: a plain Arrow schema would drop the format stamp and
-    #    renumber the fields.
+    # 2. Keep the base version's Lance schema: a plain Arrow schema would drop the format stamp and renumber the fields.
     operation = LanceOperation.Overwrite(cell.dataset.lance_schema if stamp is None else rows.schema, fragments)
-    # The UUID allows Lance to recognize its own version file if the client repeats a request whose response was lost.
+    # The UUID lets Lance recognize its own version file if the client repeats a request whose response was lost.
     transaction = Transaction(cell.version, operation, uuid=_transaction_uuid())
     # 3. Check that the root was not replaced. Lance compares only version numbers, and a recreated
     #    root has the same numbers. On a disk, this check needs no request, so it runs before the swap. On an
@@ -201,9 +197,8 @@ def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None =
     except CommitConflictError as error:
         raise SwapConflict from error
     except BaseException as error:
-        # Any other exception, including an interrupt, may arrive after the store applied the swap.
-        # If such an exception were reported as a plain failure, the caller would retry and write
-        # twice.
+        # Any other exception, including an interrupt, may arrive after the store has applied the swap. If it were
+        # reported as a plain failure, the caller would retry and write twice.
         raise SwapOutcomeUnknown(str(error)) from error
     swapped_cell = ManifestCell(store, cell.location, dataset, base=cell)
     if swapped_cell.stamp != (cell.stamp if stamp is None else str(stamp)):
@@ -214,11 +209,11 @@ def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None =
 
 
 def sync_version(cell: ManifestCell) -> None:
-    """Sync a version, which must be durable before it is acknowledged or used as a base.
+    """Sync a version. Every version must be durable before it is acknowledged or used as a base.
 
-    The writer may be another process that crashed between its swap and its sync. Without this sync, a write could be
-    acknowledged and its base then lost in a power failure. Raises `AbsentError` if the version was replaced and cleaned
-    up in the meantime. If a version has been cleaned up, a newer version exists.
+    The version's writer may be another process that crashed between its swap and its sync. Without this sync, a write
+    could be acknowledged and then lose its base in a power failure. Raises `AbsentError` if the version has been
+    replaced and cleaned up in the meantime; a newer version then exists.
     """
     try:
         cell.store.sync_to_disk(*cell_files(cell))
@@ -234,8 +229,8 @@ def _sync_swapped_version(cell: ManifestCell) -> None:
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
             raise _unsynced_error(error) from error
-        # The version has already been cleaned up, so a newer version exists. The newer version may or may not be based
-        # on this swap. The publish loop reads the newer version to find out, as it does after any conflict.
+        # The version has already been cleaned up, so a newer version exists, which may or may not be based on this
+        # swap. The publish loop reads the newer version to find out, as it does after any conflict.
         raise SwapConflict from error
     except BaseException as error:
         raise SwapOutcomeUnknown(str(error)) from error
@@ -243,7 +238,7 @@ def _sync_swapped_version(cell: ManifestCell) -> None:
 
 def _unsynced_error(error: OSError) -> UnsyncedError:
     return UnsyncedError(
-        "the write was applied, but the disk did not confirm that it survives a power loss",
+        "the write was applied, but the disk did not confirm that it is durable",
         kind=to_storage_error(error).kind,
         reason=error.strerror,
     )
@@ -252,27 +247,27 @@ def _unsynced_error(error: OSError) -> UnsyncedError:
 def newest_version(cell: ManifestCell) -> int:
     """Return the newest version number from one listing, or 0 if the cell may belong to a different root.
 
-    A new swap is verified through its base, because the existence of its own version number proves nothing: that
+    A new swap is verified through its base. The existence of its own version number proves nothing, because that
     version may belong to a recreated root. If the base is missing, the root may have been replaced, or a late swap may
     have reused the number of an old version that a cleanup removed.
     """
     listed_versions = _list_newest_versions(cell)
     if not _is_same_history(cell.base or cell, listed_versions):
         return 0
-    # The base and the swap appear in one listing, so the swap is confirmed. From now on, recognize the swap by its own
-    # object, because a cleanup may remove the base at any time.
+    # The base and the swap appear in the same listing, so the swap is confirmed. From now on, recognize the swap by its
+    # own object, because a cleanup may remove the base at any time.
     if cell.base is not None and cell.base.version in listed_versions and cell.version in listed_versions:
         cell.base, cell.etag = None, listed_versions[cell.version].etag
     return max(listed_versions, default=0)
 
 
 def versions_change_token(cell: ManifestCell) -> object | None:
-    """Return a token that changes when a version is added or removed, or None if that would need a request."""
+    """Return a token that changes when a version is added or removed, or None if that would take a request."""
     return cell.store.objects.change_token(f"{cell.location}/_versions")
 
 
 def accept_swap(cell: ManifestCell) -> None:
-    """Accept a swap whose base no longer exists. The caller must have verified that all files that it references exist.
+    """Accept a swap whose base no longer exists; the caller must have verified that all files it references exist.
 
     The etag is set to None, so the next check reads the object before it trusts the listing.
     """
@@ -280,10 +275,10 @@ def accept_swap(cell: ManifestCell) -> None:
 
 
 def remove_foreign_swap(cell: ManifestCell) -> None:
-    """Remove a swap that was written to a different root and was never acknowledged.
+    """Remove a swap that was written into a different root and never acknowledged.
 
-    The object is removed only if it contains this swap, because the same name may belong to a version of the other
-    root.
+    The object is removed only if it contains this swap, because the other root may have its own version under the same
+    name.
     """
     file_name = _cell_file(cell)
     if cell.base is not None and _is_cell_object(cell, file_name):
@@ -291,7 +286,7 @@ def remove_foreign_swap(cell: ManifestCell) -> None:
 
 
 def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
-    """Return the listing entries of the newest versions, keyed by version number."""
+    """Return the listing entries for the newest versions, by version number."""
     successors = _stat_versions_from(cell.base or cell)
     if successors:
         return successors
@@ -301,13 +296,13 @@ def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
 
 
 def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
-    """Return a version and all its successors by checking individual files, which works only on a local disk.
+    """Find a version and all its successors by checking individual files; this works only on a local disk.
 
-    Checking individual files avoids listing a directory that contains every version. Cleanup removes the oldest
-    versions first, so as long as this version exists, no version above it has been removed, and the first missing
-    successor ends the sequence. This version is checked last. If it were checked first, it could be removed along with
-    some successors right after the check, and the gap would be mistaken for the end of the sequence. The result is
-    empty if the version no longer exists or has more successors than are checked.
+    This avoids listing a directory that contains every version. Cleanup removes the oldest versions first, so while
+    this version exists, none of its successors has been removed, and the first missing one ends the sequence. This
+    version is checked last: if it were checked first, it could be removed right after the check along with some
+    successors, and the gap would be mistaken for the end of the sequence. The result is empty if the version no longer
+    exists or has more successors than are checked.
     """
     stat_object, successors = cell.store.objects.stat_if_local, {}
     for version in range(cell.version + 1, cell.version + _LISTED_VERSIONS):
@@ -323,11 +318,11 @@ def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
 
 
 def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObject]) -> bool:
-    """Return whether the listed versions can belong to the history that a cell was read from.
+    """Return whether the listed versions can belong to the same history as a cell.
 
-    Cleanup removes the oldest versions first. Therefore, if the cell's own version is missing, all versions below it
-    have been removed as well. A version below it then belongs to a different root, or to a late swap that reused a
-    freed number. If the cell's version is present, its object must match by etag or by content.
+    Cleanup removes the oldest versions first, so if the cell's own version is missing, all versions below it have been
+    removed as well. A lower version must then belong to a different root, or to a late swap that reused a freed number.
+    If the cell's version is present, its object must match by etag or by content.
     """
     own_entry = listed_versions.get(cell.version)
     if own_entry is None:
@@ -339,9 +334,9 @@ def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObj
 
 
 def _is_cell_object(cell: ManifestCell, object_name: str) -> bool:
-    """Return whether an object is the version that a cell was read from, by comparing data file names.
+    """Return whether an object is the version that a cell was read from; the data file names are compared.
 
-    Data files have random names, so no other version references them.
+    Data files have random names, so no other version references the same file.
     """
     object_bytes = cell.store.objects.read(object_name)
     return object_bytes is not None and all(data_path.encode() in object_bytes for data_path in _fragment_paths(cell))
@@ -355,7 +350,7 @@ def _fragment_paths(cell: ManifestCell) -> list[str]:
 
 
 def cell_files(cell: ManifestCell) -> tuple[str, ...]:
-    """Return the files of one version. The version file comes last because it makes the other files reachable."""
+    """Return the files in one version; the version file comes last because it makes the other files reachable."""
     data_names = [f"{cell.location}/data/{data_path}" for data_path in _fragment_paths(cell)]
     return (*data_names, _cell_file(cell))
 
@@ -385,8 +380,8 @@ def _write_fragments(
 
 
 def _commit_strictly(store: Store, cell: ManifestCell, transaction: "Transaction") -> Any:
-    # Only Overwrite without retries is strict, because Lance rebases every other operation on a newer version. With
-    # retries, Overwrite would replace what another writer has just published.
+    # Only Overwrite without retries is strict: Lance rebases every other operation onto a newer version. With retries,
+    # Overwrite would replace what another writer has just published.
     return load_lance().LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
 
 

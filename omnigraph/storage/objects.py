@@ -1,8 +1,8 @@
 """Read, create, list and remove small control objects on a disk or S3.
 
-If several writers create the same name, exactly one call succeeds and returns True. Every created
-object contains a nonce, because after a lost response a store may report our own object as already
-existing.
+If several writers create the same name, exactly one call succeeds and returns True. Every created object contains a
+nonce: after a lost response, a store may report that our own object already exists, and the nonce identifies it as
+ours.
 """
 
 import json
@@ -23,20 +23,20 @@ from .root import GraphRoot
 
 @record
 class ControlObjects:
-    """The control objects of a root, as JSON or bytes."""
+    """The control objects in a root, as JSON or bytes."""
 
     backend: ObjectBackend
     effects: Effects
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of an object, or None if it does not exist."""
+        """Return an object's bytes, or None if it does not exist."""
         return self.backend.read(object_name)
 
     def read_json(self, object_name: str) -> dict[str, Any] | None:
-        """Return a JSON object, or None if it does not exist. Raise `StorageError` if it cannot be parsed.
+        """Return a JSON object, or None if it does not exist; raise `StorageError` if it cannot be parsed.
 
-        The error is of kind `permanent`, and is also raised if the object does not match its own checksum because it
-        was changed or moved from a different name.
+        The error has kind `permanent`. It is also raised if the object does not match its own checksum, because it was
+        changed or moved from a different name.
         """
         object_bytes = self.backend.read(object_name)
         if object_bytes is None:
@@ -53,9 +53,9 @@ class ControlObjects:
         return members
 
     def create_json(self, object_name: str, members: Mapping[str, Any]) -> bool:
-        """Create an object if the name is free. Return True if the object under that name is ours.
+        """Create an object if the name is free; return True if the object under that name is ours.
 
-        If a damaged object has that name, the name counts as taken.
+        A name that a damaged object occupies counts as taken.
         """
         own_members = with_own_checksum(
             object_name, {**members, "nonce": members.get("nonce") or clock_and_ids.new_nonce()}
@@ -72,7 +72,7 @@ class ControlObjects:
         return existing is not None and existing.get("nonce") == own_members["nonce"]
 
     def create_bytes(self, object_name: str, object_bytes: bytes) -> None:
-        """Create an object under a name that no other writer uses. A lost response is harmless."""
+        """Create an object under a name that no other writer uses; a lost response is harmless."""
         created = self.effects.run("object", object_name, lambda: self.backend.create(object_name, object_bytes))
         if not created and self.backend.read(object_name) != object_bytes:
             raise StorageError(f"{object_name} was written twice", kind="permanent")
@@ -95,7 +95,7 @@ class ControlObjects:
         return self.backend.list_level(prefix)
 
     def list_unfinished(self, *prefixes: str) -> Sequence[ListedObject]:
-        """Return unfinished files below the prefixes, whose writers are still running or were killed."""
+        """Return unfinished files below the prefixes; their writers are still running or were killed."""
         return [listed_object for prefix in prefixes for listed_object in self.backend.list_unfinished(prefix)]
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
@@ -103,11 +103,14 @@ class ControlObjects:
         return self.backend.list_first(prefix, max_objects)
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return an object's listing entry, or None if the object is absent or a request would be needed."""
+        """Return an object's listing entry, or None if the object is missing or the lookup would take a request."""
         return self.backend.stat_if_local(object_name)
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes when a name directly below a prefix is added or removed, or None if unknown."""
+        """Return a token that changes when a name is added or removed directly below a prefix.
+
+        The result is None if the store cannot provide such a token.
+        """
         return self.backend.change_token(prefix)
 
 
@@ -117,7 +120,7 @@ def _unreadable_object_error(object_name: str, reason: str = "is not a JSON obje
 
 
 def open_objects(root: GraphRoot, effects: Effects, *, durable: bool) -> ControlObjects:
-    """Open the control objects of a root."""
+    """Open the control objects in a root."""
     if root.is_local:
         return ControlObjects(LocalBackend(Path(root.path), durable), effects)
     from .s3 import S3Backend

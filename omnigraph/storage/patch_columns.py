@@ -1,8 +1,8 @@
-"""Change some columns of many rows by adding a data file with only these columns to each affected fragment.
+"""Change some columns in many rows by adding a data file with only these columns to each affected fragment.
 
 The old values remain in the old files until compaction removes them, but they are no longer read. Rows do not move, row
 ids and fragments stay the same, and indexes on other columns keep their coverage. Each file contains a value for every
-row of its fragment, so if only a few rows change, whole rows are replaced instead.
+row in its fragment, so if only a few rows change, whole rows are replaced instead.
 """
 
 import json
@@ -45,7 +45,7 @@ def pays_off(table: Table, size: PatchSize, column_names: Sequence[str]) -> bool
     changed_share: float = size.row_count / sum(fragment.physical_rows for fragment in fragments)
     if changed_share >= LARGE_SHARE:
         return True
-    # In-memory sizes are compared with compressed file sizes, which favours whole rows. An unknown file size counts as
+    # This compares in-memory sizes with compressed file sizes, which favours whole rows. An unknown file size counts as
     # 0.
     file_sizes = (data_file.file_size_bytes for fragment in fragments for data_file in fragment.metadata.files)
     return bool(size.column_bytes / changed_share <= sum(size or 0 for size in file_sizes) * changed_share)
@@ -54,7 +54,7 @@ def pays_off(table: Table, size: PatchSize, column_names: Sequence[str]) -> bool
 def stage_patched_columns(
     store: Store, table: Table, addresses: RowAddresses, row_ids: RowIds, columns: pa.Table
 ) -> StagedChange:
-    """Stage new column values for rows. `addresses`, `row_ids` and `columns` must list the rows in the same order."""
+    """Stage new column values; `addresses`, `row_ids` and `columns` must list the rows in the same order."""
     fragment_ids = addresses >> np.uint64(32)
     written_fragments = []
     for fragment_id in np.unique(fragment_ids):
@@ -86,7 +86,7 @@ def write_fragment_columns(
 
 
 def stage_column_fragments(table: Table, written_fragments: Sequence[Mapping[str, Any]]) -> StagedChange:
-    """Stage the fragments for which one or more writers have written new columns."""
+    """Stage fragments for which one or more writers have written new columns."""
     fragments = [FragmentMetadata.from_json(json.dumps(written["fragment"])) for written in written_fragments]
     checksums = {
         file_name: FileChecksum.from_json(checksum_json)
@@ -111,5 +111,5 @@ def _fragment_values(table: Table, columns: pa.Table, row_ids: RowIds) -> pa.Tab
 
 
 def _column_update(fragments: list[Any], field_ids: list[int]) -> Any:
-    # Lance uses the field ids to remove the fragments from the indexes on these columns.
+    # Lance uses the field ids to remove these fragments from the coverage of the columns' indexes.
     return LanceOperation.Update(updated_fragments=fragments, fields_modified=field_ids, update_mode="rewrite_columns")

@@ -1,8 +1,8 @@
 """Read the columns of a small Lance data file without Lance, whose import takes longer than most commands.
 
-This module decodes only the encodings that Lance 14 chooses for manifests: strings and unsigned numbers in one page
-per column, plain, run-length encoded, bit-packed, constant, or with a small dictionary. Everything else raises an
-exception, so that the caller reads the file with Lance. A caller must verify the decoded values by a checksum.
+This module decodes only the encodings that Lance 14 uses for manifests: strings and unsigned numbers in one page per
+column, stored plain, run-length encoded, bit-packed, constant, or with a small dictionary. Anything else raises an
+exception, so that the caller falls back to Lance. Callers must verify the decoded values with a checksum.
 """
 
 import struct
@@ -33,7 +33,7 @@ _MAX_VALUES = 100_000  # a damaged count must not exhaust the memory
 def read_columns(
     file_bytes: bytes, field_records: Sequence[int | bytes], column_indexes: Sequence[int], string_columns: set[int]
 ) -> list[list[Value]]:
-    """Return the values of some columns: strings for `string_columns`, unsigned numbers for the others.
+    """Return the values in some columns: strings for `string_columns`, unsigned numbers for the others.
 
     `field_records` describe the columns that the file must contain. All other columns must be null lists.
 
@@ -47,7 +47,7 @@ def read_columns(
 
 
 def _read_column_records(file_bytes: bytes, field_records: Sequence[int | bytes]) -> list[bytes]:
-    """Return the record of each column, after checking that nothing unexpected follows the data."""
+    """Return each column's record, after checking that nothing unexpected follows the data."""
     footer_start = len(file_bytes) - _FOOTER.size
     position, offset_table, global_table, global_count, column_count, *version, magic = _FOOTER.unpack_from(
         file_bytes, footer_start
@@ -85,7 +85,7 @@ class _Page:
         self._value_count = get_number(page, 3)
         if self._value_count > _MAX_VALUES:
             raise UnsupportedEncodingError
-        # A page names its encoding in an `Encoding` with a `DirectEncoding` with an `Any`.
+        # A page's encoding is nested: an `Encoding` contains a `DirectEncoding`, which contains an `Any`.
         encoding = parse_record(get_bytes(parse_record(get_bytes(parse_record(get_bytes(page, 4)), 2)), 1))
         if get_bytes(encoding, 1) != _PAGE_LAYOUT:
             raise UnsupportedEncodingError
@@ -94,7 +94,7 @@ class _Page:
         self._members = parse_record(get_bytes(layouts, self._layout))
 
     def read(self, *, is_text: bool) -> list[Value]:
-        """Return the values of the page."""
+        """Return the values in the page."""
         readers = {_MINI_BLOCK: self._read_mini_blocks, _CONSTANT: self._read_constant, _FULL_ZIP: self._read_full_zip}
         values, levels = readers[self._layout](is_text)
         if len(values) != self._value_count or (levels and len(levels) != self._value_count):
@@ -103,7 +103,7 @@ class _Page:
         return [None if level else value for value, level in zip(decoded, levels, strict=True)] if levels else decoded
 
     def require_null_lists(self) -> None:
-        """Raise an exception unless all values of the page are null lists."""
+        """Raise an exception unless all values in the page are null lists."""
         count, levels_record = self._value_count, self._members.get(7)
         members = {5: [_NULL_LISTS], 7: levels_record, 8: levels_record, 9: [count], 10: [count]}
         if self._layout != _CONSTANT or self._members != members:
@@ -156,7 +156,7 @@ class _Page:
         return values
 
     def _split_chunk(self, chunk: bytes) -> tuple[list[bytes], list[int]]:
-        """Return the value buffers and the definition levels of a chunk."""
+        """Return a chunk's value buffers and definition levels."""
         has_levels, buffer_count = 2 in self._members, get_number(self._members, 7)
         header = struct.Struct(f"<H{'H' * has_levels}{buffer_count}I")
         level_count, *sizes = header.unpack_from(chunk)
@@ -188,7 +188,7 @@ class _Page:
         return [0] * count, [1] * count  # all values are null
 
     def _read_full_zip(self, is_text: bool) -> tuple[list[bytes], list[int]]:
-        """Read strings that each follow their length; Lance uses this layout for long strings."""
+        """Read length-prefixed strings, a layout that Lance uses for long strings."""
         offsets = {VARIABLE: [b"\n\x04\n\x02\x08\x20"]}  # 32-bit, not compressed
         is_plain = set(self._members) == {4, 5, 6, 7, 8} and get_number(self._members, 4) == 32
         if not is_text or not is_plain or self._is_nullable(8) or parse_record(get_bytes(self._members, 7)) != offsets:

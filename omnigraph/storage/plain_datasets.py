@@ -1,7 +1,7 @@
 """Write plain Lance datasets outside any graph, for programs that do not use Omnigraph.
 
-Many processes write fragments in parallel, and one process commits all fragments together. The
-result is an ordinary dataset whose newest version contains all rows.
+Many processes can write fragments in parallel; one process then commits all of them together. The result is an ordinary
+dataset whose newest version contains all rows.
 """
 
 import json
@@ -19,7 +19,7 @@ from .failures import to_storage_error
 def write_plain_fragments(
     uri: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], storage_options: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Write batches as fragments of a dataset that is not committed yet."""
+    """Write batches as fragments for a dataset that is not committed yet."""
     reader = pa.RecordBatchReader.from_batches(schema, batches)
     try:
         fragments = write_fragments(reader, uri, schema, storage_options=dict(storage_options or {}) or None)

@@ -1,7 +1,7 @@
-"""Decode the compressed buffers of a small Lance data file: plain, run-length encoded, bit-packed, with a dictionary.
+"""Decode the buffers in a small Lance data file: plain, run-length encoded, bit-packed, or with a dictionary.
 
-Like `plain_columns`, this module decodes only what Lance 14 writes for manifests, and raises an exception for
-everything else.
+Like `plain_columns`, this module decodes only what Lance 14 writes for manifests and raises an exception for anything
+else.
 """
 
 import struct
@@ -12,18 +12,18 @@ from .protobuf import Members, get_bytes, get_number, parse_record
 
 _FLAT, VARIABLE, _INLINE_BITPACKING, _RLE, _GENERAL = 1, 2, 5, 8, 10  # compressive encodings
 _LZ4 = 1
-_LANE_ORDER = (0, 4, 2, 6, 1, 5, 3, 7)  # order in which FastLanes packs the rows of a block
+_LANE_ORDER = (0, 4, 2, 6, 1, 5, 3, 7)  # order in which FastLanes packs the rows in a block
 _PACKED_VALUES = 1024  # values per bit-packed block
 
 
 class UnsupportedEncodingError(ValueError):
-    """The file is not encoded in a way that this module reads."""
+    """The file uses an encoding that this module does not support."""
 
 
 def decode_values(
     encoding_record: bytes, buffers: Sequence[bytes], count: int, is_text: bool
 ) -> list[bytes] | list[int]:
-    """Return the values of a chunk: bytes for text, otherwise numbers."""
+    """Return the values in a chunk: bytes for text, otherwise numbers."""
     kind, members = _parse_encoding(encoding_record)
     if kind == VARIABLE and is_text and list(members) == [1] and _flat_bits(get_bytes(members, 1)) == 32:
         (data,) = buffers
@@ -41,7 +41,7 @@ def decode_values(
 
 
 def decode_levels(encoding_record: bytes, level_bytes: bytes, count: int) -> list[int]:
-    """Return the definition levels of a chunk: 1 for null, 0 for a value."""
+    """Return a chunk's definition levels: 1 for null, 0 for a value."""
     kind, members = _parse_encoding(encoding_record)
     if kind == _FLAT and _flat_bits(encoding_record) == 16:
         levels = list(_unpack_numbers(level_bytes, 16))
@@ -58,7 +58,7 @@ def decode_levels(encoding_record: bytes, level_bytes: bytes, count: int) -> lis
 
 
 def decode_dictionary(encoding_record: bytes, data: bytes, count: int, is_text: bool) -> list[bytes] | list[int]:
-    """Return the distinct values of a page, to which its values are indexes."""
+    """Return a page's dictionary: the distinct values that the page's values refer to by index."""
     kind, members = _parse_encoding(encoding_record)
     if kind == _GENERAL:
         if get_number(parse_record(get_bytes(members, 1)), 1) != _LZ4:
@@ -94,7 +94,7 @@ def decompress_lz4(block: bytes, size: int) -> bytes:
         start = len(output) - distance
         if not 0 < distance <= len(output):
             raise UnsupportedEncodingError
-        for index in range(start, start + match_size + 4):  # a match may overlap what it appends
+        for index in range(start, start + match_size + 4):  # a match may overlap the bytes that it appends
             output.append(output[index])
     if len(output) != size:
         raise UnsupportedEncodingError
@@ -142,7 +142,7 @@ def _slice_texts(offsets: Sequence[int], data: bytes) -> list[bytes]:
 
 
 def parse_text_scalar(data: bytes) -> bytes:
-    """Return the only value of a page, as Lance stores an Arrow scalar of text."""
+    """Return the only value in a page, which Lance stores as an Arrow text scalar."""
     buffer_count, offsets_size, text_size, *offsets = struct.unpack_from("<5I", data)
     if (buffer_count, offsets_size, offsets) != (2, 8, [0, text_size]) or len(data) != 20 + text_size:
         raise UnsupportedEncodingError
@@ -156,7 +156,7 @@ def _parse_encoding(encoding_record: bytes) -> tuple[int, Members]:
 
 
 def _flat_bits(encoding_record: bytes) -> int:
-    """Return the width of values that are stored one after the other; raise an exception for other encodings."""
+    """Return the bit width of values that are stored consecutively; raise an exception for other encodings."""
     kind, members = _parse_encoding(encoding_record)
     if kind != _FLAT or list(members) != [1]:
         raise UnsupportedEncodingError

@@ -1,8 +1,8 @@
-"""Read one version of a manifest cell on a disk without Lance.
+"""Read one manifest cell version from a local disk without Lance.
 
 Importing Lance takes longer than most commands that read only a branch's state. This module reads the version file and
-its only data file if they look exactly as this package writes them, and returns None for everything else, so that the
-caller uses Lance, which also reports damage. The rows are not verified here: callers compare their checksum.
+its only data file if they look exactly as this package writes them, and otherwise returns None, so that the caller
+falls back to Lance, which also reports damage. Callers must verify the checksum of the rows.
 """
 
 import os
@@ -19,24 +19,24 @@ from .layout import STAMP_KEY
 from .plain_columns import Value, read_columns
 from .protobuf import Members, get_bytes, get_number, parse_packed_numbers, parse_record
 
-_MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this minus the version
+_MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this number minus the version
 _STEM_LENGTH = 20
 _FOOTER = struct.Struct("<QHH4s")  # position of the manifest, format version, magic
 _FOOTER_END = (0, 2, b"LANC")
-# The members of the records that Lance 14 writes for a manifest cell.
+# The members in the records that Lance 14 writes for a manifest cell.
 _MANIFEST_MEMBERS = {1, 2, 3, 5, 7, 9, 10, 11, 12, 13, 14, 15, 23}
 _FRAGMENT_MEMBERS, _DATA_FILE_MEMBERS = {1, 2, 4, 5, 7, 9}, {1, 2, 3, 4, 5, 6}
-_FIELD_CHECKSUMS = {0x5DDB8750, 0xEDAD1FC8}  # of the records of all columns, now and before `metadata` was uncompressed
+_FIELD_CHECKSUMS = {0x5DDB8750, 0xEDAD1FC8}  # column records with `metadata` uncompressed (now) and compressed (before)
 _TRANSACTION_NAME = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
 _WRITER = re.compile(rb"\n\x05lance\x12[\x05-\x10][0-9]+\.[0-9]+\.[0-9]+")
-_STABLE_ROW_IDS = 2  # the only feature flag of a cell
+_STABLE_ROW_IDS = 2  # the only feature flag that a cell has
 _DATA_FORMAT = b"\n\x05lance\x12\x032.2"
 _TEXT, _NUMBER = b"string", b"uint64"
 
 
 @record
 class PlainVersion:
-    """A version of a cell: its number, its format stamp, its data file and its columns."""
+    """One cell version: its number, its format stamp, its data file and its columns."""
 
     version: int
     stamp: str
@@ -50,7 +50,7 @@ class PlainVersion:
 
 
 def read_plain_version(cell_directory: str, version: int | None, column_names: Sequence[str]) -> PlainVersion | None:
-    """Read some columns of a version, by default the newest, or return None if the version must be read with Lance."""
+    """Read some columns of a version (by default the newest), or return None if the version must be read with Lance."""
     try:
         if version is None:
             version = _find_newest_version(cell_directory)
@@ -88,7 +88,7 @@ def _read_version(cell_directory: str, version: int, column_names: Sequence[str]
 
 
 def _is_plain_manifest(manifest: Members, version: int, file_bytes: bytes) -> bool:
-    """Return whether a version file is complete and has no part that this module does not expect."""
+    """Return whether a version file is complete and contains only the parts that this module expects."""
     transaction_size, manifest_start = *struct.unpack_from("<I", file_bytes), _FOOTER.unpack(file_bytes[-16:])[0]
     return (
         manifest.keys() == _MANIFEST_MEMBERS
@@ -100,14 +100,14 @@ def _is_plain_manifest(manifest: Members, version: int, file_bytes: bytes) -> bo
         and parse_record(get_bytes(manifest, 7)).keys() <= {1, 2}
         and _TRANSACTION_NAME.fullmatch(get_bytes(manifest, 12)) is not None
         and _WRITER.fullmatch(get_bytes(manifest, 13)) is not None
-        # The transaction precedes the manifest; nothing is between them.
+        # The transaction directly precedes the manifest.
         and manifest[23] == [0]
         and transaction_size + 4 == manifest_start
     )
 
 
 def _is_plain_fragment(fragment: Members, data_file: Members, version: int) -> bool:
-    """Return whether a fragment has no deleted rows, no overlays and no file outside of the cell."""
+    """Return whether a fragment has no deleted rows, no overlays, and no file outside the cell."""
     row_count = get_number(fragment, 4)
     id_range = _parse_nested(get_bytes(fragment, 5), 2)
     created, updated = (_parse_nested(get_bytes(fragment, number), 1) for number in (7, 9))
@@ -126,7 +126,7 @@ def _is_plain_fragment(fragment: Members, data_file: Members, version: int) -> b
 
 
 def _parse_nested(record_bytes: bytes, depth: int) -> Members:
-    """Return a record that is nested in others, each of which contains nothing else."""
+    """Return a record that is nested in other records, each of which contains nothing else."""
     members = parse_record(record_bytes)
     for _ in range(depth):
         if members.keys() != {1}:
@@ -136,7 +136,7 @@ def _parse_nested(record_bytes: bytes, depth: int) -> Members:
 
 
 def _find_columns(manifest: Members, data_file: Members, column_names: Sequence[str]) -> tuple[list[int], set[int]]:
-    """Return the positions of columns in the data file, and those among them that contain text."""
+    """Return the columns' positions in the data file, and which of these positions contain text."""
     fields = {}
     for field_record in manifest[1]:
         field = parse_record(field_record)  # type: ignore[arg-type]

@@ -1,15 +1,15 @@
 """Read records in the protobuf wire format, in which Lance stores the metadata of its files.
 
-This module knows no message types: it returns the members of a record by number. Input that is not a complete record
+This module does not know message types; it returns a record's members by number. Input that is not a complete record
 raises `ValueError`, `LookupError` or `TypeError`.
 """
 
-Members = dict[int, list[int | bytes]]  # the values of a record by member number
+Members = dict[int, list[int | bytes]]  # a record's values by member number
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5  # wire types
 
 
 def parse_record(record_bytes: bytes) -> Members:
-    r"""Return the values of each member of a record, in the order in which they were written.
+    r"""Return the values of each member in a record, in the order in which they were written.
 
     >>> parse_record(b"\x08\x96\x01\x12\x02ok\x08\x01")
     {1: [150, 1], 2: [b'ok']}
@@ -40,7 +40,7 @@ def get_bytes(members: Members, number: int) -> bytes:
     """Return the only value of a member that contains bytes or a record."""
     (value,) = members[number]
     if not isinstance(value, bytes):
-        raise TypeError(f"member {number} is a number")
+        raise TypeError(f"expected bytes in member {number}, found a number")
     return value
 
 
@@ -48,12 +48,12 @@ def get_number(members: Members, number: int) -> int:
     """Return the only value of a member that contains a number; a missing member is 0."""
     (value,) = members.get(number, (0,))
     if not isinstance(value, int):
-        raise TypeError(f"member {number} is not a number")
+        raise TypeError(f"expected a number in member {number}, found bytes")
     return value
 
 
 def parse_packed_numbers(packed_bytes: bytes) -> list[int]:
-    r"""Return the numbers of a packed repeated member.
+    r"""Return the numbers in a packed repeated member.
 
     >>> parse_packed_numbers(b"\x00\xac\x02")
     [0, 300]

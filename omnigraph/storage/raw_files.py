@@ -15,7 +15,7 @@ _BATCH_ROWS = 8_192
 
 
 def read_raw_batches(store: Store, file_name: str) -> Iterator[pa.RecordBatch]:
-    """Yield all rows of a file in batches. Raise `ValueError` if Lance cannot read the file."""
+    """Yield all rows in a file in batches; raise `ValueError` if Lance cannot read the file."""
     try:
         with panics_as_errors():
             reader = LanceFileReader(store.root.uri_of(file_name), storage_options=store.options)
@@ -25,7 +25,7 @@ def read_raw_batches(store: Store, file_name: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_row_count(store: Store, file_name: str) -> int:
-    """Return the row count from a file's footer. Raise `ValueError` if the file is damaged."""
+    """Return the row count from a file's footer; raise `ValueError` if the file is damaged."""
     try:
         with panics_as_errors():
             reader = LanceFileReader(store.root.uri_of(file_name), storage_options=store.options)

@@ -45,13 +45,13 @@ _DEFAULT_TIMEOUTS = {"timeout": "30s", "connect_timeout": "5s", "client_max_retr
 
 @record
 class GraphRoot:
-    """The location of one graph. `path` is a directory, or `bucket/prefix`."""
+    """The location of one graph; `path` is a directory, or `bucket/prefix`."""
 
     scheme: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    # Identifies the root regardless of how its location is spelled. Symbolic links are resolved once, when the object
-    # is created.
+    # Identifies the root regardless of how its location is spelled. Symbolic links are resolved only once, when this
+    # object is created.
     identity: str = field(init=False, repr=False, compare=False)
     # The endpoint and the URI as the caller spelled them.
     spelling: str = field(init=False, repr=False, compare=False)
@@ -105,7 +105,7 @@ def parse_root(
     if "://" not in uri_text or uri_parts.scheme == "file":
         if lance_options:
             message = "storage options are not supported for a local directory"
-            raise InputError(message, reason="no such option")
+            raise InputError(message, reason="unsupported option")
         return GraphRoot("file", _absolute_directory(uri_text if "://" not in uri_text else unquote(uri_parts.path)))
     if uri_parts.scheme == "s3":
         lance_options = s3_options(environment) | lance_options
@@ -134,7 +134,7 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
-    """Return storage options under Lance's names. Raise `InputError` for an unknown option.
+    """Return storage options under Lance's names; raise `InputError` for an unknown option.
 
     Both Lance's names and the names of the `AWS_*` variables are accepted, in upper or lower case.
 
@@ -157,7 +157,7 @@ def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
 
 def _absolute_directory(directory: str) -> str:
     if not directory:
-        raise InputError("the path of a graph must not be empty", reason="empty location")
+        raise InputError("the graph path must not be empty", reason="empty location")
     return str(Path(directory).expanduser().absolute())
 
 

@@ -1,7 +1,7 @@
 """Verify that a change reuses a row id only if it also removes the row's old copy.
 
-Lance accepts any row id, so two rows could end up with the same row id, or a row id could be assigned again while it is
-still in use. The verification avoids reading files wherever possible.
+Lance accepts any row id, so two rows could end up with the same row id, or a row id could be reassigned while it is
+still in use. The check avoids reading files wherever possible.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ def check_row_ids(dataset: Any, addresses: Sequence[int], row_ids: Sequence[int]
 
 
 def _row_ids_of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[int]:
-    """Yield the row ids of the rows at these addresses, from the version's fragment metadata."""
+    """Yield the row ids at these addresses, using the version's fragment metadata."""
     by_fragment: dict[int, list[int]] = {}
     for address in addresses:
         by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
@@ -41,7 +41,7 @@ def _row_ids_of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[in
 
 
 def row_ids_at(fragment: Any, offsets: Sequence[int]) -> list[int]:
-    """Return the row ids of the rows at these offsets in a fragment."""
+    """Return the row ids at these offsets in a fragment."""
     try:
         row_id_sequence = RowIdSequence.from_inline_metadata(fragment.metadata.row_id_meta).to_pyarrow()
     except (NotImplementedError, OSError, ValueError):  # the row ids are stored in a separate file

@@ -1,7 +1,7 @@
-"""Store control objects on an S3-compatible store.
+"""Control objects in an S3-compatible store.
 
-This is the only module that imports obstore. This module translates our settings to obstore's, and obstore's exceptions
-to ours. An object is reported as absent only if the store confirms that it does not exist.
+This is the only module that imports obstore. It translates our settings to obstore's, and obstore's exceptions to ours.
+An object is reported as missing only if the store confirms that it does not exist.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,27 +39,27 @@ _REQUEST_KINDS: ExceptionKinds = {
     refused.NotSupportedError: "configuration",
     refused.InvalidPathError: "permanent",
     refused.UnknownConfigurationKeyError: "configuration",
-    # obstore raises this one exception type for all other failures, from a refused connection to a wrong region.
+    # obstore raises this exception for all other failures, from a refused connection to a wrong region.
     refused.BaseError: "unknown",
 }
-# Creating a client sends no request, so a failure is always caused by the settings.
+# Creating a client sends no request, so the settings must have caused the failure.
 _SETTINGS_KINDS: ExceptionKinds = {refused.BaseError: "configuration", ValueError: "configuration"}
 # obstore raises Python's built-in exception where one exists.
 _ABSENT_ERRORS = (FileNotFoundError, refused.NotFoundError)
-# Control objects are small: if a request takes longer than this, the store is not responding.
+# Control objects are small, so if a request takes longer than this, the store is not responding.
 _REQUEST_TIMEOUT = timedelta(seconds=10)
 _RETRY_TIMEOUT = timedelta(seconds=10)
-# This timeout is long enough to transfer a block of a data file over a slow connection.
+# Long enough to transfer one block of a data file over a slow connection.
 _TRANSFER_TIMEOUT = timedelta(seconds=120)
 _PAGE_SIZE = 1000  # names per page of a listing
 
 
 @dataclass(frozen=True, slots=True)
 class S3Backend:
-    """The objects below a prefix of a bucket. Objects are created with a conditional PUT, so the first creator wins."""
+    """The objects below a prefix in a bucket, created with conditional PUTs so that the first creator wins."""
 
     client: S3Store
-    bulk_client: S3Store  # a second client for the same bucket, for requests that transfer data and may take longer
+    bulk_client: S3Store  # a second client for the same bucket, for data transfers, which may take longer
 
     @classmethod
     def connect(cls, root: GraphRoot) -> "S3Backend":
@@ -83,7 +83,7 @@ class S3Backend:
         return cls(client, bulk_client)
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of an object, or None only if the store confirms that the object does not exist."""
+        """Return an object's bytes, or None only if the store confirms that the object does not exist."""
         with as_storage_errors("none", _REQUEST_KINDS):
             try:
                 return bytes(obstore.get(self.client, object_name).bytes())
@@ -91,7 +91,7 @@ class S3Backend:
                 return None
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
-        """Create an object. Return False if the name is taken, possibly by our own attempt whose response was lost."""
+        """Create an object; return False if the name is taken, possibly by our own attempt whose response was lost."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
                 obstore.put(self.client, object_name, object_bytes, mode="create", use_multipart=False)
@@ -105,7 +105,7 @@ class S3Backend:
             obstore.put(self.client, object_name, object_bytes, use_multipart=False)
 
     def read_blocks(self, object_name: str) -> Iterator[bytes] | None:
-        """Return the blocks of an object, or None only if the store confirms that the object does not exist."""
+        """Return an object's blocks, or None only if the store confirms that the object does not exist."""
         with as_storage_errors("none", _REQUEST_KINDS):
             try:
                 return _stream_blocks(obstore.get(self.bulk_client, object_name))
@@ -123,7 +123,7 @@ class S3Backend:
             obstore.put(self.bulk_client, object_name, object_bytes, use_multipart=False)
 
     def remove(self, object_name: str) -> None:
-        """Remove an object. Removing an absent object is not an error."""
+        """Remove an object; removing a missing object is not an error."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
                 obstore.delete(self.client, object_name)
@@ -157,7 +157,7 @@ class S3Backend:
         return None
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """Return the first objects of a listing's first page, which is in name order."""
+        """Return the first objects on a listing's first page, which is in name order."""
         with as_storage_errors("none", _REQUEST_KINDS):
             page = next(iter(obstore.list(self.client, prefix, chunk_size=_PAGE_SIZE)), ())
             return list(_finished_objects(page))[:max_objects]
@@ -171,7 +171,7 @@ def _finished_objects(page: Iterable[Any]) -> Iterator[ListedObject]:
 
 
 def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield blocks that another thread fetches, because a client must not read while it is sending."""
+    """Yield blocks fetched by another thread, because a client must not read while it is sending."""
     with ThreadPoolExecutor(1, "fetch") as fetch_pool:
         while (block := fetch_pool.submit(next, blocks, None).result()) is not None:
             yield block
@@ -184,7 +184,7 @@ def _stream_blocks(response: Any) -> Iterator[bytes]:
 
 
 def _check_endpoint(options: Mapping[str, str]) -> None:
-    """Reject endpoint settings that would make the client panic or would only show up as failed requests."""
+    """Reject endpoint settings that would make the client panic or every request fail."""
     endpoint = options.get("aws_endpoint", "https://s3")
     endpoint_parts = urlsplit(endpoint)
     if endpoint_parts.scheme not in ("http", "https") or not endpoint_parts.hostname:

@@ -1,7 +1,7 @@
-"""Read rows of one table version with filtered scans, in batches, or by row id.
+"""Read rows from one table version with filtered scans, in batches, or by row id.
 
-Filters are Arrow expressions, never strings. Lance silently skips missing row ids. This module returns a row of nulls
-for each missing row id, so that the other rows keep their positions.
+Filters are Arrow expressions, never strings. Lance silently skips missing row ids; this module returns a row of nulls
+for each one, so that the other rows keep their positions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ RowIdArray = npt.NDArray[np.int64]
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 _DENSE_RATIO = 6  # a scan is faster than a take if more than one in this many rows is needed
 _SMALL_COUNT = 2_000
-# The maximum number of bytes that Lance reads ahead of a slow consumer. Lance's default is two gigabytes. A single
+# The maximum number of bytes that Lance reads ahead of a slow consumer; Lance's default is two gigabytes. A single
 # batch may be larger.
 _READ_AHEAD_BYTES = 64 << 20
 
@@ -66,7 +66,7 @@ def scan_batches(
     row_ids: bool = False,
     batch_rows: int = 65_536,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that `scan` would return, in batches. Only a few batches are in memory at a time."""
+    """Yield the rows that `scan` would return, in batches; only a few batches are in memory at a time."""
 
     def start_batches(use_index: bool) -> Iterator[pa.RecordBatch]:
         record_batches: Iterator[pa.RecordBatch] = table.dataset.to_batches(
@@ -101,7 +101,7 @@ def take_rows(table: Table, row_ids: RowIdArray, columns: Sequence[str]) -> pa.T
 
 
 def row_id_array(scanned_rows: pa.Table) -> RowIdArray:
-    """Return the row ids of scanned rows as signed integers."""
+    """Return the row ids from a scan as signed integers."""
     row_ids: RowIdArray = scanned_rows[ROW_ID].to_numpy().astype(np.int64, copy=False)
     return row_ids
 
@@ -121,9 +121,9 @@ def distinct_row_ids(row_ids: RowIdArray) -> RowIdArray:
 
 
 def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
-    """Return the rows in any order, with `_rowid`. More rows than requested may be returned if that is faster."""
+    """Return the rows in any order, with `_rowid`; more rows than requested may be returned if that is faster."""
     if len(wanted_row_ids) == 0:
-        table_schema = table.schema  # which Lance decodes on each access
+        table_schema = table.schema  # Lance decodes this property on each access
         empty_schema = pa.schema([table_schema.field(column_name) for column_name in columns])
         return empty_schema.append(pa.field(ROW_ID, pa.uint64())).empty_table()
     if len(wanted_row_ids) > _SMALL_COUNT and len(wanted_row_ids) * _DENSE_RATIO > count_rows(table):
@@ -136,7 +136,7 @@ def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]
 
 
 def align_rows(fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> pa.Table:
-    """Return the fetched rows in the requested order. `fetched_row_ids` are the row ids of `fetched_rows`."""
+    """Return the fetched rows in the requested order; `fetched_row_ids` are the row ids of `fetched_rows`."""
     if len(fetched_row_ids) == len(requested_row_ids) and bool((fetched_row_ids == requested_row_ids).all()):
         return fetched_rows
     if len(fetched_row_ids) == 0:
@@ -149,7 +149,7 @@ def align_rows(fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_ro
 
 
 def _find_positions(fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> RowIdArray:
-    """Return the position of each requested id in `fetched_row_ids`, or -1 if the id is absent."""
+    """Return the position of each requested id in `fetched_row_ids`, or -1 if the id is missing."""
     if len(requested_row_ids) == 0:
         return requested_row_ids
     highest_row_id = max(int(fetched_row_ids.max()), int(requested_row_ids.max()))

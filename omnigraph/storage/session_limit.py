@@ -1,6 +1,6 @@
-"""Move a branch manifest to a small Lance session once its own session has grown.
+"""Move a branch manifest to a fresh, small Lance session once its own session has grown.
 
-Lance creates a dataset in a session without a limit, and a session keeps what it has cached about every version.
+Lance creates a dataset in an unlimited session, and a session never drops what it has cached about a version.
 """
 
 from contextlib import suppress
@@ -13,9 +13,10 @@ _MAX_SESSION_BYTES = 1 << 20
 
 
 def limit_session(store: Store, dataset: Any) -> Any:
-    """Return the dataset in a small session if its own session has grown, or the dataset itself otherwise.
+    """Reopen the dataset in a small session if its own session has grown; otherwise return the dataset itself.
 
-    On an object store, the move takes one request, once in hundreds of swaps. If the request fails, the session stays.
+    On an object store, the move takes one request, once in hundreds of swaps. If the request fails, the old session is
+    kept.
     """
     if dataset.session().size_bytes() > _MAX_SESSION_BYTES:
         with suppress(OSError, ValueError):

@@ -1,10 +1,10 @@
-"""The target size of new fragments, which all writers use: loads, merges and maintenance.
+"""The target size for new fragments, which loads, merges and maintenance all use.
 
 This module contains only constants, so it is fast to import.
 """
 
-# The cost of changing one row is proportional to the size of its fragment, because Lance computes the row versions of
-# the whole fragment. This takes 20 ms for a million rows and 3 ms for a hundred thousand. Reads are not affected: ten
-# million rows are read as fast from 39 fragments as from 10.
+# The cost of changing one row is proportional to the size of its fragment, because Lance computes row versions for the
+# whole fragment. This takes 20 ms for a million rows and 3 ms for a hundred thousand. Reads are not affected: reading
+# ten million rows takes the same time from 39 fragments as from 10.
 FRAGMENT_ROWS = 1 << 18
 FRAGMENT_BYTES = 128 << 20

@@ -20,7 +20,7 @@ from .table import FragmentFingerprint, StagedChange, Table, data_files, fragmen
 
 
 def stage_append(store: Store, table: Table, rows: pa.Table) -> StagedChange:
-    """Stage an append. An append does not change existing fragments and can be replayed on any later version."""
+    """Stage an append, which does not change existing fragments and can be replayed on any later version."""
     written_data = _write_rows(store, table, rows)
     return StagedChange(
         table.location,
@@ -42,7 +42,7 @@ def stage_change(
 ) -> StagedChange:
     """Stage one operation that removes rows by address, replaces rows under their row ids, and adds rows.
 
-    `replacements` is a pair of row ids and rows. The addresses of the old copies must be among `removed_addresses`. The
+    `replacements` is a pair of row ids and rows; the addresses of the old copies must be in `removed_addresses`. The
     addresses are checked before anything is written, because Lance accepts any row id.
     """
     if replacements is not None:
@@ -68,7 +68,7 @@ def _adds_separately(store: Store, table: Table, removal: "RowRemoval") -> bool:
 
 
 def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> StagedChange:
-    """Stage the replacement of all rows, and therefore of every fragment."""
+    """Stage an overwrite, which replaces all rows and therefore every fragment."""
     written_data = _write_rows(store, table, rows) if rows.num_rows else WrittenFragments([])
     touched_fragments = tuple(fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments())
     return StagedChange(
@@ -90,7 +90,7 @@ def _write_rows(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
 
 @dataclass(slots=True)
 class RowRemoval:
-    """A removal of rows: fragments with new deletion files, emptied fragments, and their previous fingerprints."""
+    """A row removal: the fragments with new deletion files, the emptied fragments, and their previous fingerprints."""
 
     updated_fragments: list[Any] = field(default_factory=list)
     emptied_fragment_ids: list[int] = field(default_factory=list)
@@ -101,7 +101,7 @@ class RowRemoval:
     def to_staged_change(
         self, table: Table, new_fragments: list[Any], row_delta: int, checksums: FileChecksums
     ) -> StagedChange:
-        """Combine the removal and the new fragments into one change. `row_delta` is the net change in the row count."""
+        """Combine the removal and the new fragments into one change; `row_delta` is the net change in the row count."""
         # Never use `rewrite_rows`: without field lists, it makes indexes return old values.
         operation = LanceOperation.Update(
             removed_fragment_ids=self.emptied_fragment_ids,

@@ -1,6 +1,6 @@
 """An open root: its location, control objects, write gateway and open tables.
 
-This module opens datasets and owns the cache of immutable objects.
+This module opens datasets and maintains the cache of immutable objects.
 """
 
 import threading
@@ -21,14 +21,14 @@ from .root import GraphRoot, parse_root
 from .written_files import checksum_and_sync
 
 Durability = Literal["fsync", "os"]
-_MANIFEST_CACHE_BYTES = 1 << 18  # for branch manifests, of which only the newest version is read
-_OBJECT_CACHE_WEIGHT = 1 << 15  # in commits of about two kilobytes each
+_MANIFEST_CACHE_BYTES = 1 << 18  # session size for branch manifests, of which only the newest version is read
+_OBJECT_CACHE_WEIGHT = 1 << 15  # measured in commits of about two kilobytes each
 _MAX_CACHED_OBJECTS = 4096
 
 
 @dataclass(slots=True, eq=False)
 class ObjectCache:
-    """A cache of decoded immutable objects by name, with least-recently-used eviction."""
+    """A cache for decoded immutable objects by name, with least-recently-used eviction."""
 
     limit: int = _OBJECT_CACHE_WEIGHT
     max_entries: int = _MAX_CACHED_OBJECTS
@@ -37,7 +37,7 @@ class ObjectCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, object_name: str) -> Any | None:
-        """Return the cached object with this name, or None.
+        """Return the cached object with this name, or None if there is none.
 
         A cached object is never outdated, because names are never written twice.
         """
@@ -58,7 +58,7 @@ class ObjectCache:
 
 @record
 class Store:
-    """An open root, which is passed to storage functions as their context."""
+    """An open root; storage functions take it as their context."""
 
     root: GraphRoot
     objects: ControlObjects
@@ -66,7 +66,7 @@ class Store:
     durability: Durability = "fsync"
     dataset_cache: DatasetCache = field(default_factory=DatasetCache)
     object_cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
-    table_verifier: Any = field(default=None, compare=False, repr=False)  # called when a table is first used
+    table_verifier: Any = field(default=None, compare=False, repr=False)  # called on the first use of a table
     _synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property
@@ -80,16 +80,16 @@ class Store:
         return self.dataset_cache.session
 
     def new_manifest_session(self) -> Any:
-        """Return a small session for one branch manifest and the versions that later replace it."""
+        """Return a small session for one branch manifest and its later versions."""
         return new_lance_session(_MANIFEST_CACHE_BYTES)
 
     def open_dataset(self, location: str, version: int | None = None) -> Any:
         """Open a Lance dataset at a root-relative location.
 
-        If no version is given, the newest one is opened and not cached. Raises `AbsentError` only if a listing proves
-        that the dataset or version does not exist.
+        If no version is given, the newest one is opened without caching it. Raises `AbsentError` only if a listing
+        proves that the dataset or version does not exist.
         """
-        # Open the newest version in its own session, because a shared session may have cached an earlier dataset of
+        # Open the newest version in its own session, because a shared session may have cached an earlier dataset with
         # this name.
         if version is None:
             return self._load_dataset(location, session=self.new_manifest_session())
@@ -108,7 +108,7 @@ class Store:
                     _ = dataset.schema  # decode it now, because Lance panics on a damaged schema
                 return dataset
             except (OSError, ValueError) as error:
-                # Lance raises the same error for an absent table and for a store that does not respond.
+                # Lance raises the same error for a missing table as for a store that does not respond.
                 version_names = self._list_version_names(location, open_options.get("version"))
                 if not version_names:
                     raise AbsentError(f"{location} does not exist") from error
@@ -127,19 +127,19 @@ class Store:
         return present_names if version is None else present_names & version_file_names(location, version)
 
     def sync_to_disk(self, *file_names: str) -> None:
-        """Sync written files and their names, so that they survive a power loss. On an object store, do nothing."""
+        """Sync written files and their names, so that they survive a power loss; on an object store, do nothing."""
         if not self.root.is_local or self.durability != "fsync":
             return
         checksum_and_sync(self.root.path, file_names, None, self._synced_directories)
 
     def checksum_local_files(self, file_names: Iterable[str]) -> dict[str, FileChecksum]:
-        """Return the checksums of files that were just written, or an empty result on an object store."""
+        """Return the checksums of files that were just written, or an empty mapping on an object store."""
         return checksum_and_sync(self.root.path, file_names, {}, None) if self.root.is_local else {}
 
     def read_back_checksums(self, file_names: Sequence[str], *, include_blobs: bool = False) -> dict[str, FileChecksum]:
-        """Return the checksums of files that Lance wrote. Files on an object store are read back.
+        """Return the checksums of files that Lance wrote; files on an object store are read back.
 
-        Use this method only for bulk work, because it needs one request per file. With `include_blobs`, it also needs
+        Use this method only for bulk work, because it takes one request per file. With `include_blobs`, it also takes
         one listing per data file to find the blob files next to it.
         """
         if self.root.is_local:
@@ -160,21 +160,21 @@ class Store:
     ) -> dict[str, FileChecksum]:
         """Sync written files, and compute their checksums while the files are still in the page cache.
 
-        `known_checksums` were computed by the writers. On an object store, only the known checksums
-        are returned, because reading a file back would need a request.
+        `known_checksums` are those that the writers have already computed. On an object store, only these are returned,
+        because reading a file back would take a request.
         """
         if not self.root.is_local:
             return dict(known_checksums or {})
         synced_directories = self._synced_directories if self.durability == "fsync" else None
         try:
             return checksum_and_sync(self.root.path, file_names, known_checksums or {}, synced_directories)
-        except FileNotFoundError as error:  # cleanup removed the file, so the writer must stage it again
+        except FileNotFoundError as error:  # a cleanup removed the file, so the writer must stage it again
             message = f"{error.filename} was removed before it was committed"
             raise AbsentError(message) from error
 
 
 def version_file_names(location: str, version: int) -> set[str]:
-    """Return the file names that a dataset version may have: one as an attached and one as a detached version.
+    """Return the two file names that a dataset version may have, as an attached version and as a detached one.
 
     >>> sorted(version_file_names("t", 1))
     ['t/_versions/18446744073709551614.manifest', 't/_versions/d1.manifest']

@@ -1,7 +1,7 @@
-"""Before anything else is written, verify that a store provides the guarantees on which the write protocol relies.
+"""Verify that a store provides the guarantees that the write protocol relies on, before anything else is written.
 
-If several writers create the same name, exactly one may succeed, and a listing must immediately include new objects. A
-store that violates these guarantees loses acknowledged writes, so it is refused.
+If several writers create the same name, exactly one must succeed, and a listing must include new objects immediately. A
+store that violates these guarantees would lose acknowledged writes, so it is rejected.
 """
 
 import errno
@@ -17,9 +17,9 @@ _NO_HARD_LINK_ERRORS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLIN
 
 
 def probe_create_if_absent(store: Store) -> None:
-    """Raise an error if a store lets a second writer create an object that already exists, or omits it from a listing.
+    """Raise an error if a store lets a second writer recreate an existing object or omits the object from a listing.
 
-    The error is a `StorageError` of kind `configuration`. The probe object is always removed.
+    The error is a `StorageError` with kind `configuration`. The probe object is always removed.
     """
     probe_name = f"{PROBE}{clock_and_ids.new_nonce()}"
     try:
@@ -34,7 +34,7 @@ def probe_create_if_absent(store: Store) -> None:
 
 
 def _find_defect(store: Store, probe_name: str) -> str | None:
-    """Return a description of the store's defect, or None if there is no defect."""
+    """Describe the store's defect, or return None if it has none."""
     first_nonce = clock_and_ids.new_nonce()
     if not _create_probe(store, probe_name, first_nonce):
         return "creating a new object failed as if it already existed"
@@ -42,7 +42,7 @@ def _find_defect(store: Store, probe_name: str) -> str | None:
         return "a second create request can overwrite an existing object (If-None-Match is ignored)"
     probe_members = store.objects.read_json(probe_name)
     if probe_members is None or probe_members.get("nonce") != first_nonce:
-        return "an object changed although the second create request was refused"
+        return "an object changed although the second create request was rejected"
     if all(listed_object.name != probe_name for listed_object in store.objects.backend.list("")):
         return "a listing does not include an object that was just written"
     return None
@@ -60,7 +60,7 @@ def _create_probe(store: Store, probe_name: str, nonce: str) -> bool:
 
 def _unsupported_store_error(store: Store, defect: str) -> StorageError:
     return StorageError(
-        f"this store cannot hold a graph: {defect}",
+        f"this store cannot be used for a graph: {defect}",
         kind="configuration",
         reason=defect,
         uri=store.root.uri,

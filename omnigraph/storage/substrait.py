@@ -1,9 +1,9 @@
-"""Support filters on tables whose column types Arrow cannot describe to Lance.
+"""Make filters work on tables with column types that Arrow cannot describe to Lance.
 
-A filter is sent to Lance together with the schema of the table. Lance omits columns whose types cannot be sent, but it
-overlooks lists of unsigned integers, so filters on a table with such a column would fail. Unsigned columns are sent as
-wider signed types. Lance still compares the stored type, so the indexes on these columns are used. Filter constants
-must be created by this module; otherwise, their types would not match.
+A filter is sent to Lance together with the table schema. Lance leaves out columns whose types cannot be sent, but it
+overlooks lists of unsigned integers, so every filter on a table with such a column would fail. Unsigned columns are
+sent as wider signed types; Lance still compares the stored type, so it can use the indexes on these columns. Filter
+constants must be created by this module; otherwise, their types would not match.
 """
 
 import importlib
@@ -27,7 +27,7 @@ def filter_constant(value: Any, column_type: pa.DataType) -> pa.Scalar:
 
 
 def filter_constants(values: pa.Array) -> pa.Array:
-    """Convert values, which must have the column's type, to the form needed for a membership test in a filter."""
+    """Convert values to the form that a membership filter needs; they must have the column's type."""
     return values.cast(_transport_type(values.type))
 
 

@@ -1,7 +1,7 @@
 """Create tables, open table versions, and commit staged changes as detached versions.
 
-A table version never changes, and this package never moves HEAD after creation. Every change is staged on top of the
-exact version that a manifest references. Neither this module nor Lance enforces that ids are unique.
+A table version never changes, and this package never moves HEAD once the table exists. Every change is staged on top of
+the exact version that a manifest references. Neither this module nor Lance enforces unique ids.
 """
 
 import json
@@ -25,7 +25,7 @@ from .store import Store
 
 @record
 class Table:
-    """A table at one version. `version` is Lance's version number, which exceeds 2^63 for detached versions.
+    """A table at one version; `version` is Lance's version number, which exceeds 2^63 for detached versions.
 
     `new_files` are the files that this process added to create this version, with their checksums. The commit that
     publishes the version records these files.
@@ -59,7 +59,7 @@ class Table:
 
 @record
 class FragmentFingerprint:
-    """The state of a fragment when an operation was planned: id, files and deletion file."""
+    """A fragment's state when an operation was planned: its id, data files and deletion file."""
 
     fragment_id: int
     data_paths: tuple[str, ...]
@@ -71,9 +71,9 @@ class StagedChange:
     """A change to one table that has been written but is not part of any version yet.
 
     `touched_fragments` are the fragments that the change removes or modifies, and `schema_fingerprint` identifies the
-    schema it was made for. Both attributes must still match the version on which the change is committed.
-    `written_files` are the root-relative names of the files written for the change. `prior_maintenance` is committed
-    just before the change, which does not depend on it. `checksums` were computed by the process that wrote the files.
+    schema that it was made for. Both must still match the version on which the change is committed. `written_files` are
+    the root-relative names of the files written for the change. `prior_maintenance` is committed just before the
+    change, which does not depend on it. `checksums` come from the process that wrote the files.
     """
 
     location: str
@@ -87,7 +87,7 @@ class StagedChange:
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
-    """Create an empty table. Its only attached version remains HEAD."""
+    """Create an empty table; its only attached version remains HEAD."""
     dataset = store.effects.run(
         "create",
         location,
@@ -119,14 +119,14 @@ def open_table(store: Store, location: str, version: int) -> Table:
 
 
 def open_unchecked_version(store: Store, location: str, version: int) -> Table:
-    """Open a version to inspect which files it references. To read its rows, use `open_table` instead."""
+    """Open a version to inspect which files it references; to read its rows, use `open_table` instead."""
     return Table(location, store.open_dataset(location, version))
 
 
 def commit(store: Store, table: Table, staged: StagedChange) -> Table:
-    """Commit a staged change on top of `table`, as a detached version that is not yet referenced by any manifest.
+    """Commit a staged change on top of `table`, as a detached version that no manifest references yet.
 
-    Lance does not check the change, so the caller must first verify with `can_replay` that it applies.
+    Lance does not check whether the change applies, so the caller must first call `can_replay`.
     """
     for maintenance in staged.prior_maintenance:
         table = commit(store, table, maintenance)
@@ -165,7 +165,7 @@ def _commit_detached(store: Store, table: Table, operation: Any, checksums: File
 
 
 def _checksum_version(store: Store, version_name: str, dataset: Any) -> FileChecksums:
-    """Sync the file of a newly committed version, and return its checksum."""
+    """Sync a newly committed version's file, and return its checksum."""
     return store.sync_and_checksum(
         [version_name], None if store.root.is_local else {version_name: manifest_checksum(dataset)}
     )
@@ -174,8 +174,8 @@ def _checksum_version(store: Store, version_name: str, dataset: Any) -> FileChec
 def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
     """Return the index segments that Lance would remap incorrectly if these fragments were rewritten.
 
-    All index kinds except BTREE are affected. Lance would record that the segment covers fragment 0 instead of the
-    rewritten fragments. The segment may never have indexed fragment 0, so that fragment's rows would not be found. Such
+    This affects all index kinds except BTREE. Lance would record that the segment covers fragment 0 instead of the
+    rewritten fragments. If the segment never indexed fragment 0, searches would miss that fragment's rows. Such
     segments are therefore dropped before the rewrite.
     """
     return [
@@ -187,7 +187,7 @@ def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
 
 
 def index_segments(index: Any) -> list[Index]:
-    """Return the segments of an index, in the form needed to remove them."""
+    """Return an index's segments, in the form that is needed to remove them."""
     return [
         Index(
             uuid=str(segment.uuid),
@@ -220,7 +220,7 @@ def _is_fragment_unchanged(table: Table, fingerprint: FragmentFingerprint) -> bo
 
 
 def schema_fingerprint(table: Table) -> str:
-    """Return the column names, types and field ids of a table as a string, which identifies the schema."""
+    """Return a string of column names, types and field ids that identifies a table's schema."""
     lance_fields = table.dataset.lance_schema.fields()
     return json.dumps(
         [

@@ -1,7 +1,7 @@
-"""Table columns as Lance records them, but with field ids assigned by this package.
+"""Table columns in Lance's own format, but with field ids assigned by this package.
 
-By default, Lance assigns the field ids and reuses an id once no file contains it. This module instead builds a schema
-from the protobuf records of its fields, so a field id always refers to the same column.
+By default, Lance assigns field ids and reuses an id once no file contains it. This module instead builds a schema from
+the protobuf records of its fields, so that a field id always refers to the same column.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ RecordMember = tuple[int, int, int | bytes]
 
 @dataclass(frozen=True, slots=True)
 class LanceColumn:
-    """A column with its nested fields: one record per field, starting with the column itself."""
+    """A column and its nested fields, with one record per field, starting with the column itself."""
 
     field_records: tuple[tuple[RecordMember, ...], ...]
 
@@ -54,7 +54,7 @@ class LanceColumn:
 
 
 def lance_columns(schema: Any) -> list[LanceColumn]:
-    """Return the columns of a Lance schema."""
+    """Return the columns in a Lance schema."""
     records_by_column: list[list[tuple[RecordMember, ...]]] = []
     for record_bytes in schema.__reduce__()[1][1:]:
         field_record = tuple(_parse_members(record_bytes))
@@ -67,8 +67,8 @@ def lance_columns(schema: Any) -> list[LanceColumn]:
 def new_column(field: pa.Field, first_id: int) -> LanceColumn:
     """Build a new column, which is always stored as nullable, regardless of the schema.
 
-    Even if a later schema makes the column required, it stays nullable in storage, because deleted rows with nulls stay
-    in their files. Lance refuses to read a null in a column that is declared non-null.
+    Even if a later schema makes the column required, it stays nullable in storage: deleted rows with nulls remain in
+    their files, and Lance refuses to read a null in a column declared as non-null.
     """
     column = lance_columns(LanceSchema.from_pyarrow(pa.schema([field])))[0]
     return column.as_nullable().with_field_ids(first_id)
@@ -108,7 +108,7 @@ def _set_member(
 
 
 def _parse_members(record_bytes: bytes) -> Iterator[RecordMember]:
-    """Yield the members of a record that is encoded in the protobuf wire format."""
+    """Yield the members of a record in the protobuf wire format."""
     position = 0
     while position < len(record_bytes):
         tag, position = _read_varint(record_bytes, position)

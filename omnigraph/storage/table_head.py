@@ -1,7 +1,7 @@
-"""Read the HEAD of a table and its attached versions, which only external writers add.
+"""Read a table's HEAD and the attached versions that external writers have added.
 
-This module determines how each external commit affects the rows, as far as the effect can be proved. This package never
-commits to HEAD, and no manifest references it, so HEAD never affects the contents of a graph.
+This module determines how each external commit affects the rows, as far as that can be proven. This package never
+commits to HEAD, and no manifest references it, so HEAD never affects a graph's content.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ RowEffect = Literal["none", "append", "other", "unknown"]
 class AttachedVersion:
     """An attached version, with the operation that created it and its effect on the rows.
 
-    The effect is `unknown` if the version can no longer be read, and `error` then states the reason.
+    The effect is `unknown` if the version can no longer be read; `error` then states the reason.
     """
 
     version: int
@@ -103,7 +103,7 @@ def _fragment_fingerprints(table: Table) -> list[Any]:
 
 
 def _classify_by_rows(store: Store, location: str, version: int) -> AttachedVersion:
-    """Classify an operation that cannot be decoded. If the rows are unchanged, the operation was a compaction."""
+    """Classify an operation that cannot be decoded; if the rows are unchanged, it was a compaction."""
     try:
         previous_rows, current_rows = (
             read_head_rows(store, location, table_version) for table_version in (version - 1, version)
@@ -122,6 +122,6 @@ def open_head_table(store: Store, location: str, version: int) -> Table:
 
 
 def read_head_rows(store: Store, location: str, version: int) -> pa.Table:
-    """Return all rows of an attached version, with blobs as bytes."""
+    """Return all rows in an attached version, with blobs as bytes."""
     table = open_head_table(store, location, version)
     return read_rows(table, table.schema.names)

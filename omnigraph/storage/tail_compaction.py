@@ -1,9 +1,9 @@
-"""Tail compaction: maintenance of a table and its indexes that accompanies small writes.
+"""Tail compaction: table and index maintenance that runs along with small writes.
 
-This module decides when tail compaction is due. Single-row inserts create fragments of one row. As soon as there are
-four such fragments, they are merged into one, together with preceding fragments that are not much larger. Therefore,
-even an old table has few fragments, and each row is moved only about fifteen times. A write never depends on this
-maintenance, and work that is too large for a write is left to `optimize`.
+This module decides when tail compaction is due. Each single-row insert creates a fragment with one row. As soon as
+there are four such fragments, they are merged into one, along with preceding fragments that are not much larger. As a
+result, even an old table has few fragments, and each row is moved only about fifteen times. A write never depends on
+this maintenance, and work that is too large for a write is left to `optimize`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,12 +18,12 @@ from .store import Store
 from .table import StagedChange, Table, fragment_files
 
 MIN_FRAGMENTS = 4  # minimum number of fragments to compact
-# A preceding fragment is included if it has at most this many times as many rows as those already chosen.
+# A preceding fragment is included if its row count is at most this many times that of the fragments already chosen.
 MAX_SIZE_RATIO = 8
 MAX_FRAGMENT_ROWS = 1 << 16  # fragments with at least this many rows, or `MAX_FRAGMENT_BYTES`, are not compacted
 MAX_FRAGMENT_BYTES = 16 << 20
 MIN_INDEXED_ROWS = 512  # minimum number of rows for a fragment to be worth indexing
-# The number of trailing fragments in which a write looks for compacted rows that are not indexed yet.
+# The number of trailing fragments that a write searches for compacted rows that are not indexed yet.
 _RECENT_FRAGMENTS = 4
 
 
@@ -34,10 +34,10 @@ def with_tail_maintenance(
     index_kinds: Mapping[str, str],
     are_files_intact: Callable[[Iterable[str]], bool],
 ) -> StagedChange:
-    """Return the change, preceded by maintenance of its table if any is due.
+    """Return the change, preceded by table maintenance if any is due.
 
-    `index_kinds` maps each column that has or needs an index to the kind of that index. `are_files_intact` compares
-    files with their checksums. Damaged files are not rewritten, so that `check` can still detect them.
+    `index_kinds` maps each column that has or needs an index to its index kind. `are_files_intact` compares files with
+    their checksums; damaged files are not rewritten, so that `check` can still detect them.
     """
     touched_ids = {fingerprint.fragment_id for fingerprint in staged.touched_fragments}
     untouched_fragments = [
@@ -85,7 +85,7 @@ def _index_tail(
 def due_fragment_count(row_counts: Sequence[int]) -> int:
     """Return how many trailing fragments to merge into one, or 0 for none, given the row counts of all fragments.
 
-    At least `MIN_FRAGMENTS` fragments are merged, starting from the newest; none of them may be larger than the others
+    At least `MIN_FRAGMENTS` fragments are merged, starting with the newest; none of them may be larger than the others
     combined. Preceding fragments are added as long as each has at most `MAX_SIZE_RATIO` times as many rows as those
     already chosen, and the total does not exceed twice `MAX_FRAGMENT_ROWS`.
 

@@ -1,7 +1,7 @@
-"""Find and set aside the newest versions of a cell if a power loss left them incomplete.
+"""Find and set aside a cell's newest versions if a power loss left them incomplete.
 
-On a disk, a version is synced before it is acknowledged. Therefore, if the newest versions cannot be read but the
-version right below them can, the newest versions were never acknowledged. Any other damage is left unchanged.
+On a disk, a version is synced before it is acknowledged. If the newest versions cannot be read but the version right
+below them can, the newest ones were therefore never acknowledged. Any other damage is left alone.
 """
 
 import fcntl
@@ -35,13 +35,13 @@ class TornVersionError(StorageError):
 
 
 def find_torn_version(store: Store, location: str) -> int | None:
-    """Return the newest version of a cell if it is definitely torn, otherwise None."""
+    """Return a cell's newest version if it is definitely torn, or otherwise None."""
     torn_versions = find_torn_versions(store, location)
     return torn_versions[0] if torn_versions else None
 
 
 def find_torn_versions(store: Store, location: str) -> list[int]:
-    """Return the torn versions above the newest readable version, newest first. Uncertain cases are not included."""
+    """Return the torn versions above the newest readable version, newest first; uncertain cases are not included."""
     versions = sorted(_list_versions(store, location), reverse=True)
     unreadable_versions = list(
         takewhile(lambda unreadable_version: not _can_open(store, location, unreadable_version), versions)
@@ -55,8 +55,8 @@ def find_torn_versions(store: Store, location: str) -> list[int]:
         return []  # the files are complete, so the damage occurred after the write
     if versions == [1]:
         return [1] if not _version_path(store, location, 1).read_bytes().strip(b"\0") else []
-    # A temporary failure, such as too many open files, affects every version. The version right below must therefore
-    # open successfully, and these versions must fail a second time.
+    # A temporary failure, such as too many open files, would affect every version. The version right below must
+    # therefore open successfully, and these versions must fail a second time.
     version_below = unreadable_versions[-1] - 1
     is_contiguous = (
         unreadable_versions == list(range(unreadable_versions[0], version_below, -1)) and version_below in versions
@@ -72,8 +72,8 @@ def find_torn_versions(store: Store, location: str) -> list[int]:
 def looks_torn(file_bytes: bytes) -> bool:
     """Return whether a file appears to have been written only in part.
 
-    After a power loss, a file may be too short or contain blocks that were never written. A complete file that cannot
-    be read was damaged later, possibly after its version was acknowledged, so it must never be set aside.
+    After a power loss, a file may be too short or may contain blocks that were never written. A complete file that
+    cannot be read was damaged later, possibly after its version was acknowledged, so it must never be set aside.
 
     >>> looks_torn(b""), looks_torn(b"x" * 90 + b"LANC"), looks_torn(bytes(1024) + b"LANC")
     (True, False, True)
@@ -86,9 +86,9 @@ def looks_torn(file_bytes: bytes) -> bool:
 
 
 def set_aside_version(store: Store, location: str, version: int, record_event: Callable[[str], object]) -> str | None:
-    """Set a torn version aside by renaming its file. Return the new name, or None if the version is no longer torn.
+    """Set a torn version aside by renaming its file; return the new name, or None if the version is no longer torn.
 
-    Before the file is moved, `record_event` is called with an event id, which stays the same if the move is retried.
+    Before the file is renamed, `record_event` is called with an event id that stays the same if the rename is retried.
     """
     version_path = _version_path(store, location, version)
     with as_storage_errors("unknown"), _directory_lock(version_path.parent):
@@ -105,14 +105,14 @@ def set_aside_version(store: Store, location: str, version: int, record_event: C
 
 def _list_versions(store: Store, location: str) -> list[int]:
     if not store.root.is_local:
-        return []  # an object store shows only complete objects
+        return []  # an object store exposes only complete objects
     file_names = [Path(listed_object.name).name for listed_object in store.objects.list(f"{location}/_versions")]
     reversed_numbers = [file_name.removesuffix(".manifest") for file_name in file_names]
     return [_MAX_VERSION - int(reversed_number) for reversed_number in reversed_numbers if reversed_number.isdecimal()]
 
 
 def _are_files_readable(store: Store, location: str, versions: Iterable[int]) -> bool:
-    """Return whether the version files can be read. A file without read permission does not count as torn."""
+    """Return whether the version files can be read; a file without read permission does not count as torn."""
     try:
         for version in versions:
             _version_path(store, location, version).read_bytes()
@@ -145,7 +145,7 @@ def _move_file(store: Store, version_path: Path, aside_name: str) -> None:
 
 @contextmanager
 def _directory_lock(directory: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a directory while the block runs. The lock is also released if the process dies."""
+    """Hold an exclusive lock on a directory while the block runs; the lock is also released if the process dies."""
     directory_handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(directory_handle, fcntl.LOCK_EX)

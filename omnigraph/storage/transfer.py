@@ -1,7 +1,7 @@
-"""Copy objects unchanged from one root to another, between any two kinds of store.
+"""Copy objects unchanged from one root to another, between stores of any kind.
 
-This module also determines the files of a table version. An object that no longer exists is reported but does not raise
-an error; the caller decides whether the object is needed.
+This module also determines which files a table version consists of. A missing object is reported without raising an
+error; the caller decides whether the object is needed.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ def transfer(
     on_copied: CopiedCallback,
     checksums: FileChecksums | None = None,
 ) -> bool:
-    """Copy objects by name, calling `on_copied` with each copied name. Return False if any object did not exist.
+    """Copy objects by name, calling `on_copied` with each copied name; return False if any object did not exist.
 
     Raises `DamagedError` if an object does not match its checksum. A damaged object is not copied.
     """
@@ -39,7 +39,7 @@ def transfer(
 
 
 class _VanishedError(Exception):
-    """Raised if the object to copy no longer exists."""
+    """The object to copy no longer exists."""
 
 
 def _copy_object(
@@ -64,7 +64,7 @@ def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileC
 
 @record
 class VersionFiles:
-    """The files of a version: data files, deletion files and index directories.
+    """The files in a version: data files, deletion files and index directories.
 
     Blob files are not included, because versions do not reference them; they are stored next to their data file.
     """
@@ -80,7 +80,7 @@ class VersionFiles:
 
 
 def find_missing_files(store: Store, location: str, version: int) -> list[str]:
-    """Return the missing files of a version, or only its version file if that file is missing."""
+    """Return the files that a version is missing, or only the version file if that is missing itself."""
     listed_names = {listed_object.name for listed_object in store.objects.list(location)}
     if listed_names.isdisjoint(version_file_names(location, version)):
         return [f"{location}/_versions/d{version}.manifest"]

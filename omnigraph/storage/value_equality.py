@@ -15,7 +15,7 @@ _BIT_TYPES = {"halffloat": pa.int16(), "float": pa.int32(), "double": pa.int64()
 
 
 def same_rows(left_rows: pa.Table, right_rows: pa.Table) -> EqualityMask:
-    """Return a mask of the rows that are equal in every column of the first table. The rows must be in the same order.
+    """Return a mask of the rows that are equal in every column of the first table; both must be in the same order.
 
     >>> same_rows(pa.table({"x": [0.0, None]}), pa.table({"x": [-0.0, None]})).tolist()
     [False, True]
@@ -27,7 +27,7 @@ def same_rows(left_rows: pa.Table, right_rows: pa.Table) -> EqualityMask:
 
 
 def same_values(left_values: pa.Array | pa.ChunkedArray, right_values: pa.Array | pa.ChunkedArray) -> EqualityMask:
-    """Return a mask of the positions at which two columns have equal values. The columns must have the same length."""
+    """Return a mask of the positions at which two columns have equal values; the columns must have the same length."""
     return _compare_arrays(_single_array(left_values), _single_array(right_values))
 
 
@@ -80,7 +80,7 @@ def _compare_vectors(left_array: pa.Array, right_array: pa.Array) -> EqualityMas
 
 
 def _compare_lists(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
-    """Compare the lengths first, then compare all elements of the rows with equal lengths at once."""
+    """Compare the lengths first, then compare all elements in lists of equal length at once."""
     lengths = [pc.fill_null(pc.list_value_length(array), -1).to_numpy() for array in (left_array, right_array)]
     is_equal: EqualityMask = lengths[0] == lengths[1]
     nonempty_rows = np.flatnonzero(is_equal & (lengths[0] > 0))

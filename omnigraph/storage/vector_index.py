@@ -1,8 +1,8 @@
 """Vector indexes: determine whether an index can be built, and find the rows near a query vector.
 
-An index computes in single precision and omits vectors outside a certain range, so it is built only over fragments
-whose vectors are all within that range. A search returns candidates with approximate distances. `distance_error_bound`
-returns a bound on their error. Callers compute the exact distances.
+An index uses single precision and omits vectors outside a certain range, so it is built only over fragments whose
+vectors are all within that range. A search returns candidates with approximate distances; `distance_error_bound`
+returns an upper bound on their error. Callers compute the exact distances.
 """
 
 import math
@@ -23,11 +23,11 @@ Floats = npt.NDArray[np.float64]
 KINDS_BY_METRIC = {"cosine": "IVF_COSINE", "l2": "IVF_L2", "dot": "IVF_DOT"}
 METRICS_BY_KIND = {kind: metric for metric, kind in KINDS_BY_METRIC.items()}
 _ROUNDING_UNIT = 2.0**-24  # half the distance from 1 to the next larger single-precision number
-# The range of vector lengths that can be squared and used as divisors in single precision. For dot products, the limit
-# is lower, because the error grows with the length.
+# The range of vector lengths that can be squared and used as divisors in single precision. The limit is lower for dot
+# products, because their error grows with the length.
 _MIN_LENGTH, _MAX_LENGTH = 1e-10, 1e10
 _MAX_DOT_LENGTH = 2.0
-_PARTITION_BYTES = 32 << 20  # number of bytes that a search reads at once
+_PARTITION_BYTES = 32 << 20  # number of bytes that a search reads at a time
 _MAX_PARTITIONS = 4096
 _BATCH_ROWS = 8192
 NOT_INDEXABLE = "the magnitude of some vectors is too large or too small to index; searches scan their fragments"
@@ -42,7 +42,7 @@ class IndexableVectors:
 
 
 def is_vector_kind(kind: str) -> bool:
-    """Return whether this is a kind of vector index."""
+    """Return whether an index kind is a vector index."""
     return kind in METRICS_BY_KIND
 
 
@@ -56,7 +56,7 @@ def is_first_indexable(table: Table, column: str, index_kind: str, fragment_ids:
 
 
 def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> IndexableVectors:
-    """Read the vectors of fragments, and return the fragments that an index of this kind can cover."""
+    """Read the vectors in some fragments, and return the fragments that an index of this kind can cover."""
     vector_count, indexable_ids = 0, list[int]()
     for fragment_id in fragment_ids:
         batch_lengths = [_vector_lengths(batch, column) for batch in vector_batches(table, column, [fragment_id])]
@@ -68,13 +68,13 @@ def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Seq
 
 
 def partition_count(vector_count: int, dimensions: int) -> int:
-    """Return the number of partitions for an index. A search visits all partitions, one after another."""
+    """Return the number of partitions for an index; a search visits all partitions, one after another."""
     needed_partitions = math.ceil(vector_count * dimensions * 4 / _PARTITION_BYTES)
     return max(1, min(needed_partitions, vector_count, _MAX_PARTITIONS))
 
 
 def vector_batches(table: Table, column: str, fragment_ids: Collection[int] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the row ids and vectors of all rows or of some fragments, in batches."""
+    """Yield row ids and vectors in batches, for all rows or for the rows in some fragments."""
     chosen_fragments = (
         None if fragment_ids is None else [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     )
@@ -87,7 +87,7 @@ def vector_batches(table: Table, column: str, fragment_ids: Collection[int] | No
 
 
 def batch_row_ids(batch: pa.RecordBatch) -> RowIdArray:
-    """Return the row ids of a batch."""
+    """Return the row ids in a batch."""
     return row_id_array(pa.Table.from_batches([batch]))
 
 
@@ -96,8 +96,8 @@ def nearest_candidates(
 ) -> tuple[RowIdArray, Floats] | None:
     """Return the row ids nearest to a query vector according to the index, and their distances, nearest first.
 
-    The result is None if the index cannot be read. The distances are approximate and have the same scale as in the
-    query engine.
+    The result is None if the index cannot be read. The distances are approximate and use the same scale as the query
+    engine.
     """
     scanner = table.dataset.scanner(
         columns=["_distance"],
@@ -133,7 +133,7 @@ def distance_error_bound(metric: str, dimensions: int, query_vector: Floats, dis
 
 
 def is_searchable(metric: str, query_vector: Floats) -> bool:
-    """Return whether single precision is sufficient to search for a query vector."""
+    """Return whether single precision is sufficient for searching with a query vector."""
     vector_length = float(np.sqrt(np.einsum("i,i->", query_vector, query_vector)))
     return _MIN_LENGTH <= vector_length <= _MAX_LENGTH or (metric == "l2" and vector_length <= _MAX_LENGTH)
 

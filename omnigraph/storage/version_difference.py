@@ -1,7 +1,8 @@
-"""Compare two versions of a table, reading only the fragments and rows that differ.
+"""Compare two table versions, reading only the fragments and rows that differ.
 
-This module compares fragment lists. Files are never modified in place, so a fragment with the same files in both
-versions has the same rows. Rows that compaction only moved keep their row ids and values and do not count as changed.
+The comparison starts with the fragment lists. Files are never modified in place, so a fragment with the same files in
+both versions has the same rows. Rows that compaction merely moved keep their row ids and values and do not count as
+changed.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from .value_equality import same_rows
 
 @record
 class FragmentPair:
-    """A fragment with the same data files but different deletions in the two versions."""
+    """A fragment that has the same data files but different deletions in the two versions."""
 
     old_fragment: Any
     new_fragment: Any
@@ -30,10 +31,10 @@ class FragmentPair:
 
 @record
 class FragmentDifference:
-    """The fragments in which two versions of a table differ.
+    """The fragments that differ between two table versions.
 
-    `removed` and `added` are the fragments found only in the old version and only in the new version. `redeleted`
-    contains pairs of fragments with the same data files but different deletions.
+    `removed` contains the fragments that exist only in the old version, and `added` those that exist only in the new
+    one. `redeleted` contains pairs of fragments with the same data files but different deletions.
     """
 
     old_table: Table
@@ -95,7 +96,7 @@ def read_changes(difference: FragmentDifference, columns: Sequence[str]) -> tupl
 
 
 def _fragments_by_content(table: Table) -> dict[tuple[str, str], Any]:
-    """Return fragments keyed by their content, which is a pair: data files with row ids, and deletions.
+    """Return fragments by content; the key is a pair of the data files with their row ids, and the deletions.
 
     The metadata objects are read directly, because converting them to JSON takes ten times as long.
     """
@@ -120,7 +121,7 @@ def _deletion_count(fragment: Any) -> int:
 def _rows_absent_from(
     table: Table, fragment: Any, own_ids: StoredRowIds, other_ids: StoredRowIds, columns: Sequence[str]
 ) -> pa.Table:
-    """Return the rows of a fragment whose row ids are absent from the other version."""
+    """Return the rows in a fragment whose row ids are missing from the other version."""
     positions = np.flatnonzero(~np.isin(own_ids, other_ids))
     if len(positions) == 0:
         return read_fragments(table, [], columns)

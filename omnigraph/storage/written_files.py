@@ -1,7 +1,7 @@
 """Sync files that were just written to a local disk, and compute their checksums in the same pass.
 
-Blob files, which are in a directory named after their data file, are included. Strings are used instead of path objects
-because they are faster, and even a small write has to wait for this code.
+This includes blob files, which are in a directory named after their data file. Strings are used instead of path objects
+because they are faster and every write, however small, waits for this code.
 """
 
 import os
@@ -24,8 +24,8 @@ def checksum_and_sync(
     """Return the checksums of files, computing those that are unknown, and sync the files if requested.
 
     If `known_checksums` is None, no checksums are computed. `synced_directories` are directories whose names have
-    already been synced. If `synced_directories` is None, nothing is synced. A file that no longer exists gets no
-    checksum. If a missing file should be synced, `FileNotFoundError` is raised instead.
+    already been synced; if it is None, nothing is synced. A file that no longer exists gets no checksum, but if it
+    should have been synced, `FileNotFoundError` is raised.
     """
     checksums = dict(known_checksums or {})
     directories: set[str] = set()

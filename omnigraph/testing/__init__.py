@@ -1,7 +1,6 @@
-"""Create graphs for tests in a temporary directory, load them, and remove them afterwards.
+"""Create temporary graphs for tests, load data into them, and remove them afterwards.
 
-As a pytest plugin (`pytest_plugins = ["omnigraph.testing"]`), this module provides the fixture
-`make_graph`.
+This module is also a pytest plugin (`pytest_plugins = ["omnigraph.testing"]`) that provides the `make_graph` fixture.
 """
 
 import tempfile
@@ -20,7 +19,8 @@ from omnigraph.api.schema import SchemaText
 def graph(schema: SchemaText, data: Any = None, *, actor: str | None = None) -> Iterator[Graph]:
     """Create a graph that exists for the duration of the `with` block.
 
-    `data` can be any input that `Graph.load` accepts, such as NDJSON text, a path, records, or tables by type.
+    `data` can be anything that `Graph.load` accepts, such as NDJSON text, a path, a list of records, or a mapping from
+    type names to rows.
 
     >>> with graph("node Person { name: String @key }", {"Person": [{"name": "Ada"}]}) as people:
     ...     people.nodes("Person").ids()
@@ -37,7 +37,7 @@ def graph(schema: SchemaText, data: Any = None, *, actor: str | None = None) -> 
 
 
 def _encode_inline_data(data: Any) -> Any:
-    """Encode a string to bytes if it is NDJSON text. Any other string is a path and is returned unchanged."""
+    """Encode NDJSON text as bytes, because `Graph.load` treats strings as paths. Return other values unchanged."""
     return data.encode() if isinstance(data, str) and data.lstrip().startswith("{") else data
 
 
@@ -48,7 +48,7 @@ def _make_fixture() -> Any:
         return None
 
     def make_graph() -> Iterator[Callable[..., Graph]]:
-        """Return a function that creates graphs in the same way as `graph` and removes them when the test ends."""
+        """Yield a function that takes the same arguments as `graph`. Its graphs are removed when the test ends."""
         with ExitStack() as stack:
             yield lambda *graph_arguments, **graph_options: stack.enter_context(
                 graph(*graph_arguments, **graph_options)

@@ -1,8 +1,8 @@
-"""Scalar types, and the coercion, canonical spelling and JSON encoding of values.
+"""Scalar types, and functions that coerce values, convert them to canonical text and encode them as JSON.
 
 Stored forms are plain Python values: str, bool, int, float, int for days or milliseconds since 1970, bytes, `BlobUri`
-or `BlobSource`, tuples, and None. This package imports no data library, and each of its modules is
-loaded when one of its names is first used, to keep start-up fast.
+or `BlobSource`, tuples, and None. To keep start-up fast, this package imports no data library and loads each of its
+modules on first use.
 """
 
 import importlib
@@ -84,7 +84,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load the module of a name on first access."""
+    """Import a public name from its module on first access."""
     if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module 'omnigraph.values' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"omnigraph.values.{_MODULE_BY_NAME[name]}"), name)

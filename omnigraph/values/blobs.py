@@ -1,6 +1,6 @@
-"""The forms in which callers can pass a blob: base64 text, the URI of an external object, or a file.
+"""The forms in which callers can pass a blob: base64 text, an external object's URI, or a file.
 
-This module does not read files or objects, and does not decide whether a URI is allowed.
+This module does not read files or external objects, and does not decide which URIs are allowed.
 """
 
 import os
@@ -16,6 +16,21 @@ class BlobUri:
     """A blob that is stored outside the graph."""
 
     uri: str
+
+
+@record
+class BlobDigest:
+    """A large blob in a merge conflict, shown by its size and hash instead of its bytes.
+
+    A function that resolves conflicts can return the digest as the value of the property.
+    """
+
+    size: int
+    content_hash: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the digest in the form that conflicts have in JSON."""
+        return {"size": self.size, "content_hash": self.content_hash}
 
 
 @record
@@ -53,7 +68,7 @@ def parse_blob(blob_text: str) -> bytes | BlobUri | None:
         decoded_bytes = a2b_base64(base64_digits, strict_mode=True)
     except (Error, ValueError):
         return None
-    # Unused bits of the last digit must be zero, so that each value has exactly one spelling.
+    # Unused bits in the last digit must be zero, so that each value has exactly one encoding.
     trailing_count = len(decoded_bytes) % 3
     return (
         decoded_bytes

@@ -1,12 +1,11 @@
 """Detect the encoding of text from its byte order mark.
 
-This module only recognises byte order marks. It never decodes text, and never guesses the encoding of text without a
-mark.
+This module only recognizes byte order marks. It does not decode text or guess an encoding if there is no mark.
 """
 
 import codecs
 
-# UTF-32 comes first, because its little-endian mark begins with the little-endian UTF-16 mark.
+# UTF-32 must come first, because its little-endian mark begins with the little-endian UTF-16 mark.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -27,7 +26,7 @@ def encoding_from_mark(first_bytes: bytes) -> str | None:
 
 
 def looks_like_unmarked_utf16(first_bytes: bytes) -> bool:
-    r"""Return whether every other byte at the start is NUL, as in English UTF-16 text without a mark.
+    r"""Return whether every other byte is NUL, as at the start of English UTF-16 text without a mark.
 
     >>> looks_like_unmarked_utf16("name".encode("utf-16-le")), looks_like_unmarked_utf16(b"name")
     (True, False)

@@ -1,7 +1,7 @@
-"""The canonical spelling of stored values, and the entity ids built from it.
+"""Convert stored values to canonical text, from which entity ids are built.
 
-Ids of keyed entities are permanent, so the output of this module must never change. The input must be a stored value,
-which has already been narrowed, truncated and coerced.
+The ids of keyed entities are permanent, so this module's output must never change. Its input must be a stored value,
+that is, a value that has already been coerced, narrowed and truncated.
 """
 
 import math
@@ -10,12 +10,12 @@ import struct
 from omnigraph.errors import InputError
 from omnigraph.values.types import PropertyType, ScalarType
 
-_EPOCH_TYPES = (ScalarType.DATE, ScalarType.DATETIME)  # types stored as the number of days or milliseconds since 1970
-_F32_DIGITS = 9  # number of significant digits that identifies every 32-bit float
+_EPOCH_TYPES = (ScalarType.DATE, ScalarType.DATETIME)  # stored as a number of days or milliseconds since 1970
+_F32_DIGITS = 9  # significant digits that are enough to identify any 32-bit float
 
 
 def canonical_spelling(property_type: PropertyType, value: object) -> str:
-    """Return the spelling of a scalar, as used in ids and uniqueness tuples.
+    """Return the canonical text for a scalar, as used in ids and uniqueness tuples.
 
     >>> canonical_spelling(PropertyType(ScalarType.F64), 1e21)
     '1000000000000000000000'
@@ -36,7 +36,7 @@ def canonical_spelling(property_type: PropertyType, value: object) -> str:
 
 
 def spell_float(value: float, *, single: bool = False) -> str:
-    """Return the shortest decimal number that parses to the same float, without an exponent or trailing `.0`.
+    """Return the shortest decimal text that parses to the same float, without an exponent or trailing `.0`.
 
     >>> spell_float(0.1), spell_float(-0.0), spell_float(2.5e-7)
     ('0.1', '0', '0.00000025')
@@ -64,12 +64,12 @@ def narrow_to_f32(value: float) -> float | None:
 
 
 def sha256_hex(content: str | bytes) -> str:
-    """Return the SHA-256 of a string (encoded as UTF-8) or of bytes, as 64 hexadecimal digits.
+    """Return the SHA-256 hash of a string (encoded as UTF-8) or bytes, as 64 hexadecimal digits.
 
     >>> sha256_hex("")[:8]
     'e3b0c442'
     """
-    from hashlib import sha256  # imported late because it loads OpenSSL
+    from hashlib import sha256  # imported here because it loads OpenSSL
 
     return sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
@@ -80,12 +80,12 @@ def _shortest_f32_decimal(value: float) -> str:
         raise InputError(reason=f"{value} does not fit F32")
     for fraction_digits in range(_F32_DIGITS):
         nearest_decimal = f"{target_value:.{fraction_digits}e}"
-        # Floats above a power of two are spaced farther apart than floats below it. The nearest decimal may therefore
-        # parse to the float below, whereas the next larger decimal parses correctly, although it is farther away.
+        # Floats above a power of two are farther apart than floats below it. The nearest decimal may therefore parse to
+        # the next smaller float, whereas the next larger decimal parses correctly even though it is farther away.
         for candidate in (nearest_decimal, _increment_last_digit(nearest_decimal)):
             if narrow_to_f32(float(candidate)) == target_value:
                 return candidate
-    raise AssertionError("nine digits must distinguish all 32-bit floats")
+    raise AssertionError("nine digits must be enough to distinguish all 32-bit floats")
 
 
 def _increment_last_digit(decimal_text: str) -> str:

@@ -1,7 +1,7 @@
-"""Provide ids, the time and random values. No other module reads the clock or a random source.
+"""Generate ids, tell the time and provide random values. No other module reads a clock or a source of randomness.
 
-Tests make all three repeatable with `deterministic_ids`. Ids sort by time, but they are never used to decide which of
-two events came first, because clocks can be wrong.
+Tests can make all three repeatable with `deterministic_ids`. Ids sort by time, but must never be used to decide which
+of two events came first, because clocks can be wrong.
 """
 
 import os
@@ -19,9 +19,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ULID_PATTERN = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _BASE32_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32, which omits I, L, O and U
 _DIGIT_SHIFTS = range(125, -1, -5)
-_TIME_DIGITS = 10  # number of leading digits of a ULID that encode its time in milliseconds
+_TIME_DIGITS = 10  # number of leading digits in a ULID that encode its time in milliseconds
 _RANDOM_BITS = 80
-_MAX_ULID_MILLIS = (1 << 48) - 1  # the latest time that the 48 bits of a ULID can hold
+_MAX_ULID_MILLIS = (1 << 48) - 1  # the latest time that fits in a ULID's 48 bits
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class ManualClock:
     elapsed: timedelta = timedelta(0)
 
     def advance(self, **duration: float) -> None:
-        """Move the clock forward. The arguments are the same as for `timedelta`."""
+        """Move the clock forward. Takes the same arguments as `timedelta`."""
         self.elapsed += timedelta(**duration)
 
     def micros(self) -> int:
@@ -46,13 +46,13 @@ class ManualClock:
         return (self.start + self.elapsed - _EPOCH) // timedelta(microseconds=1)
 
     def monotonic(self) -> float:
-        """Return the seconds by which the clock has been advanced."""
+        """Return the number of seconds by which the clock has been advanced."""
         return self.elapsed.total_seconds()
 
 
 @dataclass(slots=True)
 class _IdSource:
-    """The source of time and randomness, and the last ULID it issued."""
+    """A source of time and randomness that remembers the last ULID it issued."""
 
     micros: Callable[[], int]
     monotonic: Callable[[], float]
@@ -84,8 +84,8 @@ _active_source = _system_source()
 
 
 def _reset_after_fork() -> None:
-    # Without this reset, a parent process and its forked child would continue from the same ULID. The lock is replaced
-    # as well, because it may be held by a thread that does not exist in the child.
+    # Without this reset, a parent process and its forked child would both continue from the same ULID. The lock is
+    # replaced too, because a thread that does not exist in the child may have been holding it.
     global _active_source  # noqa: PLW0603
     _active_source = _IdSource(_active_source.micros, _active_source.monotonic, _active_source.random)
 
@@ -95,7 +95,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_ulid() -> str:
-    """Return a new ULID, which sorts by time and is always greater than the previous ULID of this process.
+    """Return a new ULID. ULIDs sort by time, and each one is greater than the last one from this process.
 
     >>> first, second = new_ulid(), new_ulid()
     >>> is_ulid(first) and first < second
@@ -111,7 +111,7 @@ def reserve_ulids(count: int) -> int:
 
 
 def is_ulid(text: str) -> bool:
-    """Return whether a string is a ULID in canonical spelling.
+    """Return whether a string is a ULID in canonical form.
 
     >>> is_ulid("01J8ZC9Q3M0000000000000000"), is_ulid("01j8zc9q3m0000000000000000")
     (True, False)
@@ -120,14 +120,14 @@ def is_ulid(text: str) -> bool:
 
 
 def check_ulid(ulid: str) -> str:
-    """Return the string if it is a ULID; otherwise, raise `InputError`."""
+    """Return the string if it is a ULID. Otherwise, raise `InputError`."""
     if not is_ulid(ulid):
         raise InputError(reason=f"'{ulid[:40]}' is not a ULID (26 characters 0-9 A-Z without ILOU)")
     return ulid
 
 
 def ulid_time(ulid: str) -> datetime:
-    """Return the time at which a ULID was created, according to the clock of the machine that created it.
+    """Return when a ULID was created, according to the clock of the machine that created it.
 
     >>> ulid_time("00000000010000000000000000").isoformat(timespec="milliseconds")
     '1970-01-01T00:00:00.001+00:00'
@@ -147,9 +147,9 @@ def now() -> datetime:
 
 
 def system_clock_nanos() -> int:
-    """Return the time of this machine's clock in nanoseconds, even if a test has replaced the clock of this module.
+    """Return this machine's clock time in nanoseconds, even if a test has replaced this module's clock.
 
-    Use this time only for comparison with timestamps of the local file system, which uses the same clock.
+    Only compare this time with timestamps from the local file system, which uses the same clock.
     """
     return time.time_ns()
 
@@ -165,12 +165,12 @@ def now_micros() -> int:
 
 
 def monotonic() -> float:
-    """Return the time, in seconds, of a clock that never moves backwards. Only differences are meaningful."""
+    """Return the time in seconds from a clock that never moves backwards. Only differences are meaningful."""
     return _active_source.monotonic()
 
 
 def random_bytes(byte_count: int) -> bytes:
-    """Return unpredictable bytes, which are repeatable inside `deterministic_ids`."""
+    """Return unpredictable bytes. Inside `deterministic_ids`, the bytes are repeatable."""
     return _active_source.random(byte_count)
 
 

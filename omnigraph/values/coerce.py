@@ -1,7 +1,7 @@
-"""The three entry points that convert input values to stored values.
+"""The three functions that convert input values to stored values.
 
-There is one entry point each for query parameters, load records and mutation assignments. Each entry point raises an
-error that identifies the source of the value.
+There is one function each for query parameters, load records and mutation assignments. Each function raises an error
+that says where the value came from.
 """
 
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from omnigraph.values.convert import (
 from omnigraph.values.types import PropertyType
 
 ParameterMode = Literal["standard", "javascript", "python"]
-"""The source of a parameter: a JSON client, a client that rounds large integers, or Python code."""
+"""Where a parameter comes from: a JSON client, a client that rounds large integers, or Python code."""
 
 _RULES_BY_MODE: dict[ParameterMode, InputRules] = {
     "standard": PARAMETER_RULES,
@@ -33,7 +33,7 @@ _RULES_BY_MODE: dict[ParameterMode, InputRules] = {
 def coerce_parameter(
     property_type: PropertyType, value: Any, *, parameter_name: str, mode: ParameterMode = "standard"
 ) -> Any:
-    """Return the stored value of a query parameter, or raise `ParameterError`.
+    """Return a query parameter as a stored value, or raise `ParameterError`.
 
     Integers may be given as decimal strings. In `javascript` mode, integers beyond 2^53 - 1 are accepted only as
     strings, because a JavaScript client may already have rounded them. `python` mode accepts every U64.
@@ -51,16 +51,16 @@ def coerce_parameter(
 
 
 def parameter_converter(property_type: PropertyType, mode: ParameterMode = "standard") -> Converter:
-    """Return the function that converts values of a query parameter, or raises `ConversionMismatch`."""
+    """Return a function that converts a query parameter's values. The function may raise `ConversionMismatch`."""
     return converter_for(property_type, _RULES_BY_MODE[mode])
 
 
 def coerce_loaded(
     property_type: PropertyType, value: Any, *, type_name: str, property_name: str, line_number: int | None = None
 ) -> Any:
-    """Return the stored value of a property in a load record, or raise `PropertyValueError`.
+    """Return a property value from a load record as a stored value, or raise `PropertyValueError`.
 
-    Pass None if the record does not contain the property.
+    Pass None if the property is missing from the record.
 
     >>> from omnigraph.values import ScalarType
     >>> coerce_loaded(PropertyType(ScalarType.DATE), 19723, type_name="Slot", property_name="day")
@@ -72,10 +72,10 @@ def coerce_loaded(
 
 
 def coerce_assigned(property_type: PropertyType, value: Any, *, type_name: str, property_name: str) -> Any:
-    """Return the stored value of a property that a mutation assigns, or raise `PropertyValueError`.
+    """Return a value that a mutation assigns to a property as a stored value, or raise `PropertyValueError`.
 
-    Both literals and stored parameter values are accepted. Numbers are converted between integer and float if the
-    conversion is exact.
+    Both literals and stored parameter values are accepted. Integers are converted to floats, and floats to integers, if
+    the conversion is exact.
 
     >>> from omnigraph.values import ScalarType
     >>> coerce_assigned(PropertyType(ScalarType.F64), 5, type_name="User", property_name="score")

@@ -1,8 +1,8 @@
-"""Convert input values to stored values, or report why a value does not fit its type.
+"""Convert input values to stored values, or report why a value does not match its type.
 
 The stored forms are str, bool, int, float (F32 already narrowed), int for days or milliseconds since 1970, bytes,
-`BlobUri` or `BlobSource`, tuples for lists and vectors, and None. Enum membership is a graph rule and is not checked
-here. `coerce` raises the errors that users see.
+`BlobUri` or `BlobSource`, tuples for lists and vectors, and None. This module does not check enum membership, which is
+a graph rule. The errors that users see are raised by `coerce`.
 """
 
 import math
@@ -40,12 +40,12 @@ RANGES: dict[ScalarType, tuple[int, int]] = {
     ScalarType.U32: (0, 2**32 - 1),
     ScalarType.U64: (0, 2**64 - 1),
 }
-"""The smallest and largest value of each integer type."""
+"""The smallest and largest values of each integer type."""
 
 
 @record
 class InputRules:
-    """The input forms that an entry point accepts in addition to a type's plain form."""
+    """The forms of input that are accepted in addition to a type's plain form."""
 
     integer_text: bool = False  # "12" for an integer
     integral_float: bool = False  # 3.0 for an integer
@@ -63,7 +63,7 @@ ASSIGNMENT_RULES = InputRules(integral_float=True, epoch_number=True)
 
 
 class ConversionMismatch(Exception):  # noqa: N818 - never leaves this package
-    """Raised if a value does not fit its type. The exception states what was expected and what was found."""
+    """Raised if a value does not match its type. The exception says what was expected and what was found."""
 
     def __init__(self, expected: str, actual: str, hint: str | None = None) -> None:
         super().__init__(expected, actual)
@@ -77,7 +77,7 @@ Converter = Callable[[Any], Any]
 
 @lru_cache(maxsize=1024)
 def converter_for(property_type: PropertyType, rules: InputRules) -> Converter:
-    """Return a function that converts input values to stored values, or raises `ConversionMismatch`.
+    """Return a function that converts input values to stored values. The function may raise `ConversionMismatch`.
 
     >>> converter_for(PropertyType(ScalarType.DATE), LOAD_RULES)("1970-01-02")
     1
@@ -122,7 +122,7 @@ def _convert_element(type_text: str, convert_scalar: Converter, position: int, i
 
 
 def _unwrap_value(value: Any) -> Any:
-    """Unwrap Enum, NumPy and Arrow values, using duck typing to avoid importing the libraries."""
+    """Unwrap Enum, NumPy and Arrow values, using duck typing to avoid importing these libraries."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (str, int, float, list, tuple, memoryview)):
@@ -167,7 +167,9 @@ def _convert_integer(scalar_type: ScalarType, rules: InputRules, value: Any) -> 
     if not lowest <= integer <= highest:
         raise ConversionMismatch(f"{scalar_type.value} ({lowest} to {highest})", describe(value))
     if rules.safe_integers and not isinstance(value, str) and abs(integer) > _MAX_SAFE_INTEGER:
-        raise ConversionMismatch(f"{scalar_type.value} beyond 2^53 as a string", describe(value))
+        raise ConversionMismatch(
+            f"{scalar_type.value} as a string (integers beyond 2^53 must be strings)", describe(value)
+        )
     return integer
 
 

@@ -1,7 +1,7 @@
 """Convert calendar dates and instants between strings and stored numbers.
 
-A Date is stored as the number of days since 1970-01-01, and a DateTime as the number of milliseconds, both in UTC. Both
-types support the years 0001 to 9999. Time zones are never guessed: an instant without an offset is rejected.
+A Date is stored as days since 1970-01-01, and a DateTime as milliseconds since then, both in UTC. Both types support
+the years 0001 to 9999. Time zones are never guessed: a timestamp without an offset is rejected.
 """
 
 import re
@@ -26,7 +26,7 @@ _INSTANT_PATTERN = re.compile(
 
 
 def parse_date(date_text: str) -> int | None:
-    """Return the day that a string denotes, or None if it is invalid. A full timestamp yields its day in UTC.
+    """Parse a date, or return None if it is invalid. For a full timestamp, return its day in UTC.
 
     >>> parse_date("2000-03-01"), parse_date("1970-01-01T23:00:00-02:00"), parse_date("soon")
     (11017, 1, None)
@@ -36,9 +36,9 @@ def parse_date(date_text: str) -> int | None:
 
 
 def parse_datetime(datetime_text: str) -> int | None:
-    """Return the instant that an RFC 3339 string denotes, or None if it is invalid. A plain date means midnight UTC.
+    """Parse an RFC 3339 timestamp, or return None if it is invalid. A plain date means midnight UTC.
 
-    Digits beyond the millisecond are truncated.
+    Fractions of a millisecond are truncated.
 
     >>> parse_datetime("1970-01-01 00:00:01.2349Z"), parse_datetime("1970-01-02")
     (1234, 86400000)
@@ -73,7 +73,7 @@ def format_datetime(epoch_millis: int) -> str:
 
 
 def date_to_days(date_value: date) -> int | None:
-    """Return the stored form of a date, or of the UTC day of a datetime.
+    """Return a date as a stored value. For a datetime, use its day in UTC.
 
     Return None for a datetime without a time zone.
     """
@@ -82,9 +82,9 @@ def date_to_days(date_value: date) -> int | None:
 
 
 def date_to_millis(date_value: date) -> int | None:
-    """Return the stored form of a datetime or date, or None for a datetime that has no time zone or is out of range.
+    """Return a datetime or date as a stored value, or None for a datetime that is out of range or has no time zone.
 
-    Inside `naive_times_as_utc(True)`, a datetime without a time zone is in UTC.
+    Inside `naive_times_as_utc(True)`, a datetime without a time zone is assumed to be in UTC.
 
     >>> date_to_millis(date(1970, 1, 2)), date_to_millis(datetime(1970, 1, 1))
     (86400000, None)
@@ -96,7 +96,7 @@ def date_to_millis(date_value: date) -> int | None:
         if not assumes_utc():
             return None
         utc_offset = timedelta(0)
-    # Subtract without time zones, because converting to UTC could overflow on the first and last supported day.
+    # Subtract without time zones, because converting to UTC could overflow on the first or last supported day.
     since_epoch = date_value.replace(tzinfo=None) - datetime(1970, 1, 1) - utc_offset
     return _check_range(since_epoch // timedelta(milliseconds=1))
 

@@ -1,6 +1,6 @@
 """Describe a value for an error message by its JSON kind and a short excerpt.
 
-The excerpt is only a few characters long and never contains secrets from URIs.
+The excerpt is short, and secrets in URIs are removed from it.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ def describe(value: Any) -> str:
     """Return the JSON kind of a value, followed by the value itself if it is short.
 
     >>> describe("soon"), describe(None), describe([1, 2]), describe(2**200)
-    ("string 'soon'", 'null', 'array of 2', 'integer of 201 bits')
+    ("string 'soon'", 'null', 'array of length 2', '201-bit integer')
     """
     match value:
         case None:
@@ -24,7 +24,7 @@ def describe(value: Any) -> str:
         case str():
             return f"string '{_truncate_text(value)}'"
         case list() | tuple():
-            return f"array of {len(value)}"
+            return f"array of length {len(value)}"
     return "object" if isinstance(value, dict) else type(value).__name__
 
 
@@ -33,9 +33,9 @@ def _describe_number(number: int | float) -> str:
         return str(number).lower()
     if isinstance(number, float):
         return f"number {float(number)!r}"
-    # Python refuses to format integers with thousands of digits.
+    # Python raises an error when formatting an integer with thousands of digits.
     bits = number.bit_length()
-    return f"integer {int(number)}" if bits <= 128 else f"integer of {bits} bits"
+    return f"integer {int(number)}" if bits <= 128 else f"{bits}-bit integer"
 
 
 def _truncate_text(text: str) -> str:

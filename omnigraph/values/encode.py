@@ -1,7 +1,7 @@
-"""Encode stored values as JSON for query results and for exports.
+"""Encode stored values as JSON, for query results or for exports.
 
-The two encodings deliberately differ: results are read by people and clients, whereas an exported value must be
-unchanged when it is loaded again.
+The two encodings differ on purpose: results are read by people and clients, whereas loading an exported value must
+restore it exactly.
 """
 
 import math
@@ -16,7 +16,7 @@ _MAX_SAFE_INTEGER = 2**53 - 1
 
 
 def encode_result(property_type: PropertyType, value: Any, *, integers_as_text: bool = False) -> Any:
-    """Return the JSON value for a query result. If `integers_as_text` is true, large integers become strings.
+    """Encode a value for a query result. If `integers_as_text` is true, large integers become strings.
 
     >>> encode_result(PropertyType(ScalarType.DATETIME), 0)
     '1970-01-01T00:00:00.000Z'
@@ -29,7 +29,7 @@ def encode_result(property_type: PropertyType, value: Any, *, integers_as_text: 
 
 
 def encode_export(property_type: PropertyType, value: Any) -> Any:
-    """Return the JSON value for an export. Dates and instants stay numbers, and blobs become strings.
+    """Encode a value for an export. Dates and datetimes remain numbers, and blobs become strings.
 
     >>> encode_export(PropertyType(ScalarType.DATETIME), 0), encode_export(
     ...     PropertyType(ScalarType.BLOB), b"hi")

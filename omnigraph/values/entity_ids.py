@@ -1,4 +1,4 @@
-"""Derive the id of an entity from its key values."""
+"""Derive an entity's id from its key values."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from omnigraph.values.types import PropertyType
 
 
 def entity_id(key_types: Sequence[PropertyType], key_values: Sequence[object], key_names: Sequence[str] = ()) -> str:
-    """Return the id that is derived from key values.
+    """Return the id for the given key values.
 
     The values must be in key order: endpoints first, then by property id.
 

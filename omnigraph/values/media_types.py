@@ -1,6 +1,6 @@
-"""Guess the media type of content from its leading bytes.
+"""Guess a media type from the first bytes of the content.
 
-Only formats with an unambiguous signature are recognised. Otherwise, UTF-8 text without control characters is
+Only formats with an unambiguous signature are recognized. Otherwise, UTF-8 text without control characters is
 `text/plain`, and everything else is `application/octet-stream`. File names are never used.
 """
 
@@ -23,7 +23,7 @@ _SIGNATURES = (
     (b"ID3", "audio/mpeg"),
     (b"\x1aE\xdf\xa3", "video/webm"),
 )
-# Formats whose signature is not at the start: (offset, signature, media type).
+# Formats whose signature is not at the start of the content, as (offset, signature, media type).
 _INNER_SIGNATURES = (
     (8, b"WEBP", "image/webp"),
     (8, b"WAVE", "audio/wav"),

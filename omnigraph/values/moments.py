@@ -22,9 +22,9 @@ _DATE_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def parse_moment(text: str, now: datetime) -> datetime | None:
-    """Parse a point in time, or return None if the text is none; a timestamp without a time zone stays naive.
+    """Parse a point in time, or return None if the text is invalid. A timestamp without a time zone stays naive.
 
-    A date stands for the beginning of that day in UTC.
+    A date means the beginning of that day in UTC.
 
     >>> now = datetime(2026, 11, 18, 12, tzinfo=UTC)
     >>> [parse_moment(text, now).isoformat() for text in ("2026-11-01", "2 hours ago", "-1d12h", "yesterday")]
@@ -70,7 +70,7 @@ def _subtract_units(number_text: str, unit_word: str, now: datetime) -> datetime
 
 
 def _subtract_months(now: datetime, months: int) -> datetime:
-    """Return the same day of an earlier month, or its last day if the month is shorter."""
+    """Return the same day in an earlier month, or that month's last day if it is shorter."""
     year, month_index = divmod(now.year * 12 + now.month - 1 - months, 12)
     for day in range(now.day, 27, -1):
         try:

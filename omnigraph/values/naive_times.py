@@ -1,7 +1,7 @@
-"""How to read times without a time zone: as an error (the default), or as UTC inside a `with` block.
+"""Decide how to interpret times without a time zone: reject them (the default) or assume UTC.
 
-The choice belongs to one call of the public API and reaches every conversion of that call, including the casts of whole
-columns. It is never inherited by another process.
+The setting applies to one call of the public API and to every conversion within that call, including casts of whole
+columns. Other processes never inherit it.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ _assumes_utc: ContextVar[bool] = ContextVar("omnigraph_assumes_utc", default=Fal
 
 
 def assumes_utc() -> bool:
-    """Return whether the current call reads times without a time zone as UTC."""
+    """Return whether the current call assumes UTC for times without a time zone."""
     return _assumes_utc.get()
 
 
 @contextmanager
 def naive_times_as_utc(enabled: bool) -> Iterator[None]:
-    """Read times without a time zone as UTC inside the `with` block if `enabled`.
+    """If `enabled` is true, assume UTC for times without a time zone inside the `with` block.
 
     >>> with naive_times_as_utc(True):
     ...     assumes_utc()

@@ -1,8 +1,8 @@
 """Validate names for new branches, tags, streams and types.
 
-The rules are the same for every store, so that a root can be moved between a disk and S3. A new name is checked before
-anything is written. Existing names are never checked, so branches and tags with any name can be read, listed, renamed
-and deleted. This module does no I/O.
+The rules are the same for every store, so that a graph root can be moved between a disk and S3. New names are checked
+before anything is written. Existing names are never checked, so branches and tags can be read, listed, renamed and
+deleted whatever their name. This module does no I/O.
 """
 
 import re
@@ -13,11 +13,11 @@ from omnigraph.errors import InputError
 from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.describe_value import describe
 
-# The maximum length of a stored name in bytes. File systems allow 255 bytes in a path segment. The difference leaves
-# room for suffixes such as `.lance` or `.partial`, which exports and copying tools append.
+# The maximum length of a stored name in bytes. File systems allow 255 bytes per path segment, so this limit leaves room
+# for suffixes such as `.lance` or `.partial`, which exports and copying tools append.
 MAX_NAME_BYTES = 200
 ALLOWED_CHARACTERS = "use letters, digits, '.', '-', '_', and '/' between parts"
-_MAX_SHOWN_CHARACTERS = 80  # maximum number of characters of a name shown in an error
+_MAX_SHOWN_CHARACTERS = 80  # maximum number of characters shown when an error quotes a name
 _ALLOWED_PATTERN = re.compile(r"[A-Za-z0-9._/-]+")
 _RESERVED_PATTERNS = (
     (re.compile(r"\A(?i:head)\Z"), "'HEAD' is reserved"),
@@ -32,7 +32,7 @@ _RESERVED_PATTERNS = (
 
 
 def quote_name(name: object) -> str:
-    r"""Return a name as shown in errors: quoted, shortened and with unprintable characters escaped.
+    r"""Return a name as errors show it: quoted, shortened, and with unprintable characters escaped.
 
     >>> print(quote_name("review/a"), quote_name("a\x07b"), quote_name(5))
     'review/a' 'a\x07b' integer 5
@@ -44,7 +44,7 @@ def quote_name(name: object) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """Return a name in the same form as `quote_name`, but without quotes, for messages that show unquoted names."""
+    """Return a name as `quote_name` does, but without the quotes, for messages that show names unquoted."""
     visible_text = "".join(
         character if character.isprintable() else _escape_character(character)
         for character in name[:_MAX_SHOWN_CHARACTERS]
@@ -57,7 +57,7 @@ def _escape_character(character: str) -> str:
 
 
 def require_text(value: object, name_kind: str) -> str:
-    """Return the value if it is a string; otherwise, raise `InputError`.
+    """Return the value if it is a string. Otherwise, raise `InputError`.
 
     >>> require_text(b"x", "branch")
     Traceback (most recent call last):
@@ -66,11 +66,11 @@ def require_text(value: object, name_kind: str) -> str:
     if isinstance(value, str):
         return value
     message = f"a {name_kind} name must be a string, got {describe(value)}"
-    raise InputError(message, reason="not text")
+    raise InputError(message, reason="not a string")
 
 
 def require_names(names: object, name_kind: str = "type") -> list[str]:
-    """Return the given names as a list. The argument may be a single string or several strings.
+    """Return the names as a list. `names` may be a single string or several strings.
 
     >>> require_names("Person"), require_names(("Person", "City"))
     (['Person'], ['Person', 'City'])
@@ -91,12 +91,12 @@ def strip_name(name: object, name_kind: str = "branch") -> str:
     """
     stripped_name = require_text(name, name_kind).strip()
     if not stripped_name:
-        raise InputError(f"a {name_kind} needs a name", reason=f"empty {name_kind} name")
+        raise InputError(f"a {name_kind} name must not be empty", reason=f"empty {name_kind} name")
     return stripped_name
 
 
 def check_new_ref_name(name: object, name_kind: str = "branch") -> str:
-    """Return the name if it is allowed for a new branch or tag; otherwise, raise `InputError`.
+    """Return the name if it is allowed for a new branch or tag. Otherwise, raise `InputError`.
 
     This function does not check whether the name is already in use.
     """
@@ -107,7 +107,7 @@ def check_new_ref_name(name: object, name_kind: str = "branch") -> str:
 
 
 def check_new_stream_name(name: object) -> str:
-    """Return the name if it is allowed for a new stream; otherwise, raise `InputError`.
+    """Return the name if it is allowed for a new stream. Otherwise, raise `InputError`.
 
     >>> check_new_stream_name("orders of 2026")
     'orders of 2026'
@@ -118,7 +118,7 @@ def check_new_stream_name(name: object) -> str:
 
 
 def find_length_fault(stored_name: str) -> str | None:
-    """Return a message if a name is too long to be stored, otherwise None.
+    """Return an error message if a name is too long to store, or None if it is short enough.
 
     >>> find_length_fault("x" * 201)
     'it is 201 bytes long, but at most 200 bytes are allowed'
@@ -139,7 +139,10 @@ def _raise_on_fault(checked_name: str, name_kind: str, fault: str | None) -> str
 
 
 def _find_character_fault(ref_name: str) -> str | None:
-    """Allow only ASCII, so that names never look alike and stores cannot change a name by normalizing Unicode."""
+    """Return an error message if a name contains forbidden characters, or None. Only ASCII is allowed.
+
+    Non-ASCII names can look alike, and a store could change such a name by normalizing its Unicode characters.
+    """
     if _ALLOWED_PATTERN.fullmatch(ref_name) is None or "" in ref_name.split("/"):
         return ALLOWED_CHARACTERS
     fault = find_length_fault(ref_name.replace("/", "%2F"))

@@ -1,4 +1,4 @@
-"""Table keys, such as `node:Person` or `edge:Knows`, which combine the kind and the name of a type."""
+"""Table keys, such as `node:Person` or `edge:Knows`, which combine a type's kind and name."""
 
 from functools import lru_cache
 from typing import Literal
@@ -8,9 +8,9 @@ _PREFIX_LENGTH = len("node:")  # `edge:` has the same length, so a slice yields 
 
 
 class TableKey(str):
-    """A table key, which is stored, ordered and compared as a string.
+    """A table key. It is stored, ordered and compared as a string.
 
-    The constructor does not validate its argument, but `parse` does.
+    The constructor does not validate its argument; `parse` does.
 
     >>> table_key = TableKey.of("node", "Person")
     >>> table_key, table_key.kind, table_key.type_name, table_key == "node:Person"
@@ -21,22 +21,22 @@ class TableKey(str):
 
     @staticmethod
     def of(kind: str, type_name: str) -> "TableKey":
-        """Return the key of a type's table. `kind` must be `node` or `edge`."""
+        """Return the key for a type's table. `kind` must be `node` or `edge`."""
         return _cached_key(kind, type_name)
 
     @staticmethod
     def node(type_name: str) -> "TableKey":
-        """Return the key of a node type's table."""
+        """Return the key for a node type's table."""
         return _cached_key("node", type_name)
 
     @staticmethod
     def edge(type_name: str) -> "TableKey":
-        """Return the key of an edge type's table."""
+        """Return the key for an edge type's table."""
         return _cached_key("edge", type_name)
 
     @staticmethod
     def parse(text: str) -> "TableKey":
-        """Parse a string as a key. Raise `ValueError` if it does not consist of a kind and a type name.
+        """Parse a table key. Raise `ValueError` if the text does not consist of a kind and a type name.
 
         >>> TableKey.parse("Person")
         Traceback (most recent call last):
@@ -49,7 +49,7 @@ class TableKey(str):
 
     @property
     def kind(self) -> EntityKind:
-        """The kind of the type, `node` or `edge`."""
+        """The type's kind, `node` or `edge`."""
         return "edge" if self.is_edge else "node"
 
     @property

@@ -1,6 +1,6 @@
-"""The scalar types of the schema language, and the class for the type of a property.
+"""The schema language's scalar types, and the class that represents a property's type.
 
-Property types are compared by value. This module does not handle values.
+Property types are compared by value. This module deals only with types, not with the values themselves.
 """
 
 import enum
@@ -10,7 +10,7 @@ from omnigraph.records.frozen import record
 
 
 class ScalarType(enum.Enum):
-    """A scalar type. The enum value is its spelling in a schema file."""
+    """A scalar type. The enum value is the name of the type in a schema file."""
 
     STRING = "String"
     BLOB = "Blob"
@@ -65,7 +65,7 @@ class PropertyType:
             object.__setattr__(self, "enum_values", tuple(sorted(set(self.enum_values))))
 
     def display(self) -> str:
-        """Return the type as written in a schema file.
+        """Return the type as it is written in a schema file.
 
         >>> PropertyType(ScalarType.VECTOR, vector_dim=8).display()
         'Vector(8)'
@@ -96,7 +96,7 @@ class PropertyType:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether a value is a single number, as opposed to a list or vector."""
+        """Whether a value is a single number rather than a list or vector."""
         return self.scalar.is_numeric and not self.is_list
 
     @property
@@ -106,7 +106,7 @@ class PropertyType:
 
     @property
     def is_vector(self) -> bool:
-        """Whether a value is an embedding with a fixed number of dimensions."""
+        """Whether a value is a vector with a fixed number of dimensions."""
         return self.scalar is ScalarType.VECTOR
 
     @property

@@ -15,8 +15,8 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.api import threads
 from omnigraph.api.async_graph import AsyncGraph
-from omnigraph.api.write_options import STOP_EVENT
-from omnigraph.errors import Cancelled, OmnigraphError
+from omnigraph.errors import Cancelled, InputError, OmnigraphError, ReadOnlyError
+from omnigraph.values.cancellation import STOP_EVENT
 from tests.api.conftest import SCHEMA
 from tests.rig.timeouts import PATIENCE
 
@@ -145,6 +145,54 @@ def test_cancellation_raises_an_error_with_no_effect(graph: Graph) -> None:
         STOP_EVENT.reset(token)
     assert error.value.effect == "none"
     assert graph.node("Person", "eve") is None
+
+
+class StopsAtCheck(threading.Event):
+    """An event that is set from its nth check on."""
+
+    def __init__(self, check_number: int) -> None:
+        super().__init__()
+        self.remaining_checks = check_number
+
+    def is_set(self) -> bool:
+        self.remaining_checks -= 1
+        return self.remaining_checks <= 0
+
+
+def test_running_query_stops_when_its_caller_is_gone(graph: Graph) -> None:
+    query = "match { $a: Person  $b: Person  $c: Person } return { $a.name, $b.name, $c.name } order { $a.name }"
+    graph.query(query)  # fills the caches, so that the following runs make equally many checks
+    stop = StopsAtCheck(1_000_000)
+    token = STOP_EVENT.set(stop)
+    try:
+        graph.query(query)
+        check_count = 1_000_000 - stop.remaining_checks
+        stop.remaining_checks = check_count  # the last check: after most of the work
+        with pytest.raises(Cancelled, match="the query was cancelled") as error:
+            graph.query(query)
+        stop.remaining_checks = 1
+        with pytest.raises(Cancelled), graph.stream(query) as stream:
+            list(stream)
+    finally:
+        STOP_EVENT.reset(token)
+    assert check_count > 1
+    assert error.value.effect == "none"
+    assert graph.query(COUNT).scalar() == 4
+
+
+def test_acting_graph_has_its_own_actor_and_read_set(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_ACTOR", "somebody")
+    ada, nobody = graph.acting("ada"), graph.acting(None)
+    graph.query(COUNT)
+    ada.insert("Person", {"name": "eve"})
+    commit = nobody.insert("Person", {"name": "fay"}).commit
+    assert commit is not None
+    assert (ada.head.actor, commit.actor) == ("ada", None)
+    with pytest.raises(InputError, match="reserved"):
+        graph.acting("omnigraph:recovery")
+    past = graph.at("HEAD").acting("ada")
+    with pytest.raises(ReadOnlyError):
+        past.insert("Person", {"name": "gil"})
 
 
 def test_handles_can_be_pickled(graph: Graph) -> None:

@@ -53,7 +53,7 @@ def test_files_and_folders_are_read(tmp_path: Path) -> None:
     folder = omnigraph.lint(tmp_path, tmp_path / "s.pg")
     assert [linted.source.name for linted in folder.files] == [str(tmp_path / "b.gq"), str(tmp_path / "sub" / "a.gq")]
     assert len(folder.to_json()["queries"]) == 2
-    assert omnigraph.lint(str(tmp_path / "b.gq"), str(tmp_path / "s.pg")).to_json()["query_path"].endswith("b.gq")
+    assert omnigraph.lint(tmp_path / "b.gq", tmp_path / "s.pg").to_json()["query_path"].endswith("b.gq")
     with pytest.raises(InputError, match="cannot read"):
         omnigraph.lint(tmp_path / "none.gq", SCHEMA)
 
@@ -76,4 +76,7 @@ def test_the_json_form_is_that_of_the_command_line(
     for paths in (["b.gq"], ["a.gq", "c.gq"]):
         with pytest.raises(SystemExit):
             main(["lint", "--schema", "s.pg", *(word for path in paths for word in ("--query", path)), "--json"])
-        assert json.loads(capsys.readouterr().out) == omnigraph.lint(paths, "s.pg").to_json()
+        assert (
+            json.loads(capsys.readouterr().out)
+            == omnigraph.lint([Path(path) for path in paths], Path("s.pg")).to_json()
+        )

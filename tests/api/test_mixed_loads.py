@@ -79,7 +79,7 @@ def test_problem_in_memory_has_no_file(graph: Graph, folder: Path) -> None:
 
 
 def test_records_with_an_envelope_do_not_fit_a_typed_file(graph: Graph, folder: Path) -> None:
-    with pytest.raises(InputError, match="the file was passed as Person, but the record names its own type"):
+    with pytest.raises(InputError, match="the file was passed as Person, but the record specifies its own type"):
         graph.load({"Person": folder / "rest.ndjson"}, mode="append")
 
 
@@ -93,7 +93,7 @@ def test_renamed_column_is_named_by_the_error(graph: Graph, tmp_path: Path) -> N
     (tmp_path / "p.csv").write_text("name,years\nzoe,old\n")
     with pytest.raises(PropertyValueError, match=r"line 2: property 'Person\.age' of 'zoe': .*'old'") as refused:
         graph.load({"Person": tmp_path / "p.csv"}, mode="append", mapping={"Person": {"years": "age"}})
-    assert refused.value.hint == "the value is in the column 'years' of the file"
+    assert refused.value.hint == "the value is in file column 'years'"
 
 
 def test_list_of_records_is_not_a_list_of_files(graph: Graph) -> None:
@@ -122,7 +122,7 @@ def test_csv_options_are_checked(graph: Graph, folder: Path) -> None:
         graph.load({"Person": folder / "p.csv"}, mode="append", csv={"delimiter": ";"})  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"p\.csv: line 1: .*'name;age'.*") as refused:
         graph.load({"Person": folder / "p.csv"}, mode="append", csv=CsvOptions(delimiter=","))
-    assert "the delimiter is ';'" in (refused.value.hint or "")
+    assert "the delimiter appears to be ';'" in (refused.value.hint or "")
 
 
 def test_unmatched_pattern_is_named_as_a_pattern(graph: Graph, tmp_path: Path) -> None:

@@ -154,10 +154,10 @@ def test_nodes_by_key(people: Graph) -> None:
         (lambda g: g.nodes("Person").select("nick"), "no property 'nick'"),
         (lambda g: g.nodes("Person").order_by("-nick"), "no property 'nick'"),
         (lambda g: g.nodes("Person").filter("age > $n"), r"\$n has no value"),
-        (lambda g: g.nodes("Person").filter("age > 3", n=1), r"\$n does not occur"),
+        (lambda g: g.nodes("Person").filter("age > 3", n=1), r"\$n is not used"),
         (lambda g: g.nodes("Person").filter("age > $p0", p0=1), "is reserved in predicates"),
-        (lambda g: g.nodes("Firm").out("WorksAt"), "edges lead from Person to Firm"),
-        (lambda g: g.nodes("Person").both("WorksAt"), "edges lead from Person to Firm"),
+        (lambda g: g.nodes("Firm").out("WorksAt"), "edges go from Person to Firm"),
+        (lambda g: g.nodes("Person").both("WorksAt"), "edges go from Person to Firm"),
         (lambda g: g.nodes("Person").filter("age > $n", n=1).filter("age < $n", n=2), "a different value"),
     ],
 )
@@ -200,7 +200,7 @@ def test_unknown_enum_value_is_rejected(tmp_path: Path) -> None:
     graph.insert("P", {"k": "a", "e": "web"})
     assert graph.nodes("P").where(e="web").count() == graph.nodes("P").where(e=["web"]).count() == 1
     for wrong in ("wep", ["core", "wep"]):
-        with pytest.raises(InputError, match="'wep' is not a value of") as told:
+        with pytest.raises(InputError, match="'wep' is not a valid value for") as told:
             graph.nodes("P").where(e=wrong)
         assert told.value.hint == "did you mean `web`?"
 

@@ -142,14 +142,14 @@ def test_patch_reports_every_problem_and_writes_nothing(graph: Graph, tmp_path: 
     report = graph.load(text, mode="patch", on_error="report", rejects=tmp_path / "rejects")
     assert reasons(report) == [
         (1, "no node of type 'Person' has the id 'zoe'"),
-        (2, "@range violation on Person.age of 'ann': 200 is not in 0..150"),
+        (2, "@range violation on Person.age for 'ann': 200 is not in 0..150"),
         (3, "@unique violation on Person.mail: value 'cyd@x' is used by both 'cyd' and 'bob'"),
         (4, "property 'Person.city' of 'cyd': expected String, got null"),
-        (5, "a patch of Person needs its key (name) or 'id'"),
-        (6, "only part of the key (place, row) of Seat is given"),
+        (5, "patching Person requires its key (name) or 'id'"),
+        (6, "only part of the Seat key (place, row) is given"),
         (7, "id 'ann' does not match its key; expected 'dee'"),
-        (8, "endpoint violation on Knows.src of 'k1': 'from' is 'ann', and endpoints cannot be changed"),
-        (9, "a patch of Knows needs 'id'"),
+        (8, "endpoint violation on Knows.src for 'k1': 'from' is 'ann', and endpoints cannot be changed"),
+        (9, "patching Knows requires 'id'"),
         (11, "edge type 'Knows' already has an entity with id 'k3', from line 10"),
     ]
     rejects = [json.loads(line) for line in (tmp_path / "rejects" / "rejects.ndjson").read_text().splitlines()]
@@ -198,9 +198,9 @@ def test_delete_reports_ambiguous_edges_and_broken_rules(graph: Graph) -> None:
     text = ndjson({"edge": "Knows", "from": "ann", "to": "bob"}, {"type": "Note", "data": {}}, {"edge": "Knows"})
     report = graph.load(text, mode="delete", on_error="report")
     assert reasons(report) == [
-        (1, "2 edges of Knows go from 'ann' to 'bob'"),
-        (2, "a deletion of Note needs 'id'"),
-        (3, "a deletion of Knows needs 'id', or 'from' and 'to'"),
+        (1, "2 Knows edges go from 'ann' to 'bob'"),
+        (2, "deleting Note requires 'id'"),
+        (3, "deleting Knows requires 'id', or 'from' and 'to'"),
     ]
     report = graph.load({"Note": [{"id": "n1"}]}, mode="delete", on_error="report")
     assert isinstance(report, LoadReport)
@@ -250,7 +250,7 @@ def test_partial_loads_honor_idempotency_keys_and_transactions(graph: Graph) -> 
     again = receipt(graph.load(text, mode="delete", idempotency_key="x"))
     assert (again.replayed, again.commit_id) == (True, first.commit_id)
     assert "ann" in stored(graph)
-    with graph.transaction() as tx, pytest.raises(InputError, match="cannot load with the mode 'patch'"):
+    with graph.transaction() as tx, pytest.raises(InputError, match="cannot load in mode 'patch'"):
         tx.load(ndjson(person("bob", age=1)), mode="patch")
 
 

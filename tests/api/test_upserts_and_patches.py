@@ -116,11 +116,11 @@ def test_patch_changes_only_existing_entities(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("type_name", "record", "message"),
     [
-        ("Person", {"age": 1}, r"a patch of Person needs its key \(name\) or 'id'"),
-        ("Note", {"text": "x"}, "a patch of Note needs 'id'"),
-        ("Note", {"id": None, "text": "x"}, "a patch of Note needs 'id'"),
-        ("Note", pa.table({"id": pa.array([None], pa.string()), "text": ["x"]}), "a patch of Note needs 'id'"),
-        ("Slot", {"room": "r", "note": "x"}, r"only part of the key \(day, room\) of Slot"),
+        ("Person", {"age": 1}, r"patching Person requires its key \(name\) or 'id'"),
+        ("Note", {"text": "x"}, "patching Note requires 'id'"),
+        ("Note", {"id": None, "text": "x"}, "patching Note requires 'id'"),
+        ("Note", pa.table({"id": pa.array([None], pa.string()), "text": ["x"]}), "patching Note requires 'id'"),
+        ("Slot", {"room": "r", "note": "x"}, r"only part of the Slot key \(day, room\)"),
         ("Person", {"name": "ann", "id": "bob", "age": 1}, "does not match its key"),
         ("Person", {"name": "ann", "level": None}, "expected I32, got null"),
         ("Knows", {"id": "k", "to": "ann"}, "the endpoints of Knows cannot be changed"),

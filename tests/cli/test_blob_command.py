@@ -32,7 +32,7 @@ def test_put_stat_and_get(omnigraph: Program, graph: str) -> None:
     Path("new.bin").write_bytes(b"%PDF-new")
     words = ("blob", "put", "Doc", "1", "body", "new.bin", "--store", graph)
     ended = omnigraph(*words, "--if-match", told["etag"], "--media-type", "application/x-new", "-m", "new")
-    assert (ended.code, ended.out) == (0, "put 8 bytes into body of Doc '1' on main\n")
+    assert (ended.code, ended.out) == (0, "stored 8 bytes in property body of Doc '1' on main\n")
     refused = omnigraph(*words, "--if-match", told["etag"])
     assert (refused.code, "the blob's current ETag is" in refused.err) == (1, True)
     assert "nothing was written" in refused.err

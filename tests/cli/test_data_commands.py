@@ -88,7 +88,7 @@ def test_groups_unions_and_matched_writes(omnigraph: Program, graph: str) -> Non
     rows = document(omnigraph("query", "-e", f"{union} order {{ n }}", "--store", "g", "--json"))["rows"]
     assert rows == [{"n": 25}, {"n": 30}]
     text = "match { $p: Person  $p knows $q } update $q set { age: $p.age }"
-    ended = omnigraph("--quiet", "mutate", "-e", text, "--store", "g")
+    ended = omnigraph("mutate", "-e", text, "--store", "g")
     assert (ended.code, ended.out) == (0, "changed main: 1 node, 0 edges\n")
     cypher = omnigraph("query", "-e", "MATCH (p:Person) RETURN p.name", "--store", "g")
     assert cypher.code == 1
@@ -116,7 +116,7 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
     assert (first["kind"], first["row_count"], first["columns"]) == ("metadata", 2, ["p.name"])
     assert rows == [{"p.name": "ann"}, {"p.name": "bob"}]
     help_text = " ".join(omnigraph("query", "--help").out.split())
-    assert "jsonl begins with a line of metadata" in help_text
+    assert "jsonl starts with a metadata line" in help_text
     empty = 'match { $p: Person { name: "zed" } } return { $p.name }'
     assert omnigraph("query", "-e", empty, "--store", "g", "--format", "kv").out.endswith("(no rows)\n")
     assert omnigraph("query", "-e", empty, "--store", "g", "--format", "csv", "--csv-null", "").out == "p.name\n"
@@ -125,15 +125,15 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ("query --store g", 2, "no query given"),
-        ("query older --store g", 2, "no query given"),
+        ("query --store g", 2, "no query specified"),
+        ("query older --store g", 2, "no query specified"),
         ("query -e '' --store g", 2, "-e is empty"),
         ("query -e x --query q.gq --store g", 2, "--query and -e"),
         ("query --query q.gq --store g", 2, "older, all, add"),
         ("query nope --query q.gq --store g", 1, "no query named 'nope'"),
         ("query --query gone.gq --store g", 1, "cannot read gone.gq"),
         ('query add --query q.gq --store g --params {"name":"x"}', 1, "changes the graph"),
-        ("mutate all --query q.gq --store g", 1, "only reads"),
+        ("mutate all --query q.gq --store g", 1, "is a read query"),
         ("query older --query q.gq --store g", 1, "$min"),
         ("query older --query q.gq --store g --params 3", 1, "JSON object"),
         ("query older --query q.gq --store g --params {", 1, "not valid JSON"),
@@ -142,7 +142,7 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
         ('query older --query q.gq --store g --params {"min":NaN}', 1, "NaN"),
         ('query older --query q.gq --store g --params {"min":1,"min":2}', 1, "specified twice"),
         ("query older --query q.gq --store g --params {} --params-file p", 2, "--params-file"),
-        ("query all --query q.gq", 2, "no graph given"),
+        ("query all --query q.gq", 2, "no graph specified"),
         ("query all --query q.gq --store gone", 1, "no graph at"),
         ("query all --query q.gq --store g --branch b", 1, "b"),
         ("query all --query q.gq --store g --branch b --snapshot c", 2, "--snapshot"),
@@ -300,7 +300,7 @@ def test_overwrite_on_a_remote_store_needs_confirmation(omnigraph: Program, s3: 
     words = ("load", s3.url, "--data", "d.ndjson", "--mode", "overwrite")
     refused = omnigraph(*words)
     assert (refused.code, refused.out) == (1, "")
-    assert "needs confirmation" in refused.err
+    assert "requires confirmation" in refused.err
     assert library.open(s3.url).nodes("Person").count() == 0
     done = omnigraph(*words, "--yes")
     assert done.code == 0, done.err

@@ -84,7 +84,7 @@ def test_explicit_address_then_profile_then_environment_then_defaults(
 def test_profile_with_two_bindings_is_refused_on_use_but_listed(omnigraph: Program, home: Home, graphs: None) -> None:
     home.write(CONFIG)
     for name, problem in (
-        ("two", "has server and store: give exactly one"),
+        ("two", "has server and store: set exactly one"),
         ("none", "has none of server, cluster, store"),
     ):
         ended = omnigraph("branch", "list", "--profile", name)
@@ -94,7 +94,7 @@ def test_profile_with_two_bindings_is_refused_on_use_but_listed(omnigraph: Progr
     assert {name: one["valid"] for name, one in listed.items()} == {
         "pb": True, "pc": True, "remote": True, "two": False, "none": False,
     }  # fmt: skip
-    assert "give exactly one" in listed["two"]["error"]
+    assert "set exactly one" in listed["two"]["error"]
     assert listed["remote"] == {
         "name": "remote", "binding": "prod", "scope_kind": "server", "target": "https://graphs.example.com",
         "valid": True, "error": None, "default_graph": "people", "active": False,
@@ -105,14 +105,14 @@ def test_profile_of_a_server_needs_a_server(omnigraph: Program, home: Home) -> N
     home.write(CONFIG)
     ended = omnigraph("snapshot", "--profile", "remote")
     assert (ended.code, ended.out) == (2, "")
-    assert "profile 'remote' names a server: servers and clusters are not supported yet" in ended.err
+    assert "profile 'remote' selects a server: servers and clusters are not supported yet" in ended.err
 
 
 def test_unknown_profile_lists_the_known_ones(omnigraph: Program, home: Home) -> None:
     home.write(CONFIG)
     ended = omnigraph("snapshot", "--profile", "nobody")
     assert ended.code == 1
-    assert "--profile names unknown profile 'nobody'; the profiles are pb, pc, remote, two, none" in ended.err
+    assert "--profile: unknown profile 'nobody'; available profiles: pb, pc, remote, two, none" in ended.err
 
 
 def test_ambient_profile_is_ignored_by_commands_without_a_graph(
@@ -126,11 +126,11 @@ def test_ambient_profile_is_ignored_by_commands_without_a_graph(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("defaults: {store: a, server: b}", "'defaults.store' and 'defaults.server' exclude each other"),
-        ("defaults: {store: a, default_graph: g}", "'defaults.default_graph' needs 'defaults.server'"),
+        ("defaults: {store: a, server: b}", "'defaults.store' and 'defaults.server' are mutually exclusive"),
+        ("defaults: {store: a, default_graph: g}", "'defaults.default_graph' requires 'defaults.server'"),
         ("defaults: {output: xml}", "'defaults.output' must be one of table, kv, csv, jsonl, json, not 'xml'"),
         ("defaults: {table_max_column_width: 3}", "must be an integer of at least 8, not 3"),
-        ("operator: {actor: 3}", "'operator.actor' must be a text"),
+        ("operator: {actor: 3}", "'operator.actor' must be a non-empty string"),
         ("operator: [a]", "'operator' must be a mapping"),
         ("profiles: {a: b}", "'profiles.a' must be a mapping"),
         ("servers: {a: {}}", "'servers.a' has no 'url'"),

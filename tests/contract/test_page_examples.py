@@ -25,6 +25,7 @@ PAGES = (
     "docs/how-to/follow-changes.md",
     "docs/how-to/load-files.md",
     "docs/how-to/blobs.md",
+    "docs/how-to/serve.md",
     "docs/reference/json.md",
     "docs/reference/python.md",
 )

@@ -7,7 +7,7 @@ from omnigraph.engine.explain import ExplainedPlan, ExplainedStep
 def test_repr_is_a_table_with_a_headline() -> None:
     plan = ExplainedPlan("friends", (ExplainedStep(0, "scan $p: Person", 3),))
     assert repr(plan).splitlines() == [
-        "<plan of friends, not executed>",
+        "<plan for friends (not executed)>",
         "operator         estimated rows",
         "scan $p: Person               3",
     ]
@@ -23,7 +23,7 @@ def test_card_escapes_text_and_has_bars_for_measurements() -> None:
     assert "2,000" in card
     assert "width:90px" in card
     assert "width:45px" in card
-    assert "plan of &lt;q&gt;: 1000 rows in 6.0 ms" in card
+    assert "plan for &lt;q&gt;: 1000 rows in 6.0 ms" in card
 
 
 def test_card_is_bounded() -> None:

@@ -93,7 +93,7 @@ def test_case_60_edited_schema_record_is_rejected() -> None:
         facts["ir"] = facts["ir"].replace('"name":"k"', '"name":"j"')
         place.write_text(json.dumps(facts))
         again = omnigraph.open(graph.uri)
-        with pytest.raises(StorageError, match="schema of this state"):
+        with pytest.raises(StorageError, match="schema for this revision"):
             _ = _fresh(again)
 
 

@@ -83,7 +83,7 @@ def test_plan_is_rejected_for_another_schema() -> None:
         plan = graph.schema.plan(AFTER)
         assert (bool(plan), plan.supported) == (True, True)
         graph.schema.apply(BEFORE + "\nnode C { k: String @key }")
-        with pytest.raises(ReadSetConflict, match="changed since the plan was made"):
+        with pytest.raises(ReadSetConflict, match="changed since the plan was created"):
             graph.schema.apply(plan)
         done = graph.schema.apply(graph.schema.plan(AFTER))
         assert done.applied

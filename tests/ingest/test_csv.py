@@ -196,7 +196,7 @@ def test_columns_of_files_without_a_header() -> None:
     assert values("a,1\nb,2\n", "i", columns=["k", "i"]) == [1, 2]
     assert values("a;1\n", "i", columns={"A": ["k", "i"]}) == [1]
     assert values("name,number\na,1\n", "i", columns=["k", "i"], header=True) == [1]
-    with pytest.raises(InputError, match="line 1: the first line 'a,1' does not contain any column of A") as refused:
+    with pytest.raises(InputError, match="line 1: the first line 'a,1' does not contain any A column") as refused:
         read("a,1\n")
     assert "--csv-columns" in (refused.value.hint or "")
     with pytest.raises(UsageError, match="requires columns"):
@@ -209,7 +209,7 @@ def test_columns_of_files_without_a_header() -> None:
         ("k,nick", "node:A has no property 'nick'"),
         ("k,s,s", "column 's' appears twice"),
         ("k,", "column 2 has no name"),
-        ("y;z", "'y;z' does not contain any column of A"),
+        ("y;z", "'y;z' does not contain any A column"),
     ],
 )
 def test_bad_headers_are_rejected(header: str, words: str) -> None:
@@ -428,11 +428,11 @@ def test_hint_for_an_unknown_column_names_the_columns_and_the_mapping() -> None:
     with pytest.raises(InputError, match="has no property 'full name'") as refused:
         read("k,full name\na,b\n")
     assert "--mapping" in (refused.value.hint or "")
-    with pytest.raises(InputError, match="does not contain any column of A") as refused:
+    with pytest.raises(InputError, match="does not contain any A column") as refused:
         read("k:s\na:b\n")
     assert "--csv-delimiter" in (refused.value.hint or "")
 
 
 def test_hint_for_a_missing_column_names_the_mode_patch() -> None:
-    assert "use the mode 'patch'" in (hints("k,s\na,b\n", "Q")[0] or "")
-    assert "use the mode 'patch'" not in (hints("must,s\ntrue,b\n", "Q")[0] or "")
+    assert "use mode 'patch'" in (hints("k,s\na,b\n", "Q")[0] or "")
+    assert "use mode 'patch'" not in (hints("must,s\ntrue,b\n", "Q")[0] or "")

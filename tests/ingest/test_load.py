@@ -258,7 +258,7 @@ def test_limit_errors_name_the_limit_and_the_value(world: World) -> None:
     assert (refused.value.limit, refused.value.actual) == (3, 4)
     world.load(rows[:3], options=few)
     long = LoadOptions(limits=LoadLimits(value_bytes=10))
-    with pytest.raises(ResourceLimitExceeded, match=r"one value of User\.bio"):
+    with pytest.raises(ResourceLimitExceeded, match=r"one User\.bio value"):
         world.load([user(login="a", bio="x" * 11)], options=long)
     line = LoadOptions(limits=LoadLimits(line_bytes=60))
     with pytest.raises(ResourceLimitExceeded, match="graph_batch_line_bytes"):

@@ -22,7 +22,7 @@ def test_check_of_a_healthy_graph_exits_with_0(shell: Program, graph: Graph) -> 
 def test_a_quick_check_names_what_it_skipped(shell: Program, graph: Graph) -> None:
     quick = shell("check", graph.uri, "--quick")
     assert (quick.code, quick.out.startswith("graph is healthy;")) == (0, True)
-    skipped = "not checked: rows, and the contents of indexes and files;"
+    skipped = "not checked: rows and the contents of indexes and files;"
     assert skipped in quick.err
     sampled = shell("check", graph.uri, "--sample", "50")
     assert skipped.replace("files", "other files") in sampled.err
@@ -74,13 +74,13 @@ def test_damage_report_names_readable_commits(shell: Program, graph: Graph) -> N
         done = shell(verb, graph.uri)
         assert done.code == 1
         assert "the file is missing" in done.out
-        assert f"newest readable commit of main: {graph.head.parent}" in done.out
+        assert f"newest readable commit on main: {graph.head.parent}" in done.out
     for one in Path(graph.uri, "__manifest", "_versions").iterdir():
         one.write_bytes(b"")
     for verb in ("check", "repair"):
         done = shell(verb, graph.uri)
         assert done.code == 1
-        assert "newest readable commit of main: none" in done.out
+        assert "newest readable commit on main: none" in done.out
 
 
 def test_invalid_usage_is_rejected(shell: Program, graph: Graph, tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ def test_healthy_machine_and_store_pass(graph: Graph) -> None:
     before = files(graph)
     found = told(diagnose_environment(graph.uri, spark_probe=diagnose_java))
     assert {one.outcome for one in found.values()} <= {"ok"} | {found["temporary files"].outcome}
-    assert {"python", "pylance", "java", "cache", "graph", "store promises"} <= found.keys()
+    assert {"python", "pylance", "java", "cache", "graph", "store guarantees"} <= found.keys()
     assert graph.head.id in found["graph"].found
-    assert found["store clock"].found.endswith("compared with this machine")
+    assert found["store clock"].found.endswith("relative to this machine")
     assert files(graph) == before, "what was written is removed again"
 
 
@@ -57,10 +57,10 @@ def test_missing_and_wrong_settings_are_reported(graph: Graph, monkeypatch: pyte
         "no-such-package": "error",
         "java": "warning",
         "cache": "warning",
-        "store promises": "error",
+        "store guarantees": "error",
         "store clock": "warning",
     }
-    assert "both win" in found["store promises"].found
+    assert "both win" in found["store guarantees"].found
 
 
 def test_missing_and_damaged_graphs_are_reported(graph: Graph, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_doctor_command_prints_the_diagnosis(shell: Program, graph: Graph) -> No
     done = shell("doctor", graph.uri, "--json")
     assert done.code == 0
     assert json.loads(done.out)["ok"] is True
-    assert "store promises" in shell("doctor", "--store", graph.uri).out
+    assert "store guarantees" in shell("doctor", "--store", graph.uri).out
     assert "graph:" not in shell("doctor").out
     for one in Path(graph.uri, "__manifest", "data").iterdir():
         one.write_bytes(b"")

@@ -174,7 +174,7 @@ def test_lost_middle_version_is_no_damage(graph: Graph) -> None:
     add(graph, "c")
     versions(graph)[1].unlink()
     (finding,) = findings(graph)
-    assert (finding.severity, "no other version needs them" in finding.reason) == ("warning", True)
+    assert (finding.severity, "no other version depends on them" in finding.reason) == ("warning", True)
     assert keys(graph) == ["a", "b", "c"]
     fresh = omnigraph.open(graph.uri, durability="os")
     assert len(fresh.log()) == 4

@@ -139,13 +139,13 @@ def test_repair_command_restores_all_lost_refs(root: Path, shell: Program) -> No
     for name in ALL:
         lose_ref(root, name)
     ended = shell("check", str(root))
-    assert (ended.code, ended.out.count("ref object of")) == (1, len(ALL))
+    assert (ended.code, ended.out.count("ref object for")) == (1, len(ALL))
     preview = shell("repair", str(root))
     assert (preview.code, preview.out.count("would be restored")) == (1, len(ALL))
     note = shell("cleanup", str(root), "--keep", "1", "--grace", "0s", "--confirm", "--yes").err
-    assert note.count("lost its ref object, but the data is kept; run `omnigraph repair` to restore the name") == len(
-        ALL
-    )
+    assert note.count(
+        "is missing its ref object, but the data is kept; run `omnigraph repair` to restore the name"
+    ) == len(ALL)
     done = shell("repair", str(root), "--confirm", "--yes")
     assert (done.code, done.out.count("ref_lost, restored")) == (0, len(ALL))
     assert shell("check", str(root)).code == 0
@@ -209,7 +209,7 @@ def test_damaged_ref_object_is_reported_and_restored(root: Path, body: bytes | N
     found = {one.branch: one for one in check(root).findings}
     assert set(found) == {"used", f"tag {TAG}"}
     assert all(one.name and one.name.startswith("_refs/") for one in found.values())
-    with pytest.raises(StorageError, match="ref object of branch 'used'"):
+    with pytest.raises(StorageError, match="ref object for branch 'used'"):
         open_again(root, "used")
     graph = open_again(root)
     assert graph.tags.values() == []

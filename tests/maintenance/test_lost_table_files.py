@@ -58,7 +58,7 @@ def test_missing_head_files_are_reported_as_lost(graph: Graph, lose: Callable[[G
         graph.load({"Person": [{"name": "new"}]}, mode="append")  # else there is nothing to build
     lose(graph)
     before = graph.head.id
-    with pytest.raises(StorageError, match=f"files of {PERSON} are missing") as told:
+    with pytest.raises(StorageError, match=f"files for {PERSON} are missing") as told:
         VERBS[verb](again(graph))
     assert (told.value.kind, told.value.effect) == ("not_found", "none")
     assert "omnigraph check" in (told.value.hint or "")

@@ -46,7 +46,7 @@ def test_check_names_the_index_and_the_command_that_rebuilds_it(
     assert f"`{command}`" in (found.hint or "")
     done = shell(*shlex.split(command)[1:])
     assert done.code == 0
-    assert re.search(rf"^node:Doc: built the index of (fulltext:)?{column}$", done.out, re.MULTILINE)
+    assert re.search(rf"^node:Doc: built the index on (fulltext:)?{column}$", done.out, re.MULTILINE)
     assert look(docs).findings == ()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -63,14 +63,14 @@ def test_every_limit_warns_with_a_command(graph: Graph, monkeypatch: pytest.Monk
     told = {one.what: one for one in graph.maintenance.status().warnings}
     assert told.keys() == {
         "fragments",
-        "rows without an index",
+        "unindexed rows",
         "commits in the log",
-        "bytes that no branch references",
+        "bytes not referenced by any branch",
         "unfinished operations",
         "bytes in the cache directory",
     }
     assert f"omnigraph optimize {graph.uri}" in str(told["fragments"])
-    assert f"omnigraph cleanup {graph.uri}" in told["bytes that no branch references"].command
+    assert f"omnigraph cleanup {graph.uri}" in told["bytes not referenced by any branch"].command
 
 
 def test_write_warns_once(graph: Graph, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -155,7 +155,7 @@ def test_write_warns_of_unreferenced_bytes(graph: Graph, monkeypatch: pytest.Mon
     graph.branches.delete("also", force=True)
     graph.insert("City", {"name": "y"})
     (told,) = graph.warnings
-    assert (told.what, told.type_key) == ("bytes that no branch references", "node:City")
+    assert (told.what, told.type_key) == ("bytes not referenced by any branch", "node:City")
     assert told.found > 1000
     assert f"run `omnigraph cleanup {graph.uri} --keep 10 --older-than 7d --confirm`" in str(told)
 
@@ -207,8 +207,8 @@ def shell_status(shell: Program, tmp_path: Path) -> str:
 def test_built_indexes_are_named(shell: Program, graph: Graph) -> None:
     graph.load({"City": [{"name": "bern"}], "Person": [{"name": "x"}]}, mode="append")
     told = shell("ensure-indices", graph.uri, "--engine", "local")
-    assert "node:City: built the indexes of id, name\n" in told.out
-    assert "node:Person: built the indexes of badge, id, name\n" in told.out
+    assert "node:City: built the indexes on id, name\n" in told.out
+    assert "node:Person: built the indexes on badge, id, name\n" in told.out
     assert told.out.splitlines()[-1].startswith("commit ")
     assert shell("ensure-indices", graph.uri).out == "indexes already cover all rows\n"
     graph.refresh().insert("City", {"name": "y"})
@@ -236,7 +236,7 @@ def test_maintenance_requires_direct_storage_access(shell: Program, verb: str) -
     keep = ("--keep", "1") if verb == "cleanup" else ()
     gone = shell(verb, "http://example.org/g", *keep)
     assert (gone.code, gone.out) == (1, "")
-    assert "this command needs direct storage" in gone.err
+    assert "this command requires direct storage" in gone.err
     named = shell(verb, "--server", "http://example.org", *keep)
     assert (named.code, named.out) == (2, "")
-    assert f"{verb} needs direct storage" in named.err
+    assert f"{verb} requires direct storage" in named.err

@@ -144,7 +144,7 @@ def test_current_and_unknown_formats_are_told_apart(older: Path, tmp_path: Path,
     omnigraph.init(fresh, SCHEMA, durability="os").branches.create("side")
     before = tree(fresh)
     for flags in ((), ("--dry-run",)):
-        assert shell("upgrade", fresh, *flags).out == "storage format 100 is current; nothing to do\n"
+        assert shell("upgrade", fresh, *flags).out == "storage format 100 is already current; nothing to do\n"
     assert tree(fresh) == before
     report = omnigraph.upgrade(fresh)
     assert (report.outcome, report.storage_format, report.steps) == ("current", 100, ())

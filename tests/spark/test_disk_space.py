@@ -37,7 +37,7 @@ def test_insufficient_disk_space_is_reported_with_sizes(tmp_path: Path, monkeypa
     require_disk_space(store, 1)
     monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(9, 9, 1_500_000))
     require_disk_space(store, 1_500_000)
-    with pytest.raises(ResourceLimitExceeded, match=r"needs about 2 GB, .* has 1.5 MB left") as told:
+    with pytest.raises(ResourceLimitExceeded, match=r"requires about 2 GB .* only 1.5 MB is free") as told:
         require_disk_space(store, 2_000_000_000)
     assert (told.value.limit, told.value.actual) == (1_500_000, 2_000_000_000)
     assert told.value.hint == "free disk space, or load less data"

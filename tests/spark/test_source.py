@@ -93,7 +93,7 @@ def test_write_is_validated_as_a_whole(spark: Any, graph: Any) -> None:
 
     twice = spark.sql("select 'x' name, id age from range(0, 2, 1, 2)")
     refused(twice, "'x'", type="Person")
-    refused(twice, "several rows of Person have the id 'x'", type="Person", loadMode="merge")
+    refused(twice, "several Person rows have the id 'x'", type="Person", loadMode="merge")
     ties = spark.sql("select 'a' `from`, 'nobody' `to`")
     refused(ties, "'nobody' not found in Person", type="Knows")
     refused(spark.sql("select 'y' name"), "not found in Person", "overwrite", type="Person")

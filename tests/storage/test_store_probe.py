@@ -63,7 +63,7 @@ def test_store_that_overwrites_despite_an_error_is_rejected(tmp_path: Path, monk
         return won
 
     monkeypatch.setattr(LocalBackend, "create", careless)
-    with pytest.raises(StorageError, match="although the second create request was refused"):
+    with pytest.raises(StorageError, match="although the second create request was rejected"):
         probe_create_if_absent(open_store(str(tmp_path / "g")))
 
 

@@ -1,7 +1,7 @@
 """Node and edge sets: chained calls that build a single query.
 
-Sets have no engine of their own: a chain only builds query text, which `to_query` returns, and
-every value is passed as a parameter. Sets are immutable; each call returns a new set.
+A chain only builds query text, which `to_query` returns, and every value is passed as a parameter. Sets are immutable,
+so each call returns a new set.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ _COUNT_TYPE = PropertyType(ScalarType.I64)
 
 @dataclass(frozen=True, slots=True)
 class QueryParameter:
-    """A parameter of the query being built: its declared type and its value."""
+    """A parameter in the query being built, with its declared type and its value."""
 
     type: str
     value: Any
@@ -34,10 +34,10 @@ class QueryParameter:
 
 @dataclass(frozen=True, slots=True)
 class EntitySet(LazyResult):
-    """Base class of node and edge sets. It holds the clauses, parameters, columns and sort order collected so far.
+    """Base class for node and edge sets. It holds the clauses, parameters, columns and sort order collected so far.
 
-    `variable` is the query variable that represents the entities. `properties` are the entities' properties, including
-    system fields.
+    `variable` is the query variable for the entities. `properties` are the entities' properties, including system
+    fields.
     """
 
     run_query: QueryRunner = field(repr=False)
@@ -96,11 +96,11 @@ class EntitySet(LazyResult):
         return filtered_set
 
     def select(self, *names: str) -> Self:
-        """Select the properties to return; the default is all except blobs."""
+        """Select the properties to return. By default, all properties except blobs are returned."""
         return replace(self, columns=tuple(self._require_readable(property_name) for property_name in names))
 
     def order_by(self, *names: str) -> Self:
-        """Sort by properties; `-age` sorts in descending order."""
+        """Sort by the given properties. `-age` sorts in descending order."""
         sort_keys = tuple(
             (self._require_readable(sort_name.removeprefix("-")), sort_name.startswith("-")) for sort_name in names
         )
@@ -177,7 +177,7 @@ class EntitySet(LazyResult):
         return "\n".join([*query_lines, "}", ""])
 
     def _returned_columns(self) -> list[str]:
-        """Return the columns to select. After a traversal, these include the id and the sort keys."""
+        """Return the columns to select. After a traversal, they include the id and the sort keys."""
         column_names = list(self.columns or self._readable_names())
         if self.hops:
             column_names = ["id", *column_names] + [sort_name for sort_name, _ in self.order]
@@ -220,7 +220,7 @@ class EntitySet(LazyResult):
         enum_values = property_type.enum_values or ()
         for member in value if isinstance(value, list | tuple | set | frozenset) else (value,):
             if enum_values and isinstance(member, str) and str(getattr(member, "value", member)) not in enum_values:
-                message = f"'{member}' is not a value of {self.type_name}.{property_name}"
+                message = f"'{member}' is not a valid value for {self.type_name}.{property_name}"
                 hint = did_you_mean(member, enum_values, f"expected one of {', '.join(enum_values)}")
                 raise InputError(message, reason="unknown enum value", hint=hint)
 
@@ -281,7 +281,7 @@ class NodeSet(EntitySet):
         start_type, end_type = (edge.source, edge.target)[:: -1 if direction == "in" else 1]
         if start_type != self.type_name or (direction == "both" and start_type != end_type):
             raise InputError(
-                f"{edge.name} edges lead from {edge.source} to {edge.target} and cannot be followed"
+                f"{edge.name} edges go from {edge.source} to {edge.target} and cannot be followed"
                 f" in direction '{direction}' from {self.type_name}",
                 reason="wrong edge",
             )
@@ -321,7 +321,7 @@ def node_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> NodeSe
 
 
 def edge_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> EdgeSet:
-    """Return all edges of a type."""
+    """Return all edges of a given type."""
     edge = resolve_type(catalog, type_name, "edge", ignore_case=True)
     edge_properties = {"id": _STRING_TYPE, "from": _STRING_TYPE, "to": _STRING_TYPE, **_declared_properties(edge)}
     clauses = (f"$n0: {edge.source}", f"$n0 $e0:{_edge_keyword(edge)} $n1")
@@ -337,5 +337,5 @@ def _declared_properties(entity_type: NodeType | InterfaceType | EdgeType) -> di
 
 
 def _edge_keyword(edge: EdgeType) -> str:
-    """Return the name of an edge type as it is spelled in queries."""
+    """Return an edge type's name as it is written in queries."""
     return edge.name[0].lower() + edge.name[1:]

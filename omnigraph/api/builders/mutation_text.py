@@ -1,6 +1,6 @@
 """Build the mutation text and the records for convenience writes (update, delete, connect).
 
-Values are never written into query text: each value is passed as a parameter that has the type of its property.
+Values are never inserted into query text. Instead, each value is passed as a parameter with the type of its property.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -91,7 +91,7 @@ def suggest_upsert() -> Iterator[None]:
 
 
 def normalize_records(records: tuple[Any, ...]) -> Any:
-    """Return records in the form that a load accepts: a list of records, or a single batch unchanged."""
+    """Return records in a form that a load accepts: a list of records, or a single batch unchanged."""
     if len(records) != 1:
         return list(records)
     (single_argument,) = records
@@ -105,7 +105,7 @@ def build_edge_load(ir: SchemaIR, edge_type: str, edge_tuples: Iterable[tuple[An
     """Return edges in a form that a load accepts, with the endpoints' keys converted to ids."""
     edge = resolve_type(ir.catalog, edge_type, "edge", ignore_case=True)
     records = [_build_edge_record(ir, edge, item) for item in edge_tuples]
-    # Without an envelope, a load would prefer a node type with the same name.
+    # Without an envelope, a load would choose a node type if one has the same name.
     is_ambiguous = ir.catalog.node(edge_type) is not None
     return [_wrap_edge_record(edge, record) for record in records] if is_ambiguous else {edge_type: records}
 
@@ -118,7 +118,7 @@ def _wrap_edge_record(edge: EdgeType, record: Mapping[str, Any]) -> dict[str, An
 def _build_edge_record(ir: SchemaIR, edge: EdgeType, edge_tuple: tuple[Any, ...]) -> dict[str, Any]:
     if not isinstance(edge_tuple, tuple | list) or len(edge_tuple) not in (2, 3):
         message = "an edge must be (from, to) or (from, to, properties)"
-        raise InputError(message, reason="no edge")
+        raise InputError(message, reason="not an edge")
     source_key, target_key, *properties = edge_tuple
     endpoint_ids = {
         "from": resolve_node_id(ir, edge.source, source_key),
@@ -128,16 +128,16 @@ def _build_edge_record(ir: SchemaIR, edge: EdgeType, edge_tuple: tuple[Any, ...]
 
 
 def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
-    """Return the id of the node with the given key: a value, a tuple or mapping of key members, or an id.
+    """Return a node's id. `key` is a value, a tuple or mapping of key members, or an id.
 
-    If the type has no key, or a composite key is passed as a string, the value is the id itself.
+    If the type has no key, or if a composite key is passed as a string, the value is already the id.
     """
     node = ir.catalog.node(type_name)
     return str(key) if node is None else _resolve_keyed_id(ir, node, key)
 
 
 def resolve_edge_id(ir: SchemaIR, edge: EdgeType, key: Any) -> str:
-    """Return the id of an edge with the given key; an endpoint in the key is the id or the key of a node.
+    """Return an edge's id. Endpoints in the key can be given as node ids or node keys.
 
     In a mapping, the endpoints are called `from` and `to`, or `src` and `dst`.
     """
@@ -175,6 +175,6 @@ def _coerce_key_member(type_name: str, property_type: PropertyType, column_name:
     except ParameterError as error:
         raise InputError(
             f"key {type_name}.{column_name}: expected {error.expected}, got {error.actual}",
-            reason="no key",
+            reason="invalid key",
             hint=f"pass the {column_name} of the {type_name}",
         ) from None

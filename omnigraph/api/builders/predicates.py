@@ -1,7 +1,7 @@
 """Translate predicates written by Python callers, such as `age > 30 and name starts_with 'A'`.
 
-This module qualifies bare property names with a query variable and declares the parameter types. Values are never
-inserted into the text; they are passed as parameters. The query compiler checks everything else.
+This module qualifies bare property names with a query variable and declares parameter types. Values are passed as
+parameters and never inserted into the text. The query compiler checks everything else.
 """
 
 import re
@@ -28,7 +28,7 @@ _ENDPOINT_ALIASES = {"src": "from", "dst": "to"}
 _TEXT_TESTS = "use `contains`, `starts_with`, or `matches(..)` for a regular expression"
 _FOREIGN_WORD_HINTS = {
     **{word: f"`{word}` is not an operator; {_TEXT_TESTS}" for word in ("like", "ilike", "matches", "regexp", "rlike")},
-    **{word: f"keywords are lower case: write `{word}`" for word in sorted(_KEYWORDS)},
+    **{word: f"keywords are lowercase: write `{word}`" for word in sorted(_KEYWORDS)},
 }
 _RESERVED_NAME = re.compile(r"[nep][0-9]+")
 
@@ -37,7 +37,7 @@ PredicateToken = tuple[str, str]
 
 @record
 class TranslatedPredicate:
-    """A predicate in the query language, and the declared type of each of its parameters."""
+    """A predicate in the query language, with the declared types of its parameters."""
 
     text: str
     types: Mapping[str, str]
@@ -80,7 +80,7 @@ def translate_predicate(
 
 
 def property_in_queries(property_name: str, properties: Iterable[str]) -> str:
-    """Return the name that queries use for a property; `src` and `dst` are called `from` and `to`.
+    """Return the name that queries use for a property. `src` and `dst` are called `from` and `to`.
 
     >>> property_in_queries("src", ["id", "from", "to"]), property_in_queries("src", ["src"])
     ('from', 'src')
@@ -111,7 +111,7 @@ def _translate_token(
 
 
 def _requote_escape(match: "re.Match[str]") -> str:
-    """Convert one escape sequence of a single-quoted string to its double-quoted form."""
+    """Convert an escape sequence in a single-quoted string to its double-quoted form."""
     return {"\\'": "'", '"': '\\"'}.get(match.group(), match.group())
 
 
@@ -130,7 +130,7 @@ def _last_word(joined_text: str) -> str:
 
 
 def _rewrite_prefix_calls(tokens: list[PredicateToken]) -> list[PredicateToken]:
-    """Rewrite `starts_with(name, 'A')` as `name starts_with 'A'`; leave everything else unchanged."""
+    """Rewrite `starts_with(name, 'A')` as `name starts_with 'A'`, and leave everything else unchanged."""
     for token_index, (kind, text) in enumerate(tokens[:-1]):
         if (
             kind == "word"
@@ -150,7 +150,7 @@ def _rewrite_prefix_calls(tokens: list[PredicateToken]) -> list[PredicateToken]:
 
 
 def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
-    """Rewrite `age in (1, 2)` as `age in [1, 2]`; leave everything else unchanged."""
+    """Rewrite `age in (1, 2)` as `age in [1, 2]`, and leave everything else unchanged."""
     rewritten_tokens = list(tokens)
     for token_index in range(len(rewritten_tokens) - 1):
         if rewritten_tokens[token_index] == ("word", "in") and rewritten_tokens[token_index + 1][1] == "(":
@@ -161,12 +161,12 @@ def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
 
 
 def _starts_condition(tokens: list[PredicateToken], token_index: int) -> bool:
-    """Return whether a condition can begin at this token, which must be first or follow a bracket or connective."""
+    """Return whether a condition can begin at this token, that is, at the start or after a bracket or connective."""
     return token_index == 0 or tokens[token_index - 1][1] in ("(", "and", "or", "not")
 
 
 def _find_argument_bounds(tokens: list[PredicateToken], open_index: int) -> tuple[int, int]:
-    """Return the positions of the comma between two arguments and of the closing bracket."""
+    """Return the positions of the comma between two arguments and the closing bracket."""
     depth, comma_index = 0, 0
     for token_index in range(open_index, len(tokens)):
         text = tokens[token_index][1]
@@ -184,7 +184,7 @@ def _parameter_types(
     used_positions = {text[1:]: token_index for token_index, (kind, text) in enumerate(tokens) if kind == "variable"}
     for parameter_name in arguments:
         if parameter_name not in used_positions:
-            raise InputError(f"parameter ${parameter_name} does not occur in the predicate", reason="unused parameter")
+            raise InputError(f"parameter ${parameter_name} is not used in the predicate", reason="unused parameter")
         if _RESERVED_NAME.fullmatch(parameter_name):
             message = f"the parameter name ${parameter_name} is reserved in predicates"
             raise InputError(message, reason="reserved name")
@@ -215,7 +215,7 @@ def _declare_parameter(
 
 
 def parameter_declaration(property_type: PropertyType, value: Any = 0) -> str:
-    """Return a parameter's declaration; enums are declared as strings, and `?` is added only for None."""
+    """Return a parameter's declaration. Enums are declared as strings, and `?` is added only for None."""
     parameter_type = PropertyType(
         property_type.scalar, value is None, is_list=property_type.is_list, vector_dim=property_type.vector_dim
     )

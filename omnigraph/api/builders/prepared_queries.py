@@ -1,7 +1,7 @@
-"""Prepare query input for the engine: read it, wrap a bare body, and compile it once.
+"""Prepare queries for the engine: read the input, wrap a bare body, and compile the text once.
 
 This module caches compiled queries by text and schema, and defines the accepted forms of query
-input: text, a path, or a bare body. Values are never inserted into the text: they are always
+input: text, a `Path`, or a bare body. Values are never inserted into the text: they are always
 parameters.
 """
 
@@ -42,7 +42,7 @@ _VARIABLE_OR_IGNORED_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$
 
 @record
 class QueryText:
-    """Query text to compile; its first `prefix_length` characters are not part of the caller's text."""
+    """Query text to compile. Its first `prefix_length` characters are not part of the caller's text."""
 
     text: str
     source_name: str = "<query>"
@@ -50,23 +50,17 @@ class QueryText:
 
 
 def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
-    """Return the text to compile: as passed, read from a file, or a bare body wrapped as a query.
+    """Return the text to compile. Files are read, and bare bodies are wrapped as a query.
 
-    Each parameter of a bare body is declared with the type of its value.
+    Each parameter in a bare body is declared with the type of its value.
 
     >>> read_query("match { $p: Person  $p.age > $min } return { $p.name }", {"min": 30}).text
     'query anonymous($min: I64) {match { $p: Person  $p.age > $min } return { $p.name }}'
     """
     if isinstance(source, SourceText):
         query_text = QueryText(source.text, source.name)
-    elif isinstance(source, str) and not _is_query_path(source):
-        if _PATH_LIKE_TEXT.fullmatch(source):
-            raise InputError(
-                f"'{source}' is not a query",
-                reason="no query",
-                hint="give a query file the suffix .gq, or pass it as a pathlib.Path",
-            )
-        query_text = QueryText(source)
+    elif isinstance(source, str):
+        query_text = QueryText(reject_path_text(source))
     else:
         query_text = _read_query_file(_require_path(source))
     if _BARE_BODY.match(query_text.text) is None:
@@ -80,13 +74,21 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
         if parameter_name in used_names
     )
     query_header = f"query {ANONYMOUS}({', '.join(declarations)}) {{"
-    # The body may end in a comment, which must not include the closing brace.
+    # The body may end in a comment, which must not swallow the closing brace.
     query_end = "\n}" if "//" in query_text.text else "}"
     return QueryText(f"{query_header}{query_text.text}{query_end}", query_text.source_name, len(query_header))
 
 
-def _is_query_path(text: str) -> bool:
-    return text.endswith(".gq") and "\n" not in text and "{" not in text
+def reject_path_text(text: str) -> str:
+    """Return query text; raise `InputError` if the text is the name of a file.
+
+    A string is never opened as a file. Otherwise, a program that accepts query text from others, such as a server,
+    would let them read its files.
+    """
+    if _PATH_LIKE_TEXT.fullmatch(text):
+        hint = "to use queries from a file, pass the file as a pathlib.Path"
+        raise InputError(f"'{text}' is not a query", reason="no query", hint=hint)
+    return text
 
 
 def _require_path(source: object) -> Path:
@@ -108,7 +110,7 @@ def _read_query_file(query_path: Path) -> QueryText:
 
 
 def infer_type_name(value: Any) -> str:
-    """Return the type to declare for a value when nothing else determines the type.
+    """Return the type to declare for a value if nothing else determines it.
 
     >>> [infer_type_name(value) for value in (1, [1.5], None, date(2024, 1, 1))]
     ['I64', '[F64]', 'String?', 'Date']
@@ -140,7 +142,7 @@ _PYTHON_TYPE_NAMES: tuple[tuple[type, str], ...] = (
 
 
 class CompiledQueryCache:
-    """A cache of compiled query texts, shared by all handles; the least recently used entry is dropped first."""
+    """A cache of compiled queries, shared by all handles. The least recently used entry is dropped first."""
 
     def __init__(self, max_entries: int = _CACHE_SIZE) -> None:
         self._max_entries = max_entries
@@ -150,9 +152,10 @@ class CompiledQueryCache:
     def get_or_compile(
         self, query_text: QueryText, schema_hash: str, catalog: Callable[[], Catalog], query_name: str | None = None
     ) -> tuple[CompiledQuery, ...]:
-        """Return all queries in the query text; compile them only if the text or the schema is new.
+        """Return all queries in the query text. Compile them only if the text or the schema is new.
 
-        If one query is selected by name, only that query may be returned, and errors in the others are ignored.
+        If `query_name` selects a query, the result may contain only that query, and errors in other queries are
+        ignored.
         """
         if query_name is not None:
             require_text(query_name, "query")
@@ -198,7 +201,7 @@ def _compile_named_query(query_text: QueryText, catalog: Catalog, query_name: st
         for diagnosed_query in named_queries
         for diagnostic in diagnosed_query.errors
     ]
-    if not named_queries and parse_errors:  # the query may be in the unparsable part
+    if not named_queries and parse_errors:  # the query may be in the part that cannot be parsed
         errors = list(parse_errors)
     if errors:
         raise language_error(errors, source)
@@ -213,7 +216,7 @@ COMPILED_QUERIES = CompiledQueryCache()
 
 
 def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> CompiledQuery:
-    """Return the requested query; a name is needed only if there are several queries."""
+    """Return the requested query. A name is needed only if there are several queries."""
     query_names = [query.name for query in queries]
     if query_name is None:
         if len(queries) == 1:
@@ -224,25 +227,25 @@ def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> 
     selected_query = next((query for query in queries if query.name == query_name), None)
     if selected_query is None:
         message = f"the text contains no query named {quote_name(query_name)}"
-        choices = f"the queries are {', '.join(query_names)}" if query_names else None
+        choices = f"available queries: {', '.join(query_names)}" if query_names else None
         raise InputError(message, hint=did_you_mean(query_name, query_names, choices))
     return selected_query
 
 
 def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuery:
-    """Return the query if it is of the kind that the call requires (read or mutation); otherwise raise an error."""
+    """Return the query if it has the required kind (read or mutation). Otherwise, raise an error."""
     if query.kind == required_kind:
         return query
     if required_kind == "read":
         message, hint = f"{quote_query(query.name)} changes the graph", "use `mutate` to run this query"
     else:
-        message, hint = f"{quote_query(query.name)} only reads", "use `query` to run this query"
+        message, hint = f"{quote_query(query.name)} is a read query, not a mutation", "use `query` to run this query"
     raise TypeCheckError(message, hint=hint)
 
 
 @contextmanager
 def _map_errors_to_body(query_text: QueryText) -> Iterator[None]:
-    """Map diagnostic positions in a wrapped query back to the caller's original body."""
+    """Map diagnostic positions in a wrapped query back to the caller's body."""
     try:
         yield
     except LanguageError as error:
@@ -269,7 +272,7 @@ def _move_diagnostic(diagnostic: Diagnostic, body_source: SourceText, prefix_len
 def _add_value_hint(diagnostic: Diagnostic) -> str | None:
     """Return a diagnostic's hint, or None.
 
-    For an undeclared variable, the hint also explains how to pass a parameter.
+    If the diagnostic is about an undeclared variable, the hint also explains how to pass a parameter.
     """
     undeclared_match = _UNDECLARED_MESSAGE.search(diagnostic.message)
     if undeclared_match is None:
@@ -284,7 +287,7 @@ def _add_value_hint(diagnostic: Diagnostic) -> str | None:
 class Prepared:
     """A query that is checked once and called like a function.
 
-    The query is recompiled only when the schema of the graph changes.
+    The query is recompiled only when the graph's schema changes.
     """
 
     name: str
@@ -295,11 +298,11 @@ class Prepared:
     _explain: Callable[..., Any]
 
     def __call__(self, /, **params: Any) -> Any:
-        """Run the query; a read returns a `Result`, and a mutation returns a `Receipt`."""
+        """Run the query. A read returns a `Result`, and a mutation returns a `Receipt`."""
         return self._call(params)
 
     def explain(self, /, *, analyze: bool = False, **params: Any) -> Any:
-        """Return the plan; with `analyze`, run the query and add measurements."""
+        """Return the plan. If `analyze` is true, run the query and add measurements."""
         return self._explain(params, analyze)
 
     def __repr__(self) -> str:

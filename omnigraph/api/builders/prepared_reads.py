@@ -1,7 +1,7 @@
-"""Prepare reads once: a cache from the source that a caller passes to a read that is ready to run.
+"""Prepare each read once, and cache it by the source that the caller passes.
 
-This module owns the cache in front of `COMPILED_QUERIES`. A hit costs one dictionary lookup, without looking at the
-text again. Files are never cached, because their content may change between two calls.
+This cache sits in front of `COMPILED_QUERIES`. A hit costs one dictionary lookup, and the text is not examined again.
+Files are never cached, because their content may change between calls.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from omnigraph.engine.run_query import PreparedRead
 
 _CACHE_SIZE = 512
-# The type that a bare body declares for a value depends on these types alone, and for other types also on the value.
+# For values of these types, the type that a bare body declares depends only on the Python type, not on the value.
 _PLAIN_TYPES = frozenset({str, int, float, bool, bytes, date, datetime, type(None)})
 
 
 class PreparedReadCache:
-    """A cache of prepared reads, shared by all handles; it is emptied when it is full."""
+    """A cache of prepared reads, shared by all handles. It is cleared when it is full."""
 
     def __init__(self, max_entries: int = _CACHE_SIZE) -> None:
         self._max_entries = max_entries
@@ -36,7 +36,7 @@ class PreparedReadCache:
     def get_or_prepare(
         self, snapshot: Snapshot, source: QuerySource, name: str | None, arguments: Mapping[str, Any]
     ) -> "PreparedRead":
-        """Return the read for a snapshot's schema; raise an error if the source is invalid or is a mutation."""
+        """Return the read, prepared for a snapshot's schema. Raise an error if the source is invalid or a mutation."""
         if not isinstance(source, str | SourceText) or not (name is None or isinstance(name, str)):
             return _prepare(snapshot, source, name, arguments)[0]
         source_key = (snapshot.schema_row.hash, source, name)
@@ -63,7 +63,7 @@ class PreparedReadCache:
 def _prepare(
     snapshot: Snapshot, source: QuerySource, name: str | None, arguments: Mapping[str, Any]
 ) -> tuple["PreparedRead", str]:
-    """Return a prepared read, and whether its source is a file, a bare body or a complete query."""
+    """Return a prepared read, and the form of its source: a file, a bare body or a complete query."""
     from omnigraph.engine.run_query import prepare_compiled
 
     query_text = read_query(source, arguments)

@@ -1,4 +1,4 @@
-"""Resolve the type of a node set: a node type or an interface."""
+"""Look up the type of a node set, which is a node type or an interface."""
 
 from omnigraph.lang.schema.catalog import Catalog, InterfaceType, NodeType
 from omnigraph.lang.schema.type_names import type_names, unknown_type_error
@@ -6,7 +6,7 @@ from omnigraph.values.name_rules import require_text
 
 
 def require_node_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType:
-    """Return the node type or interface with the given name; raise an unknown-type error if none exists."""
+    """Return the node type or interface with the given name. Raise an unknown-type error if there is none."""
     require_text(type_name, "type")
     node_type = catalog.node(type_name) or catalog.interface(type_name)
     if node_type is None:

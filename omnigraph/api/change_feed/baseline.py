@@ -1,7 +1,7 @@
-"""A baseline: all entities of a branch at one commit, and a cursor to continue from there.
+"""A baseline: all entities on a branch at one commit, and a cursor to continue from there.
 
-This module implements the stream and its closing record, and can write the stream to a file. An interrupted stream has
-no cursor, and the file is either complete or absent.
+This module streams the entities, ends the stream with a closing record, and can write it to a file. An interrupted
+stream has no cursor, and a baseline file is either complete or absent.
 """
 
 import fcntl
@@ -23,11 +23,11 @@ from omnigraph.api.output_files import is_written_directly, write_lines
 from omnigraph.errors import InputError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.ingest.export import export_lines
+from omnigraph.ingest.export import export_parts, join_lines
 
 
 class Baseline(Guarded, Iterator[dict[str, Any]]):
-    """The entities of one commit as loadable records; `cursor` is set once all entities have been read.
+    """The entities at one commit, as loadable records. `cursor` is set once all entities have been read.
 
     `lines()` returns the same records as NDJSON, followed by the closing record.
     """
@@ -41,44 +41,49 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
             build_cursor_binding(snapshot, branch_state, change_filter), snapshot.commit_id
         )
         type_names = None if filter_request.types is None else _as_name_list(filter_request.types)
-        self._entity_lines = export_lines(snapshot, type_names, kinds=change_filter.kinds)
+        self._entity_parts = self._count_entities(export_parts(snapshot, type_names, kinds=change_filter.kinds))
+        self._entity_lines = join_lines(self._entity_parts)
 
     def __repr__(self) -> str:
         progress_text = "complete" if self.cursor else f"{self.count} entities read"
         return f"<Baseline of commit {self.commit_id}: {progress_text}>"
 
     def __next__(self) -> dict[str, Any]:
-        record: dict[str, Any] = orjson.loads(self._next_line())
+        record: dict[str, Any] = orjson.loads(next(self._entity_lines))
         return record
 
     def lines(self) -> Iterator[bytes]:
         """Yield the remaining entities as NDJSON lines, then one record with the commit and the cursor."""
-        try:
-            while True:
-                yield self._next_line()
-        except StopIteration:
-            yield orjson.dumps({"baseline": self.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
+        yield from self._entity_lines
+        yield self._closing_line()
+
+    def _parts_with_cursor(self) -> Iterator[bytes]:
+        """Yield what `lines` returns, without joining the parts of a line with large blobs."""
+        yield from self._entity_parts
+        yield self._closing_line()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the closing record: the commit, and the cursor once all entities have been read."""
+        """Return the closing record, with the commit and, once all entities have been read, the cursor."""
         return {"snapshot_commit_id": self.commit_id, "resume_cursor": self.cursor}
 
-    def _next_line(self) -> bytes:
-        entity_line = next(self._entity_lines, None)
-        if entity_line is None:
-            self.cursor = self._resume_cursor
-            raise StopIteration
-        self.count += 1
-        return entity_line
+    def _count_entities(self, parts: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the parts of all entities, and set the cursor at the end."""
+        for part in parts:
+            self.count += part.endswith(b"\n")
+            yield part
+        self.cursor = self._resume_cursor
+
+    def _closing_line(self) -> bytes:
+        return orjson.dumps({"baseline": self.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
 
     def write(self, path: Path) -> None:
-        """Write the whole stream durably to a file; concurrent calls for the same path wait for one another.
+        """Write the whole stream durably to a file. Concurrent calls for the same path wait for one another.
 
         If another process replaces the file in the meantime, the write fails and no cursor is set.
         """
         with _hold_capture_lock(path):
             try:
-                write_lines(path, self.lines(), durable=True)
+                write_lines(path, self._parts_with_cursor(), durable=True)
             except BaseException:
                 self.cursor = None
                 raise
@@ -90,9 +95,9 @@ def _as_name_list(type_names: Any) -> list[str]:
 
 @contextmanager
 def _hold_capture_lock(baseline_path: Path) -> Iterator[None]:
-    """Hold the lock that serializes writes to one baseline file; the lock file stays next to the baseline.
+    """Hold the lock that serializes writes to a baseline file. The lock file stays next to the baseline.
 
-    Pipes and devices are written to without a lock, because no lock file should be created next to them.
+    Pipes and devices are not locked, because no lock file should be created next to them.
     """
     if is_written_directly(baseline_path):
         yield

@@ -1,7 +1,7 @@
-"""The change feed for programs: blocks of whole commits, each with a durable cursor.
+"""The change feed as blocks of whole commits, each with a durable cursor.
 
-This module defines the structure of a block, the JSON encoding of a change, and the reader's start position. A cursor
-always points after a whole commit. No state is kept between calls except the cursor.
+This module defines the structure of a block, how a change is encoded as JSON, and where a reader starts. A cursor
+always points to the end of a whole commit. Apart from the cursor, no state is kept between calls.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -57,13 +57,13 @@ class ChangeFilterRequest:
     ops: ChangeFilterNames = None
 
     def resolve(self, schemas: Iterator[SchemaIR]) -> ChangeFilter:
-        """Resolve the filter against the schemas of a graph."""
+        """Resolve the filter against a graph's schemas."""
         return build_change_filter(schemas, type_names=self.types, kinds=self.kinds, ops=self.ops)
 
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """A reader's start position: a named start, a cursor, or a page token. The default is `now`."""
+    """Where a reader starts: at a named start, a cursor, or a page token. The default is `now`."""
 
     start: str | None = None
     cursor: str | None = None
@@ -80,7 +80,7 @@ class FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class BlockChanges(Guarded):
-    """The changes of one commit, in order. They can be iterated over more than once.
+    """A commit's changes, in order. They can be iterated over more than once.
 
     `schema_change` describes how the commit changed the schema, or is None.
     """
@@ -101,7 +101,7 @@ class BlockChanges(Guarded):
 
 @dataclass(frozen=True)
 class ChangeBlock(Guarded):
-    """One commit, its changes relative to its first parent, and the cursor that points after the commit.
+    """A commit, its changes relative to its first parent, and the cursor that points past the commit.
 
     Apply a block once per `commit.id`, and store the cursor together with the applied changes.
     """
@@ -138,7 +138,7 @@ class ChangeBlock(Guarded):
         }
 
     def to_arrow(self) -> pa.RecordBatch:
-        """Return the changes as rows; the before and after images are JSON strings.
+        """Return the changes as rows. The entity before and after the change is a JSON string.
 
         A schema change is stored as JSON in the batch's schema metadata, under `schema_change`.
         """
@@ -166,9 +166,9 @@ class ChangeBlock(Guarded):
 
 
 class Feed(Guarded, Iterator[ChangeBlock]):
-    """The blocks after a position, up to the branch head at the time the feed was opened.
+    """The blocks after a position, up to the branch head at the time when the feed was opened.
 
-    `cursor` points after the last block that was read, or initially to the start of the feed.
+    `cursor` points past the last block that was read. Before the first read, it points to the start of the feed.
     """
 
     def __init__(self, commit_range: CommitRange, change_filter: ChangeFilter, cursor_binding: CursorBinding) -> None:
@@ -177,7 +177,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
         self.cursor_binding = cursor_binding
         self._block_iterator = iter_blocks(commit_range, change_filter)
         self._last_commit_id = commit_range.after_commit_id
-        # Raised again by the next call, because an error must not look like the end of the feed.
+        # The next call raises the error again, because it must not look like the end of the feed.
         self._failure: OmnigraphError | None = None
 
     def __iter__(self) -> "Feed":
@@ -213,7 +213,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
         return self._last_commit_id == self.commit_range.snapshot.commit_id
 
     def to_arrow_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the blocks as Arrow batches, one per commit, for sinks that accept Arrow."""
+        """Yield one Arrow batch per commit, for sinks that accept Arrow."""
         for block in self:
             yield block.to_arrow()
 
@@ -221,7 +221,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 def open_feed(
     snapshot: Snapshot, branch_state: BranchState, filter_request: ChangeFilterRequest, position: FeedPosition
 ) -> Feed:
-    """Open the feed of a branch, from a start position or a cursor up to a snapshot."""
+    """Open a branch's feed, from a start position or a cursor up to a snapshot."""
     cursor = position.cursor
     change_filter = resolve_change_filter(snapshot, filter_request, cursor)
     cursor_binding = build_cursor_binding(snapshot, branch_state, change_filter)
@@ -233,7 +233,7 @@ def open_feed(
 
 
 def resolve_change_filter(snapshot: Snapshot, filter_request: ChangeFilterRequest, token: str | None) -> ChangeFilter:
-    """Resolve the filter against the current schema; look up dropped types in the schema at the token's commit."""
+    """Resolve the filter against the current schema. Look up dropped types in the schema at the token's commit."""
     return filter_request.resolve(_iter_schemas(snapshot, token))
 
 
@@ -246,11 +246,11 @@ def _iter_schemas(snapshot: Snapshot, token: str | None) -> Iterator[SchemaIR]:
         try:
             yield snapshot_at(snapshot, snapshot.log, commit_id).schema.ir
         except (CommitNotFound, HistoryReclaimed):
-            return  # a foreign or expired token is reported when it is decoded
+            return  # decoding reports foreign and expired tokens
 
 
 def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter) -> CursorBinding:
-    """Return the scope that the cursors of a branch are valid in."""
+    """Return the scope in which a branch's cursors are valid."""
     domain, first_commit_id = snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id
     return CursorBinding(
         domain, first_commit_id, change_filter.digest, hash_branch_name(branch_state.name), branch_state.ulid
@@ -258,12 +258,12 @@ def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_f
 
 
 def encode_cursor(cursor_binding: CursorBinding, commit_id: str) -> str:
-    """Return the cursor that points after a commit."""
+    """Return the cursor that points past a commit."""
     return encode_token("feed-cursor", cursor_binding, commit=commit_id)
 
 
 def commits_after_token(snapshot: Snapshot, commit_id: str, token: str) -> CommitRange:
-    """Return the commits after a token's commit; reject a token outside the branch's history."""
+    """Return the commits after a token's commit. Reject a token that is not in the branch's history."""
     try:
         commit_range = commits_after(snapshot, commit_id)
     except ChangeFeedGap as error:
@@ -289,7 +289,7 @@ def _commits_after_start(snapshot: Snapshot, branch_state: BranchState, start: s
 
 
 def _commits_after_revision(snapshot: Snapshot, branch_state: BranchState, revision: str) -> CommitRange:
-    """Return the commits after a commit id, a tag, a branch or `HEAD~n`; reject a commit outside the branch."""
+    """Return the commits after a commit id, tag, branch or `HEAD~n`. Reject a commit that is not on the branch."""
     is_commit_id = is_ulid(revision)
     commit_id = revision if is_commit_id else resolve_commit(snapshot.store, branch_state, snapshot, revision).id
     commit_range = commits_after(snapshot, commit_id)
@@ -305,7 +305,7 @@ def _commits_after_revision(snapshot: Snapshot, branch_state: BranchState, revis
 
 
 def add_cursor_to_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
-    """Return the gap error with a cursor for reading the commits before the gap."""
+    """Add a cursor to the gap error, so that the commits before the gap can be read."""
     first_unreadable_id = error.first_unreadable_commit_id
     return ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=first_unreadable_id)
 
@@ -327,12 +327,12 @@ def describe_cause(commit: Commit) -> dict[str, Any]:
 
 
 def describe_schema_change(schema_change: SchemaChange | None) -> dict[str, Any]:
-    """Return a dict with the JSON form of a schema change, or an empty dict if the schema did not change."""
+    """Return a dict that contains a schema change as JSON, or an empty dict if the schema did not change."""
     return {} if schema_change is None else {"schema_change": schema_change.to_json()}
 
 
 def iter_change_documents(block: CommitBlock) -> Iterator[dict[str, Any]]:
-    """Yield the changes of a block as JSON values."""
+    """Yield the changes in a block as JSON values."""
     for type_changes in block.type_changes:
         encode_change = make_change_encoder(type_changes.type_id, type_changes.changes)
         yield from map(encode_change, type_changes.changes.records())

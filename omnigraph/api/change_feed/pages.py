@@ -1,8 +1,8 @@
 """Pages of changes, limited by count and by size in bytes.
 
-This module packs changes into pages and defines the page tokens. A page that ends inside a commit
-has a page token and no cursor; a page that ends after a commit has a cursor and no page token. As a
-result, a reader can never store a cursor for a half-applied commit.
+This module packs changes into pages and defines page tokens. A page that ends inside a commit has a page token but no
+cursor. A page that ends after a commit has a cursor but no page token. As a result, a reader can never store a cursor
+for a half-applied commit.
 """
 
 from collections.abc import Iterator, Mapping
@@ -58,7 +58,7 @@ DEFAULT_POLL_COMMITS, MAX_POLL_COMMITS = 128, 512
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """The size limits of a page. The byte limit is a target: a single change that exceeds it gets a page of its own."""
+    """The size limits for a page. The byte limit is a target: a single change that exceeds it gets its own page."""
 
     changes: int = DEFAULT_PAGE_CHANGES
     bytes: int = DEFAULT_PAGE_BYTES
@@ -79,9 +79,9 @@ def _check_limit(resource_name: str, requested: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommitPart:
-    """One commit's changes on a page, as records and as JSON.
+    """The changes from one commit on a page, as records and as JSON.
 
-    `schema_change` describes how the commit changed the schema; it is set only in the commit's first part.
+    `schema_change` describes how the commit changed the schema. It is set only in the commit's first part.
     """
 
     commit: Commit
@@ -97,24 +97,24 @@ class CommitPart:
 
 @dataclass(frozen=True, slots=True)
 class CommitPage:
-    """A page of one commit's changes; the last page has no `next_page_token`."""
+    """A page of one commit's changes. The last page has no `next_page_token`."""
 
     part: CommitPart
     next_page_token: str | None = None
 
     @property
     def commit(self) -> Commit:
-        """The commit."""
+        """The commit that made the changes."""
         return self.part.commit
 
     @property
     def changes(self) -> tuple[EntityChange, ...]:
-        """The changes of this page."""
+        """The changes on this page."""
         return self.part.changes
 
     @property
     def schema_change(self) -> SchemaChange | None:
-        """The commit's schema changes; set only on the first page."""
+        """The commit's schema changes. Set only on the first page."""
         return self.part.schema_change
 
     def to_json(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class CommitPage:
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """A page of a feed. It has a page token if it ends inside a commit, and a cursor otherwise."""
+    """A page in a feed. It has a page token if it ends inside a commit, and a cursor otherwise."""
 
     blocks: tuple[CommitPart, ...]
     next_page_token: str | None = None
@@ -133,7 +133,7 @@ class ChangePage:
     caught_up: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the page as one JSON document, without the members that do not apply."""
+        """Return the page as one JSON document, omitting members that do not apply."""
         page_facts = {"next_page_token": self.next_page_token, "cursor": self.cursor, "caught_up": self.caught_up}
         present_facts = {name: value for name, value in page_facts.items() if value is not None}
         return {"blocks": [commit_part.to_json() for commit_part in self.blocks], **present_facts}
@@ -152,7 +152,7 @@ class _PageBudget:
         return self.changes <= 0 or self.bytes <= 0
 
     def reserve(self, document_bytes: int) -> bool:
-        """Reserve room for one change and return whether it fits; the first change always fits."""
+        """Reserve room for one change and return whether it fits. The first change always fits."""
         if self.is_started and (self.changes < 1 or self.bytes < document_bytes):
             return False
         self.changes -= 1
@@ -164,7 +164,7 @@ class _PageBudget:
 def commit_pages(
     snapshot: Snapshot, filter_request: ChangeFilterRequest, limits: PageLimits, page_token: str | None = None
 ) -> Iterator[CommitPage]:
-    """Yield the pages of a commit's changes, all from one snapshot."""
+    """Yield the pages of a commit's changes, reading all of them from one snapshot."""
     change_filter = resolve_change_filter(snapshot, filter_request, None)
     cursor_binding = CursorBinding(
         snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id, change_filter.digest
@@ -191,7 +191,7 @@ def _decode_position(token: str, cursor_binding: CursorBinding, commit_id: str) 
 
 
 def _validate_position(position: Any) -> EntityPosition:
-    """Return the position if it is inside a commit; reject any other position."""
+    """Return the position if it is inside a commit. Reject any other position."""
     position_facts = position if isinstance(position, dict) else {}
     required_names = ("id",) if "id" in position_facts else ("prefix", "digest")
     are_texts = all(isinstance(position_facts.get(member_name), str) for member_name in required_names)
@@ -211,7 +211,7 @@ def read_feed_page(
     limits: PageLimits,
     position: FeedPosition,
 ) -> ChangePage:
-    """Return one page of a feed. The first page of a poll determines the last commit of the poll."""
+    """Return one page of a feed. The first page in a poll determines the poll's last commit."""
     page_token = position.page_token
     if page_token is None:
         feed = open_feed(snapshot, branch_state, filter_request, position)
@@ -230,7 +230,7 @@ def read_feed_page(
 
 @dataclass(frozen=True, slots=True)
 class _PollWindow:
-    """The commits of one poll; `has_more` is true if the branch has further commits after them."""
+    """The commits in one poll. `has_more` is true if the branch has more commits after them."""
 
     commit_range: CommitRange
     change_filter: ChangeFilter
@@ -283,7 +283,7 @@ def _fill_page(poll_window: _PollWindow, limits: PageLimits, position: EntityPos
 
 
 def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) -> Iterator[CommitBlock]:
-    """Yield the blocks of a poll; an unreadable block ends the poll, or raises an error if it is the first block."""
+    """Yield the blocks in a poll. An unreadable block ends the poll, or raises an error if it is the first one."""
     block_iterator = iter_blocks(poll_window.commit_range, poll_window.change_filter)
     try:
         yield from block_iterator
@@ -300,7 +300,7 @@ def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) 
 def _pack_block(
     block: CommitBlock, page_budget: _PageBudget, position: EntityPosition | None
 ) -> tuple[CommitPart, EntityPosition | None]:
-    """Return the changes that follow a position and still fit on the page, and the next position (None at the end)."""
+    """Return the changes after a position that still fit on the page, and the next position (None at the end)."""
     packed_changes: list[EntityChange] = []
     packed_documents: list[dict[str, Any]] = []
     last_position: EntityPosition = position or {}
@@ -319,7 +319,7 @@ def _pack_block(
 
 
 def _changes_after(type_changes: TypeChanges, position: EntityPosition | None) -> TableChanges:
-    """Return the changes of a type that come after a position."""
+    """Return a type's changes after a position."""
     if not position:
         return type_changes.changes
     stop_order = ENTITY_KINDS.index(position["kind"]), position["type"]

@@ -1,1 +1,1 @@
-"""Drawings of small graphs as SVG images: what is drawn, where the nodes are placed, and the image itself."""
+"""Draw small graphs as SVG images: choose what to draw, place the nodes, and render the image."""

@@ -1,4 +1,4 @@
-"""The notebook card of a drawn graph: the image, and below it a sentence that states what is not drawn."""
+"""The notebook card for a drawn graph: the image, followed by a note about what was left out."""
 
 from html import escape
 

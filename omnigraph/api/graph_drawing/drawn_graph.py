@@ -1,7 +1,7 @@
-"""What a drawing shows: nodes and edges with short labels, taken from a subgraph or from the rows of a result.
+"""Choose what a drawing shows: nodes and edges with short labels, taken from a subgraph or a query result.
 
-The size is bounded: a drawing shows the first nodes and edges, and `omission_note` states what is missing. A result
-does not say which types the endpoints of an edge have, so they are derived from the nodes in the result.
+The size is bounded: a drawing shows only the first nodes and edges, and `omission_note` says what is missing. A result
+does not include the types of an edge's endpoints, so they are derived from the nodes in the result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,17 +15,17 @@ from omnigraph.api.results.subgraph import NodeKey, Subgraph
 
 MAX_NODES = 60
 MAX_EDGES = 240
-_MAX_ROWS = 300  # rows of a result that are read for its drawing
+_MAX_ROWS = 300  # maximum number of result rows read for a drawing
 _MAX_LABEL_LENGTH = 20
 _MAX_TOOLTIP_LENGTH = 400
 _LABEL_PROPERTIES = ("name", "title", "label")
 _EDGE_MEMBERS = ("id", "type", "from", "to")
-UNKNOWN_TYPE = ""  # the type of an endpoint that the result does not contain as a node
+UNKNOWN_TYPE = ""  # the type shown for an endpoint that is not among the result's nodes
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnNode:
-    """A node with its type, its short label, and the text shown when the pointer rests on it."""
+    """A node with its type, its short label and its tooltip."""
 
     type: str
     label: str
@@ -34,7 +34,7 @@ class DrawnNode:
 
 @dataclass(frozen=True, slots=True)
 class DrawnEdge:
-    """An edge between two drawn nodes, which are identified by their positions in the list of nodes."""
+    """An edge between two drawn nodes, identified by their positions in the node list."""
 
     source: int
     target: int
@@ -44,7 +44,7 @@ class DrawnEdge:
 
 @dataclass(frozen=True, slots=True)
 class DrawnGraph:
-    """The nodes and edges of a drawing, and a sentence that states what it leaves out."""
+    """The nodes and edges in a drawing, and a note about what was left out."""
 
     nodes: tuple[DrawnNode, ...]
     edges: tuple[DrawnEdge, ...]
@@ -53,20 +53,20 @@ class DrawnGraph:
 
 @dataclass(slots=True)
 class _Entities:
-    """The nodes and edges of a result, each of them once, in order of appearance."""
+    """The distinct nodes and edges in a result, in order of appearance."""
 
     nodes: dict[NodeKey, dict[str, Any]] = field(default_factory=dict)
     edges: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
 
 def draw_subgraph(subgraph: Subgraph) -> DrawnGraph:
-    """Choose what is drawn of a subgraph."""
+    """Choose what to draw from a subgraph."""
     edges = ((edge.source, edge.target, edge.type, edge.id, edge.properties) for edge in subgraph.edges)
     return _choose(subgraph.nodes, list(edges))
 
 
 def draw_table(table: pa.Table) -> DrawnGraph | None:
-    """Choose what is drawn of a result table; return None if no column contains nodes, edges or paths."""
+    """Choose what to draw from a result table. Return None if no column contains nodes, edges or paths."""
     column_names = [column.name for column in table.schema if _contains_entities(column.type)]
     if not column_names or not table.num_rows:
         return None
@@ -82,7 +82,7 @@ def draw_table(table: pa.Table) -> DrawnGraph | None:
 
 
 def _contains_entities(data_type: pa.DataType) -> bool:
-    """Report whether a column of this type may contain nodes, edges or paths."""
+    """Return whether a column of this type may contain nodes, edges or paths."""
     if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
         return _contains_entities(data_type.value_type)
     if not pa.types.is_struct(data_type):
@@ -92,7 +92,7 @@ def _contains_entities(data_type: pa.DataType) -> bool:
 
 
 def _without_large_members(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of nodes without the members that a drawing never shows: vectors, lists and bytes."""
+    """Return a node column without members that are never drawn: vectors, lists and bytes."""
     if not pa.types.is_struct(column.type) or "nodes" in (member.name for member in column.type):
         return column
     names = [member.name for member in column.type if not _is_large(member.type)]
@@ -122,7 +122,7 @@ _EdgeFacts = tuple[NodeKey, NodeKey, str, str, Mapping[str, Any]]
 
 
 def _resolve_endpoints(entities: _Entities) -> Iterator[_EdgeFacts]:
-    """Yield each edge with the keys of its endpoints; nodes that the result does not contain are added."""
+    """Yield each edge with its endpoints' keys. Endpoints that are missing from the result are added as nodes."""
     types_by_id: dict[str, list[str]] = {}
     for type_name, node_id in entities.nodes:
         types_by_id.setdefault(node_id, []).append(type_name)
@@ -139,7 +139,7 @@ def _resolve_endpoints(entities: _Entities) -> Iterator[_EdgeFacts]:
 
 
 def _learn_endpoint_types(entities: _Entities, types_by_id: Mapping[str, list[str]]) -> dict[tuple[str, str], str]:
-    """Return the type at each side of an edge type, as far as the ids of the nodes in the result determine it."""
+    """Return the node type at each end of an edge type, where the node ids in the result determine it."""
     return {
         (edge_type, side): types_by_id[edge[side]][0]
         for (edge_type, _), edge in entities.edges.items()
@@ -149,7 +149,7 @@ def _learn_endpoint_types(entities: _Entities, types_by_id: Mapping[str, list[st
 
 
 def _choose(nodes: Mapping[NodeKey, Mapping[str, Any]], edges: list[_EdgeFacts], note: str = "") -> DrawnGraph:
-    """Choose the first nodes, and the edges between them, and describe them."""
+    """Choose and describe the first nodes and the edges between them."""
     positions = {node_key: index for index, node_key in zip(range(MAX_NODES), nodes, strict=False)}
     drawable = [edge for edge in edges if edge[0] in positions and edge[1] in positions]
     drawn_edges = tuple(
@@ -189,7 +189,7 @@ def _shorten(text: str, max_length: int) -> str:
 
 
 def _printable(text: str) -> str:
-    r"""Return text without the control characters that XML does not allow.
+    r"""Remove the control characters that XML does not allow.
 
     >>> _printable("a\x00b")
     'a b'

@@ -1,18 +1,18 @@
-"""The lines of a drawing: straight, bent apart if several edges join the same two nodes, or loops, with arrow heads."""
+"""The lines in a drawing, with arrowheads: straight lines, arcs for parallel edges, and loops."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import atan2, cos, hypot, pi, sin
 
 Point = tuple[float, float]
-_BEND = 26.0  # distance between the middles of two neighbouring parallel edges
+_BEND = 26.0  # distance between the midpoints of adjacent parallel edges
 _ARROW_LENGTH = 7.0
 _ARROW_WIDTH = 3.4
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The SVG path of an edge, its arrow head, points that enclose it, and points at which a name can be placed."""
+    """An edge's SVG path and arrowhead, points that enclose it, and points where its name can be placed."""
 
     path: str
     arrow: str
@@ -21,7 +21,7 @@ class Curve:
 
 
 def draw_curves(centres: Sequence[Point], edges: Sequence[tuple[int, int]], radius: float) -> list[Curve]:
-    """Return a curve for each edge, from the border of its source to the border of its target."""
+    """Return a curve for each edge, from the border of its source node to the border of its target node."""
     groups: dict[tuple[int, int], list[int]] = {}
     for index, (source, target) in enumerate(edges):
         groups.setdefault((min(source, target), max(source, target)), []).append(index)
@@ -39,7 +39,7 @@ def draw_curves(centres: Sequence[Point], edges: Sequence[tuple[int, int]], radi
 
 
 def _arc(source: Point, target: Point, radius: float, bend: float) -> Curve:
-    """Return a line that is `bend` away from the straight line in its middle."""
+    """Return an arc whose midpoint is `bend` away from the straight line."""
     dx, dy = target[0] - source[0], target[1] - source[1]
     length = hypot(dx, dy) or 1.0
     control = (
@@ -54,7 +54,7 @@ def _arc(source: Point, target: Point, radius: float, bend: float) -> Curve:
 
 
 def _loop(centres: Sequence[Point], edges: Sequence[tuple[int, int]], node: int, radius: float, rank: int) -> Curve:
-    """Return a loop on the side of a node that has the fewest lines; further loops are larger."""
+    """Return a loop on the side of a node with the fewest lines. Each further loop is larger."""
     angle = _free_angle(centres, edges, node)
     x, y = centres[node]
     reach, spread = radius + 34 + 13 * rank, 0.42 + 0.05 * rank
@@ -67,7 +67,7 @@ def _loop(centres: Sequence[Point], edges: Sequence[tuple[int, int]], node: int,
 
 
 def _free_angle(centres: Sequence[Point], edges: Sequence[tuple[int, int]], node: int) -> float:
-    """Return the direction, above a node, that is farthest from its lines; its label is below it."""
+    """Return the direction above a node that is farthest from its lines. The space below is taken by its label."""
     x, y = centres[node]
     neighbours = {target if source == node else source for source, target in edges if node in (source, target)} - {node}
     taken = [atan2(centres[other][1] - y, centres[other][0] - x) for other in neighbours]

@@ -1,4 +1,4 @@
-"""The legend of a drawing: the colours of node types and edge types, with counts, in rows of bounded width."""
+"""A drawing's legend: the colours and counts of node and edge types, in rows of bounded width."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _GAP = 16.0
 
 @dataclass(frozen=True, slots=True)
 class LegendEntry:
-    """A type with its colour and the number of nodes or edges that are drawn."""
+    """A type, with its colour and the number of nodes or edges drawn."""
 
     name: str
     color: str
@@ -31,7 +31,7 @@ class Legend:
 
 
 def lay_out_legend(entries: Sequence[LegendEntry], max_width: float) -> Legend:
-    """Return the legend; entries that do not fit into a row go to the next one."""
+    """Lay out the legend. Entries that do not fit in a row move to the next one."""
     parts, left, row, widest = [], 0.0, 0, 0.0
     for entry in entries[:_MAX_ENTRIES]:
         text = f"{entry.name[:40]} ({entry.count})"

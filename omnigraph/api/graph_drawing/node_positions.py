@@ -1,7 +1,8 @@
-"""Where the nodes of a drawing are placed, so that distances on the page follow distances in the graph.
+"""Place the nodes of a drawing so that distances on the page reflect distances in the graph.
 
-Each connected part is laid out by stress majorization, turned so that it is wide rather than high, and freed of
-overlapping labels; the parts are then packed in rows. There is no random number: equal graphs get equal positions.
+Each connected part is laid out by stress majorization, rotated so that it is wider than it is tall, and adjusted so
+that labels do not overlap. The parts are then packed in rows. No randomness is involved, so equal graphs get equal
+positions.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ _MIN_ROW_WIDTH = 620.0
 
 
 def place_nodes(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Array:
-    """Return the centre of each node; `sizes` holds the width and height that a node and its label need."""
+    """Return each node's centre. `sizes` contains the width and height that each node and its label need."""
     positions = np.zeros((len(sizes), 2))
     boxes = np.array(sizes, dtype=np.float64).reshape(-1, 2)
     parts = _connected_parts(len(sizes), edges)
@@ -31,7 +32,7 @@ def place_nodes(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> 
 
 
 def _connected_parts(node_count: int, edges: Sequence[Edge]) -> list[list[int]]:
-    """Return the connected parts, the largest first, each with its nodes in ascending order."""
+    """Return the connected parts, largest first, each with its nodes in ascending order."""
     roots = list(range(node_count))
 
     def find_root(node: int) -> int:
@@ -54,14 +55,14 @@ def _lay_out_part(part: list[int], edges: Sequence[Edge], boxes: Array) -> Array
         return np.zeros((1, 2))
     local = {node: index for index, node in enumerate(part)}
     links = {(local[s], local[t]) for s, t in edges if s in local and t in local and s != t}
-    positions = _minimise_stress(_distances(len(part), links))
+    positions = _minimize_stress(_distances(len(part), links))
     turned = _turn(positions, sorted(links))
-    turned[:, 0] *= 1.2  # labels are wider than high
+    turned[:, 0] *= 1.2  # labels are wider than they are tall
     return _separate(turned, boxes)
 
 
 def _distances(node_count: int, links: set[Edge]) -> Array:
-    """Return the lengths of the shortest paths; the edges of nodes with many neighbours are longer."""
+    """Return the lengths of the shortest paths. Edges to nodes with many neighbours are treated as longer."""
     adjacent = np.zeros((node_count, node_count), dtype=bool)
     for source, target in links:
         adjacent[source, target] = adjacent[target, source] = True
@@ -74,8 +75,8 @@ def _distances(node_count: int, links: set[Edge]) -> Array:
     return distances
 
 
-def _minimise_stress(distances: Array) -> Array:
-    """Return positions whose mutual distances are as near as possible to `distances` (stress majorization)."""
+def _minimize_stress(distances: Array) -> Array:
+    """Return positions whose distances match `distances` as closely as possible (stress majorization)."""
     node_count = len(distances)
     weights = 1.0 / np.where(distances > 0, distances, 1.0) ** 2
     np.fill_diagonal(weights, 0.0)
@@ -91,7 +92,7 @@ def _minimise_stress(distances: Array) -> Array:
 
 
 def _first_positions(distances: Array) -> Array:
-    """Return a first guess: classical scaling, plus a spiral that parts nodes with equal distances to all others."""
+    """Return initial positions: classical scaling, plus a spiral that separates nodes with identical distances."""
     node_count = len(distances)
     squared = distances**2
     scalar_products = -0.5 * (squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean())
@@ -108,7 +109,7 @@ def _first_positions(distances: Array) -> Array:
 
 
 def _turn(positions: Array, links: Sequence[Edge]) -> Array:
-    """Turn a part so that its longest side is horizontal, most edges point right, and its first node is at the top."""
+    """Rotate a part so that its long side is horizontal, most edges point right, and its first node is at the top."""
     centred = positions - positions.mean(axis=0)
     x, y = centred[:, 0], centred[:, 1]
     angle = 0.5 * np.arctan2(2 * (x * y).sum(), (x * x).sum() - (y * y).sum())
@@ -129,7 +130,7 @@ def _separate(positions: Array, boxes: Array) -> Array:
         colliding = (overlaps > 0.01).all(axis=2) & (order != 0)
         if not colliding.any():
             break
-        if round_number % 20 == 0:  # crowded, as in a long chain with wide labels
+        if round_number % 20 == 0:  # the part is crowded, for example because it is a long chain with wide labels
             positions = positions * 1.1
             continue
         directions = np.where(np.abs(offsets) > 1e-6, np.sign(offsets), order[:, :, None])
@@ -140,7 +141,7 @@ def _separate(positions: Array, boxes: Array) -> Array:
 
 
 def _pack(parts: Sequence[list[int]], positions: Array, boxes: Array) -> None:
-    """Move the parts into rows, from left to right and from top to bottom, without overlaps."""
+    """Pack the parts into rows, from left to right and top to bottom, without overlaps."""
     row_width = _MIN_ROW_WIDTH
     left = top = row_height = 0.0
     for part in parts:

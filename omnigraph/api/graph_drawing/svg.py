@@ -1,7 +1,7 @@
-"""A drawn graph as an SVG image: text escaped, no scripts, no external resources, colours for light and dark pages.
+"""Render a drawn graph as an SVG image, with colours for light and dark pages.
 
-Edge types are named by the legend and, where there is room, on the edges themselves; no name covers a node, a label or
-another name.
+All text is escaped, and the image uses no scripts or external resources. Edge types are named in the legend and, where
+there is room, on the edges themselves. A name never covers a node, a label or another name.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from .node_positions import place_nodes
 RADIUS = 11.0
 _MARGIN = 14.0
 _LABEL_HEIGHT = 16.0
-_CHARACTER_WIDTH = 6.3  # of the label font, on average
+_CHARACTER_WIDTH = 6.3  # average character width in the label font
 _NAME_CHARACTER_WIDTH = 5.2
 _NODE_COLORS = ("#4c8bf5", "#e8833a", "#35a36b", "#b565d9", "#c9a227", "#2ba7b0", "#d9534f", "#8a8f3c")
 _EDGE_COLORS = ("#7d8797", "#b0703c", "#4f8f6a", "#8d6bb0", "#a08a35", "#4a8a9c", "#b0605c", "#6f7550")
@@ -83,7 +83,7 @@ def _bounds(boxes: Sequence[Box], curves: Sequence[Curve]) -> Box:
 
 
 def _colors(type_names: Sequence[str], palette: Sequence[str]) -> dict[str, str]:
-    """Return a colour for each type, in alphabetical order, so that it does not depend on the order of the rows."""
+    """Assign colours to types in alphabetical order, so that they do not depend on the order of the rows."""
     named = sorted({type_name for type_name in type_names if type_name != UNKNOWN_TYPE})
     colors = {type_name: palette[index % len(palette)] for index, type_name in enumerate(named)}
     return {**colors, UNKNOWN_TYPE: _UNKNOWN_COLOR}
@@ -124,7 +124,7 @@ def _draw_nodes(graph: DrawnGraph, centres: Sequence[tuple[float, float]]) -> It
 
 
 def _place_names(graph: DrawnGraph, curves: Sequence[Curve], occupied: Sequence[Box]) -> Iterator[str]:
-    """Draw the type on each edge that has room for it. A graph with one edge type needs only the legend."""
+    """Draw the type on each edge that has room for it. If there is only one edge type, the legend is enough."""
     if len({edge.type for edge in graph.edges}) < 2:
         return
     taken = list(occupied)

@@ -1,7 +1,6 @@
 """`CommitLog`: a list of commits that can be drawn in terminals and notebooks.
 
-This module creates the labels next to the drawn lanes. Branch and tag names are looked up only when
-a log is drawn.
+This module writes the labels next to the drawn lanes. Branch and tag names are looked up only when a log is drawn.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +15,7 @@ from omnigraph.history.commit import Commit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RefNamesLoader = Callable[[], Mapping[str, tuple[str, ...]]]  # branch and tag names by commit id
+RefNamesLoader = Callable[[], Mapping[str, tuple[str, ...]]]  # branch and tag names, keyed by commit id
 MAX_DRAWN_COMMITS = 50  # maximum number of commits in a drawing
 _ROW_HEIGHT, _LANE_WIDTH = 26, 18  # distance between two rows and between two lanes, in pixels
 _LANE_COLORS = ("#3b7dd8", "#d8703b", "#3ba55d", "#a855c7", "#c7a01f", "#2aa5a5")
@@ -35,7 +34,7 @@ class CommitLog(list[Commit]):
         self._load_ref_names = load_ref_names
 
     def draw(self, *, limit: int | None = MAX_DRAWN_COMMITS) -> "LogDrawing":
-        """Draw the graph of the newest commits; `str()` returns it as text, and a notebook shows it as a picture."""
+        """Draw the newest commits. `str()` returns the drawing as text, and a notebook shows it as a picture."""
         return LogDrawing(self if limit is None else self[:limit], self._load_ref_names(), len(self))
 
     def to_arrow(self) -> "pa.Table":
@@ -66,7 +65,7 @@ class CommitLog(list[Commit]):
 
 
 class LogDrawing:
-    """A drawn log; `str()` returns text, and `.svg` is a picture without scripts or external resources."""
+    """A drawn log. `str()` returns it as text, and `.svg` is a picture without scripts or external resources."""
 
     def __init__(self, commits: Iterable[Commit], ref_names: Mapping[str, tuple[str, ...]], total_count: int) -> None:
         self.positioned_commits = assign_lanes(list(commits))
@@ -80,7 +79,7 @@ class LogDrawing:
         return self.text()
 
     def text(self, *, ascii: bool = False, label: Callable[[Commit, tuple[str, ...]], str] | None = None) -> str:
-        """Return the lanes with one line per commit; `label` returns the text next to a commit."""
+        """Return the lanes as text, with one line per commit. `label` returns the text to show next to a commit."""
         make_label = label or format_commit_line
         drawn_lines = [
             lane_text if commit is None else f"{lane_text}  {make_label(commit, self.ref_names.get(commit.id, ()))}"
@@ -91,7 +90,7 @@ class LogDrawing:
 
     @property
     def svg(self) -> str:
-        """The drawing as SVG, with branch lanes and, next to each commit, its message and author."""
+        """The drawing as SVG, with branch lanes and each commit's message and author."""
         image_height = _ROW_HEIGHT * (len(self.positioned_commits) + (1 if self.hidden_count else 0)) + 8
         last_lane = max(
             (lane for positioned_commit in self.positioned_commits for lane in _touched_lanes(positioned_commit)),

@@ -1,7 +1,6 @@
 """`Diff`: the result of comparing two states, as entities, as tables, or as counts.
 
-This module provides the representations of a diff. Each table is compared only once, when it is
-first read.
+Each table is compared only once, when it is first read.
 """
 
 import json
@@ -39,24 +38,24 @@ DIFF_SCHEMA = pa.schema(
 
 
 class LazyTableChanges(Guarded):
-    """Changes by table, read on first use and cached."""
+    """Changes grouped by table, read on first use and cached."""
 
     def __init__(self, load_changes: Callable[[], Iterator[TableChanges]]) -> None:
         self._load_changes = load_changes
 
     @cached_property
     def tables(self) -> list[TableChanges]:
-        """All tables that changed, in key order."""
+        """All changed tables, in key order."""
         return list(self._load_changes())
 
 
 @dataclass(frozen=True)
 class Diff(Guarded):
-    """The entities that differ between two states; iterate over `EntityChange` records.
+    """The entities that differ between two states. Iterating over a diff yields `EntityChange` records.
 
     Records are ordered by type, then by id. Changes that were later reverted are not included, nor is maintenance such
-    as compaction. `from_commit` and `to_commit` are the commit ids of the two states. Values of the first state are
-    converted to the schema of the second state; `schema_change` describes how the schemas differ.
+    as compaction. `from_commit` and `to_commit` are the commit ids of the two states. Values from the first state are
+    converted to the second state's schema. `schema_change` describes how the schemas differ.
     """
 
     lazy_changes: LazyTableChanges
@@ -68,7 +67,7 @@ class Diff(Guarded):
     schema_change: SchemaChange | None = None
 
     def tables(self) -> Iterator[TableChanges]:
-        """Yield the changes of each type as Arrow tables of the rows before and after, in matching order."""
+        """Yield each type's changes as two Arrow tables, with the rows before and after in matching order."""
         for table_changes in self.lazy_changes.tables:
             entity_kind, type_name = table_changes.key.kind, table_changes.key.type_name
             is_included = (self.kinds is None or entity_kind in self.kinds) and (
@@ -98,17 +97,17 @@ class Diff(Guarded):
 
     @property
     def inserts(self) -> "Diff":
-        """The same diff with only the added entities."""
+        """The same diff, with only the added entities."""
         return replace(self, ops=("insert",), schema_change=None)
 
     @property
     def updates(self) -> "Diff":
-        """The same diff with only the changed entities."""
+        """The same diff, with only the changed entities."""
         return replace(self, ops=("update",), schema_change=None)
 
     @property
     def deletes(self) -> "Diff":
-        """The same diff with only the removed entities."""
+        """The same diff, with only the removed entities."""
         return replace(self, ops=("delete",), schema_change=None)
 
     def summary(self) -> dict[str, Any]:
@@ -120,7 +119,7 @@ class Diff(Guarded):
         return {table_changes.key: dict(table_changes.counts) for table_changes in self.tables()}
 
     def to_arrow(self) -> pa.Table:
-        """Return one row per change; the properties before and after the change are JSON strings."""
+        """Return one row per change. The properties before and after the change are JSON strings."""
         change_rows = [_change_row(change) for change in self]
         return pa.Table.from_pylist(change_rows, schema=DIFF_SCHEMA)
 
@@ -136,7 +135,7 @@ class Diff(Guarded):
 
 
 def sum_change_counts(counts: Mapping[TableKey, Mapping[Op, int]]) -> dict[str, Any]:
-    """Convert per-table change counts to totals and counts by type.
+    """Convert change counts per table to totals and counts per type.
 
     >>> sum_change_counts({TableKey("node:A"): {"insert": 2, "update": 0, "delete": 1}})["inserts"]
     2

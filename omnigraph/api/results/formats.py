@@ -1,8 +1,7 @@
-"""A result as text, in table, key-value, CSV, JSON, JSON Lines or Markdown format.
+"""Format a result as text: a table, key-value pairs, CSV, JSON, JSON Lines or Markdown.
 
-This module defines the output format of the command line and of `show()`. Characters that a
-terminal would interpret (control characters, bidirectional marks) are printed as escapes, never
-passed through.
+The command line and `show()` use these formats. Characters that a terminal would interpret (control characters and
+bidirectional marks) are always printed as escapes.
 """
 
 import json
@@ -40,7 +39,7 @@ class PrintableResult:
     commit_id: str | None = None
 
     def metadata(self) -> dict[str, Any]:
-        """Return the metadata of the rows."""
+        """Return metadata about the rows."""
         return {
             "query_name": self.query_name,
             "target": dict(self.target),
@@ -63,7 +62,7 @@ class PrintableResult:
 
 @record
 class TextStyle:
-    """Formatting options: the maximum column width, the cell layout, and the representation of null in CSV."""
+    """Formatting options: the maximum column width, the cell layout, and how CSV represents null."""
 
     max_column_width: int = 80
     layout: CellLayout = "truncate"
@@ -71,12 +70,12 @@ class TextStyle:
 
 
 def render(printable: PrintableResult, form: ResultFormat, style: TextStyle | None = None) -> Iterator[str]:
-    """Yield the text of a result line by line, without line terminators."""
+    """Yield the lines of a formatted result, without line terminators."""
     return _RENDERERS[form](printable, style or TextStyle())
 
 
 def format_cell(value: Any) -> str:
-    r"""Return a JSON value as the text of a cell.
+    r"""Format a JSON value as the text in a cell.
 
     >>> format_cell(None), format_cell([1, None]), format_cell("two\nlines")
     ('null', '[1,null]', 'two\\nlines')
@@ -214,7 +213,7 @@ def _wrap_text(text: str, width: int) -> list[str]:
 
 
 def _split_at_width(text: str, width: int) -> tuple[str, str]:
-    """Split a string after the longest prefix that fits into `width` columns, or after one character."""
+    """Split a string after the longest prefix that fits in `width` columns, but at least after one character."""
     split_index = min(len(text), width)
     while split_index > 1 and display_width(text[:split_index]) > width:
         split_index -= 1

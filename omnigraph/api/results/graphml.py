@@ -1,7 +1,7 @@
 """Write nodes and edges as a GraphML document.
 
-An attribute is declared with the narrowest GraphML type that fits all its values. This module knows nothing about
-schemas; it receives plain Python values.
+An attribute is declared with the narrowest GraphML type that fits all of its values. This module receives plain Python
+values and knows nothing about schemas.
 """
 
 import json
@@ -19,7 +19,7 @@ _INT_LIMIT = 2**31
 
 
 def write_graphml(path: str | PathLike[str], node_rows: Sequence[NodeRow], edge_rows: Sequence[EdgeRow]) -> None:
-    """Write a directed graph to a file; attributes with the value None are left out."""
+    """Write a directed graph to a file. Attributes with the value None are omitted."""
     node_keys = _declare_keys("node", [attributes for _, attributes in node_rows])
     edge_keys = _declare_keys("edge", [attributes for *_, attributes in edge_rows])
     with open(path, "w", encoding="utf-8", newline="\n") as output_file:  # noqa: PTH123 - any path-like object
@@ -36,7 +36,7 @@ def write_graphml(path: str | PathLike[str], node_rows: Sequence[NodeRow], edge_
 
 
 def _declare_keys(domain: str, rows: Sequence[Attributes]) -> dict[str, tuple[str, str]]:
-    """Return the key id and the GraphML type of each attribute."""
+    """Return each attribute's key id and GraphML type."""
     values_by_name: dict[str, list[Any]] = {}
     for attributes in rows:
         for name, value in attributes.items():
@@ -49,7 +49,7 @@ def _declare_keys(domain: str, rows: Sequence[Attributes]) -> dict[str, tuple[st
 
 
 def _graphml_type(values: Sequence[Any]) -> str:
-    """Return the narrowest GraphML type for some values.
+    """Return the narrowest GraphML type that fits the given values.
 
     >>> _graphml_type([1, 2]), _graphml_type([1, 2.5]), _graphml_type([True]), _graphml_type([1, "x"])
     ('int', 'double', 'boolean', 'string')
@@ -91,5 +91,5 @@ def _spell_value(value: Any) -> str:
 
 
 def _is_xml_character(character: str) -> bool:
-    """Return whether XML 1.0 can represent a character; it has no form for most control characters."""
+    """Return whether XML 1.0 can represent a character. Most control characters cannot be represented."""
     return character in "\t\n\r" or (character >= " " and character not in "\ufffe\uffff")

@@ -1,7 +1,7 @@
-"""Conversion of Arrow columns to JSON values, based on the columns' Arrow types.
+"""Convert Arrow columns to JSON values, based on the columns' Arrow types.
 
-This module defines the encoding that results, the command line and notebooks share: dates, times
-and non-finite numbers are strings. The encoding follows the rules of `values.encode`.
+Results, the command line and notebooks share this encoding: dates, times and non-finite numbers become strings. It
+follows the same rules as `values.encode`.
 """
 
 import math
@@ -10,15 +10,18 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.values import format_blob
 
 JsonEncoder = Callable[[Any], Any]
 _ROWS_PER_BATCH = 8_192
+_MIN_ROWS_FOR_ARROW = 16  # below this, the fixed cost of the Arrow kernels exceeds their gain
+_TIMESTAMP_MILLIS_RANGE = (-62_135_596_800_000, 253_402_300_799_999)  # the years 1 to 9999, as in `datetime`
 
 
 def make_json_encoder(arrow_type: pa.DataType) -> JsonEncoder | None:
-    """Return the function that converts a column's Python values to JSON, or None if no conversion is needed.
+    """Return a function that converts a column's Python values to JSON, or None if no conversion is needed.
 
     >>> make_json_encoder(pa.float64())(float("nan")), make_json_encoder(pa.string())
     ('NaN', None)
@@ -32,6 +35,10 @@ def make_json_encoder(arrow_type: pa.DataType) -> JsonEncoder | None:
 
 def encode_column(column: Any) -> list[Any]:
     """Return the values of a column as JSON values."""
+    if len(column) >= _MIN_ROWS_FOR_ARROW:
+        encoded_values = _encode_with_arrow(column)
+        if encoded_values is not None:
+            return encoded_values
     column_values: list[Any] = column.to_pylist()
     encode_value = make_json_encoder(column.type)
     return (
@@ -39,6 +46,43 @@ def encode_column(column: Any) -> list[Any]:
         if encode_value is None
         else [None if value is None else encode_value(value) for value in column_values]
     )
+
+
+def _encode_with_arrow(column: Any) -> list[Any] | None:
+    """Encode a column without a Python call for each value, or return None if its type or values do not allow it.
+
+    Dates and times are formatted by Arrow, and numbers and strings are converted by NumPy; the result is the same.
+    """
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_timestamp(array.type):
+        array = _format_timestamps(array)
+    elif pa.types.is_date32(array.type):
+        array = array.cast(pa.string())
+    if array is None:
+        return None
+    arrow_type = array.type
+    is_finite_number = pa.types.is_integer(arrow_type) or (
+        pa.types.is_floating(arrow_type) and array.null_count == 0 and pc.all(pc.is_finite(array)).as_py()
+    )
+    if pa.types.is_string(arrow_type) or (is_finite_number and array.null_count == 0):
+        encoded_values: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
+        return encoded_values
+    return None
+
+
+def _format_timestamps(timestamps: Any) -> Any:
+    """Return timestamps as text such as `2024-01-31T12:00:00.000Z`.
+
+    Return None for other units than milliseconds, which no property has, and for years outside 1 to 9999.
+    """
+    if timestamps.type.unit != "ms":
+        return None
+    bounds = pc.min_max(timestamps.cast(pa.int64())).as_py()
+    lowest, highest = _TIMESTAMP_MILLIS_RANGE
+    if bounds["min"] is not None and not (lowest <= bounds["min"] and bounds["max"] <= highest):
+        return None
+    text = timestamps.cast(pa.timestamp("ms")).cast(pa.string())
+    return pc.binary_join_element_wise(pc.utf8_replace_slice(text, 10, 11, "T"), "Z", "")
 
 
 def iter_json_rows(table: pa.Table) -> Iterator[dict[str, Any]]:

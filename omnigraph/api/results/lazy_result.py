@@ -1,7 +1,6 @@
-"""The base class of query builders that become a `Result` when rows are needed.
+"""The base class for query builders that turn into a `Result` when rows are needed.
 
-The base class provides the methods that query builders share with results. Each method runs the query and delegates to
-its result.
+It provides the methods that query builders share with results. Each method runs the query and delegates to the result.
 """
 
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from omnigraph.api.results.row import Row
 
 
 class LazyResult(Guarded):
-    """Rows that have not been read yet; every method of this class runs the query."""
+    """Rows that have not been read yet. Every method of this class runs the query."""
 
     __slots__ = ()
 
@@ -83,7 +82,7 @@ class LazyResult(Guarded):
         return self.result().scalar()
 
     def scalars(self, column: str | None = None) -> list[Any]:
-        """Return the values of one column."""
+        """Return the values in one column."""
         return self.result().scalars(column)
 
     def write_parquet(self, path: FilePath) -> None:

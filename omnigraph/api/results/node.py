@@ -1,4 +1,4 @@
-"""A node as users see it: its id, its type and its properties."""
+"""The public representation of a node: its id, type and properties."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from omnigraph.records.frozen import record
 
 @record
 class Node:
-    """A node: its id, its type and its properties.
+    """A node, with its id, type and properties.
 
     >>> ada = Node("ada", "Person", {"age": 36})
     >>> ada["age"], ada.age
@@ -28,5 +28,5 @@ class Node:
         raise AttributeError(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the id and the properties in one dict."""
+        """Return the id and properties as one dict."""
         return {"id": self.id, **self.properties}

@@ -1,7 +1,7 @@
 """Notebook cards: static HTML of bounded size, with all text escaped.
 
-This module defines the appearance of results, receipts and graphs in notebooks. Cards use no scripts or external
-resources, and their colours follow the reader's theme. A card states if its content is truncated.
+This module defines how results, receipts and graphs look in notebooks. Cards use no scripts or external resources, and
+their colours follow the reader's theme. If a card's content is truncated, the card says so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from omnigraph.history.entities import EntityChange
 
 MAX_ROWS = 20
 MAX_COLUMNS = 50
-_MAX_CELL_LENGTH = 120  # maximum number of characters per cell; 20 rows of 50 such cells stay below 200 kB
+_MAX_CELL_LENGTH = 120  # maximum number of characters per cell; 20 rows with 50 such cells stay below 200 kB
 _MAX_CAPTION_LENGTH = 200
 
 _CARD_STYLE = (
@@ -49,7 +49,7 @@ def escape_short(value: Any, max_length: int = _MAX_CELL_LENGTH) -> str:
 
 
 def table_card(table: pa.Table, caption: str) -> str:
-    """Return a card with the first rows of a table and the column types below the names."""
+    """Return a card with the first rows of a table. Column types are shown below the column names."""
     visible_table = table.slice(0, MAX_ROWS).select(range(min(MAX_COLUMNS, table.num_columns)))
     header_html = "".join(
         f"<th>{escape_short(field.name)}<br><small>{escape_short(str(field.type), 40)}</small></th>"
@@ -72,9 +72,9 @@ def facts_card(title: str, facts: Mapping[str, Any]) -> str:
 
 
 def diff_card(changes: Iterable[EntityChange], caption: str, counts: Mapping[str, Any] | None = None) -> str:
-    """Return a card with the counts by type and the first changes, with the old and new values side by side.
+    """Return a card with counts per type, and the first changes with old and new values side by side.
 
-    `counts` is the summary of a diff.
+    `counts` is the diff's summary.
     """
     rows_html = "".join(_change_row(change) for change in islice(changes, MAX_ROWS))
     header_html = "<tr><th></th><th>type</th><th>id</th><th>what changed</th></tr>"
@@ -87,7 +87,7 @@ def diff_card(changes: Iterable[EntityChange], caption: str, counts: Mapping[str
 
 
 def _counts_html(counts_by_type: Mapping[str, Mapping[str, int]]) -> str:
-    """Return one line per type with the coloured numbers of inserts, updates and deletes."""
+    """Return one line per type, with coloured counts of inserts, updates and deletes."""
     lines = []
     for type_name, type_counts in list(counts_by_type.items())[:MAX_ROWS]:
         numbers = "".join(

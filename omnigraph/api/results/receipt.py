@@ -1,7 +1,6 @@
-"""The results of a write: the commit, the number of entities, and the problems in the input.
+"""The result of a write: the commit, the number of entities, and any problems in the input.
 
-This module defines `Receipt` and `LoadReport`. Both only describe a finished operation; they have no methods to undo or
-repeat it.
+`Receipt` and `LoadReport` only describe a finished operation. They have no methods to undo or repeat it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The result of a write; truthy if it made a commit.
+    """The result of a write. It is truthy if the write made a commit.
 
     `nodes` and `edges` count the affected entities by type. `ids` maps each type to the ids of added or replaced
     entities, in input order; loads leave it empty. For a load, `steps` maps each step to its duration in seconds, and
@@ -91,7 +90,7 @@ class Receipt:
 
 
 def build_receipt(write_outcome: "WriteOutcome", branch: str, elapsed: float, query_name: str | None = None) -> Receipt:
-    """Return the receipt for a write; `query_name` is the name of the query that made it, if any."""
+    """Return the receipt for a write. `query_name` is the name of the query that made it, if any."""
     return Receipt(
         write_outcome.commit,
         write_outcome.nodes,
@@ -106,7 +105,7 @@ def build_receipt(write_outcome: "WriteOutcome", branch: str, elapsed: float, qu
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A record that cannot be loaded: its position, its content, and the reason."""
+    """A record that cannot be loaded, with its position, its content and the reason."""
 
     line: int | None
     type: str | None
@@ -118,7 +117,7 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """The problems in the input of a load that wrote nothing.
+    """The problems in the input to a load that wrote nothing.
 
     The report is truthy if there are no problems. `steps` maps each step to its duration in
     seconds, if known, and `error` is the error to raise for the first problem.
@@ -139,7 +138,7 @@ class LoadReport:
         return iter(self.problems)
 
     def first(self, most: int) -> "LoadReport":
-        """Return the report with at most `most` problems; `left_out` counts the omitted problems."""
+        """Return the report with at most `most` problems. `left_out` counts the omitted problems."""
         shown_problems = self.problems[:most]
         left_out = self.left_out + len(self.problems) - len(shown_problems)
         return LoadReport(shown_problems, left_out, self.steps, self.error)
@@ -167,7 +166,7 @@ class LoadReport:
 
 
 def build_load_report(problems: Sequence[LoadProblem], steps: Mapping[str, float] | None = None) -> LoadReport:
-    """Return the problems of a load as a report for its caller."""
+    """Return the problems in a load as a report for the caller."""
     first_error = problems[0].error if problems else None
     return LoadReport(tuple(map(_to_bad_row, problems)), steps=steps or {}, error=first_error)
 

@@ -1,8 +1,6 @@
-"""`Result`: the rows that a read returns, kept in Arrow format until another form is requested.
+"""`Result`: the rows that a read returns, which stay in Arrow format until another form is requested.
 
-This module implements the conversions and the methods that read rows. A result is immutable and
-holds no file, lock or connection; `ResultStream` is the counterpart for results that may not fit in
-memory.
+A result is immutable and holds no file, lock or connection. Use `ResultStream` for results that may not fit in memory.
 """
 
 import warnings
@@ -49,7 +47,7 @@ class Result:
 
     @property
     def table(self) -> pa.Table:
-        """The rows as an Arrow table, which is assembled on first use."""
+        """The rows as an Arrow table, which is assembled on first access."""
         rows = self._rows
         if isinstance(rows, ProjectedRows):
             rows = rows.to_table()
@@ -58,7 +56,7 @@ class Result:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, in query order."""
+        """The column names, in query order."""
         return tuple(self.schema.names)
 
     @property
@@ -105,12 +103,12 @@ class Result:
         return Row(self.columns, [column[row_index].as_py() for column in self.table.columns])
 
     def one(self) -> Row:
-        """Return the only row; raise an error unless there is exactly one."""
+        """Return the only row. Raise an error unless there is exactly one."""
         self._require_row_count("exactly one row", (1,))
         return self[0]
 
     def one_or_none(self) -> Row | None:
-        """Return the only row, or None if there are no rows; raise an error if there are several."""
+        """Return the only row, or None if there are no rows. Raise an error if there are several."""
         self._require_row_count("at most one row", (0, 1))
         return self.first()
 
@@ -119,13 +117,13 @@ class Result:
         return self[0] if self.num_rows else None
 
     def scalar(self) -> Any:
-        """Return the only value of a result with one row and one column."""
+        """Return the only value in a result with one row and one column."""
         self._require_row_count("exactly one row", (1,))
         self._require_single_column("scalar()")
         return self.table.column(0)[0].as_py()
 
     def scalars(self, column: str | None = None) -> list[Any]:
-        """Return the values of one column; the name is optional if the result has only one column."""
+        """Return the values in one column. The name is optional if the result has only one column."""
         if column is None:
             self._require_single_column("scalars()")
         column_index = 0 if column is None else self._column_index(column)
@@ -152,7 +150,7 @@ class Result:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, types: Literal["arrow", "numpy"] = "arrow") -> Any:
-        """Return a pandas DataFrame with Arrow types or with NumPy types."""
+        """Return a pandas DataFrame with Arrow types or NumPy types."""
         pandas = import_optional("pandas")
         if types not in ("arrow", "numpy"):
             raise UsageError(reason=f"types must be 'arrow' or 'numpy', not {types!r}")
@@ -163,7 +161,7 @@ class Result:
         return import_optional("polars").from_arrow(self.table)
 
     def to_numpy(self, column: str) -> Any:
-        """Return one column as a NumPy array; a vector column becomes a matrix."""
+        """Return one column as a NumPy array. A vector column becomes a matrix."""
         column_values = self[column].combine_chunks()
         if pa.types.is_fixed_size_list(column_values.type) and not column_values.null_count:
             dimension = column_values.type.list_size
@@ -207,7 +205,7 @@ class Result:
         self._write_lines(path, map(formats.compact_json, iter_json_rows(self.table)))
 
     def render(self, form: ResultFormat = "table", style: TextStyle | None = None) -> Iterator[str]:
-        """Yield the lines of the result as text in the format `table`, `kv`, `csv`, `jsonl`, `json` or `md`."""
+        """Yield the result as lines of text. The format is `table`, `kv`, `csv`, `jsonl`, `json` or `md`."""
         return formats.render(self._to_printable(), form, style)
 
     def show(self, n: int = 20) -> None:
@@ -259,7 +257,7 @@ class Result:
     def _require_single_column(self, method_name: str) -> None:
         if self.table.num_columns != 1:
             column_count = self.table.num_columns
-            raise InputError(f"{method_name} needs exactly one column; the result has {column_count}")
+            raise InputError(f"{method_name} requires exactly one column; the result has {column_count}")
 
     def _require_row_count(self, expectation: str, allowed_counts: Sequence[int]) -> None:
         if self.num_rows not in allowed_counts:
@@ -267,7 +265,7 @@ class Result:
 
 
 def find_column_index(column_name: str, columns: Sequence[str]) -> int:
-    """Return the index of a column by its name, or by the last part of its name if that is unambiguous.
+    """Find a column by name, or by the last part of its name if that is unambiguous, and return its index.
 
     >>> find_column_index("age", ("p.name", "p.age"))
     1
@@ -282,12 +280,12 @@ def find_column_index(column_name: str, columns: Sequence[str]) -> int:
     if len(matching_indexes) == 1:
         return matching_indexes[0]
     known_names = ", ".join(columns)
-    message = f"unknown column '{column_name}'; the columns are {known_names}"
+    message = f"unknown column '{column_name}'; available columns: {known_names}"
     raise InputError(message, reason="unknown column")
 
 
 class ResultStream(Guarded):
-    """The record batches of a result that may not fit in memory; close the stream, or use it in a `with` block.
+    """A stream of record batches, for results that may not fit in memory. Close it, or use it in a `with` block.
 
     Each batch can be read only once.
     """
@@ -312,7 +310,7 @@ class ResultStream(Guarded):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """The column names."""
         return tuple(self.schema.names)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -330,7 +328,7 @@ class ResultStream(Guarded):
         return batch
 
     def iter_rows(self) -> Iterator[Row]:
-        """Yield the rows one by one."""
+        """Yield the rows one at a time."""
         for batch in self:
             for row_values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 yield Row(self.columns, row_values)
@@ -344,7 +342,7 @@ class ResultStream(Guarded):
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def close(self) -> None:
-        """Close the stream; remaining batches are not read."""
+        """Close the stream without reading the remaining batches."""
         batches, self._batches = self._batches, None
         if batches is not None:
             close_batches = getattr(batches, "close", None)

@@ -1,7 +1,7 @@
 """Write a result to a file, as Arrow, Parquet, CSV, NDJSON or text.
 
-This module chooses the format by the suffix of the file. A regular file is replaced atomically; pipes and devices are
-written to directly.
+The file's suffix determines the format. A regular file is replaced atomically. Pipes and devices are written to
+directly.
 """
 
 import io
@@ -36,7 +36,7 @@ _COMPRESSION_SUFFIXES = (".gz", ".zst")
 
 
 def choose_file_format(path: Path) -> ResultFileFormat | None:
-    """Return the format that a file name stands for, or None.
+    """Return the format that a file name implies, or None.
 
     >>> choose_file_format(Path("people.csv.gz")), choose_file_format(Path("people"))
     ('csv', None)
@@ -48,12 +48,12 @@ def choose_file_format(path: Path) -> ResultFileFormat | None:
 
 
 def write_result_file(result: Result, path: Path, form: ResultFileFormat, style: TextStyle | None = None) -> None:
-    """Write a result to a file; text formats are compressed if the suffix is .gz or .zst."""
+    """Write a result to a file. Text formats are compressed if the suffix is .gz or .zst."""
     if form not in BINARY_FORMATS:
         write_lines(path, (f"{line}\n".encode() for line in render_lines(result, form, style)))
         return
     if path.suffix in _COMPRESSION_SUFFIXES:
-        reason = f"{form} files are compressed inside; omit the suffix {path.suffix}"
+        reason = f"{form} files are already compressed; omit the suffix {path.suffix}"
         raise InputError(f"cannot write {path}: {reason}", reason=reason)
     try:
         with open_output(path) as output_file:
@@ -63,14 +63,14 @@ def write_result_file(result: Result, path: Path, form: ResultFileFormat, style:
 
 
 def render_lines(result: Result, form: ResultFileFormat, style: TextStyle | None = None) -> Iterator[str]:
-    """Yield a result as lines of text; `ndjson` is one object per row, without metadata."""
+    """Yield a result as lines of text. `ndjson` is one object per row, without metadata."""
     if form == "ndjson":
         return map(formats.compact_json, iter_json_rows(result.table))
     return result.render(form, style)  # type: ignore[arg-type]
 
 
 def copy_binary(result: Result, form: ResultFileFormat, output_file: IO[bytes]) -> None:
-    """Write an Arrow or Parquet file to an open file, which may be a pipe."""
+    """Write a result in Arrow or Parquet format to an open file, which may be a pipe."""
     if isinstance(output_file, io.BufferedWriter) and output_file.seekable():
         _write_binary(result.table, form, output_file)
         return

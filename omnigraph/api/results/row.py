@@ -5,7 +5,7 @@ from typing import Any
 
 
 class Row(Mapping[str, Any]):
-    """A row whose values are read as `row["p.name"]`, `row[0]`, or, if unambiguous, `row.name`.
+    """A row. Its values can be read as `row["p.name"]`, `row[0]` or, if unambiguous, `row.name`.
 
     >>> row = Row(("p.name", "n"), ("Ada", 3))
     >>> row["p.name"], row.name, row[1], dict(row)
@@ -38,7 +38,7 @@ class Row(Mapping[str, Any]):
         ]
         if len(matching_indexes) == 1:
             return self._values[matching_indexes[0]]
-        explanation = "several columns match" if matching_indexes else f"the columns are {', '.join(self._names)}"
+        explanation = "several columns match" if matching_indexes else f"available columns: {', '.join(self._names)}"
         raise AttributeError(f"no column '{name}': {explanation}")
 
     def __iter__(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""`Subgraph`: the nodes and edges of a query result, for libraries that work on graphs in memory.
+"""`Subgraph`: the nodes and edges in a query result, for libraries that work on in-memory graphs.
 
-A subgraph holds plain Python values and no connection to the graph. Nodes are identified by type and id, because nodes
-of different types may have the same id.
+A subgraph contains only plain Python values and is not connected to the graph. Nodes are identified by type and id,
+because nodes of different types may have the same id.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,12 +11,12 @@ from typing import Any
 
 from omnigraph.api.optional_imports import import_optional
 
-NodeKey = tuple[str, str]  # the type and the id of a node
+NodeKey = tuple[str, str]  # a node's type and id
 
 
 @dataclass(frozen=True, slots=True)
 class SubgraphEdge:
-    """An edge: its id, its type, the keys of its endpoints, and its properties."""
+    """An edge, with its id, type, endpoint keys and properties."""
 
     id: str
     type: str
@@ -27,10 +27,10 @@ class SubgraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """Nodes and edges, each of them once; every endpoint of an edge is a node of the subgraph.
+    """Distinct nodes and edges. Both endpoints of every edge are in the subgraph.
 
-    `nodes` maps the type and id of each node to its properties. A node of which the query returned only an edge has no
-    properties.
+    `nodes` maps each node's type and id to its properties. If the query returned only an edge of a node, the node has
+    no properties.
 
     >>> knows = SubgraphEdge("e1", "Knows", ("Person", "ada"), ("Person", "bob"), {"since": 2020})
     >>> subgraph = Subgraph({("Person", "ada"): {"age": 36}, ("Person", "bob"): {}}, (knows,))
@@ -56,7 +56,7 @@ class Subgraph:
     def to_networkx(self) -> Any:
         """Return a `networkx.MultiDiGraph`.
 
-        Its nodes are pairs of type and id, its edges have the edge id as key, and both carry `type`, `id` and the
+        Its nodes are (type, id) pairs, and its edges use the edge id as their key. Both have `type`, `id` and the
         properties as attributes.
         """
         graph = import_optional("networkx").MultiDiGraph()
@@ -65,7 +65,7 @@ class Subgraph:
         return graph
 
     def to_igraph(self) -> Any:
-        """Return a directed `igraph.Graph`, whose vertices and edges carry `type`, `id` and the properties."""
+        """Return a directed `igraph.Graph`. Vertices and edges have `type`, `id` and the properties as attributes."""
         positions = {node_key: position for position, node_key in enumerate(self.nodes)}
         graph = import_optional("igraph").Graph(
             n=len(positions),
@@ -79,7 +79,7 @@ class Subgraph:
     def to_graphml(self, path: str | PathLike[str]) -> None:
         """Write a GraphML file, which Gephi, yEd, Cytoscape and networkx can read.
 
-        Numbers, booleans and strings keep their types; all other values are written as text, and lists as JSON.
+        Numbers, booleans and strings keep their types. Lists are written as JSON, and all other values as text.
         """
         from omnigraph.api.results.graphml import write_graphml
 
@@ -102,7 +102,7 @@ def _edge_attributes(edge: SubgraphEdge) -> dict[str, Any]:
 
 
 def _set_attributes(sequence: Any, rows: list[dict[str, Any]]) -> None:
-    """Set the attributes of igraph vertices or edges, column by column; missing values are None."""
+    """Set attributes on igraph vertices or edges, one column at a time. Missing values are None."""
     for name in _attribute_names(rows):
         sequence[name] = [row.get(name) for row in rows]
 

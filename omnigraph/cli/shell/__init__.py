@@ -1,6 +1,6 @@
 """`omnigraph shell`: queries, mutations and commands on one graph, in one process.
 
-The package owns the input of the shell: prompts, statements, history and completion. It runs every statement through
-the same commands as the program, and never reads or writes a graph in another way. Start with `session.py`, which runs
+This package handles the shell's input: prompts, statements, history and completion. Every statement runs through the
+same commands as the program; a graph is never read or written in any other way. Start with `session.py`, which runs
 statements, and `statements.py`, which finds where a statement ends.
 """

@@ -1,6 +1,6 @@
-r"""Backslash commands of the shell: `\q`, `\h`, `\branch`, `\at`, `\d`, `\timing`, `\o`, `\format` and `\i`.
+r"""The shell's backslash commands: `\q`, `\h`, `\branch`, `\at`, `\d`, `\timing`, `\o`, `\format` and `\i`.
 
-They change the state of the session or describe the graph, and never change data.
+They change the session's state or describe the graph, but never change data.
 """
 
 import shlex
@@ -27,13 +27,13 @@ FORMATS = ("table", "csv", "json", "kv")
 _MAX_SCRIPT_DEPTH = 16
 _HELP = r"""Enter a query, such as match { $p: Person } return { $p.name }, a mutation, such as
 insert Person { name: "ada" }, or a command without its graph, such as branch list.
-A statement ends when its braces balance; ; ends it at once, and \ at the end of a line continues it.
+A statement ends when its braces are balanced. A ; ends it immediately; a \ at the end of a line continues it.
 """
 
 
 @record
 class BackslashCommand:
-    """A backslash command: its arguments as shown in the help, its help text, and the function that runs it."""
+    """A backslash command: its arguments as shown in the help, its help text, and the function to run."""
 
     usage: str
     help: str
@@ -48,7 +48,7 @@ def run_backslash(session: Session, statement: str) -> int:
     try:
         name, *arguments = list(lexer) or [""]
     except ValueError:
-        raise click.UsageError(f"unclosed quotation in: {statement}") from None
+        raise click.UsageError(f"unclosed quote in: {statement}") from None
     command = COMMANDS.get(_ALIASES.get(name, name))
     if command is None:
         raise click.UsageError(f"unknown command \\{name}: enter \\h for help")
@@ -58,7 +58,7 @@ def run_backslash(session: Session, statement: str) -> int:
 
 
 def open_current(session: Session) -> "Graph":
-    """Open what the session shows: the head of its branch, or its revision."""
+    """Open the session's current position: its branch head or its revision."""
     current = session.current
     return open_snapshot(current.uri, None if current.commit_id else current.branch, current.commit_id)
 
@@ -134,7 +134,7 @@ def _choose_format(session: Session, arguments: list[str]) -> None:
 
 def _run_script(session: Session, arguments: list[str]) -> int:
     if not arguments:
-        raise click.UsageError("\\i needs a file")
+        raise click.UsageError("\\i requires a file")
     source = files.read_source(str(Path(arguments[0]).expanduser()))
     with _nested_script(session, arguments[0]):
         return run_statements(session, split_statements(iter(source.text.splitlines())))
@@ -143,7 +143,7 @@ def _run_script(session: Session, arguments: list[str]) -> int:
 @contextmanager
 def _nested_script(session: Session, path: str) -> Iterator[None]:
     if session.script_depth >= _MAX_SCRIPT_DEPTH:
-        raise InputError(f"\\i {path}: scripts are nested deeper than {_MAX_SCRIPT_DEPTH}", reason="too deep")
+        raise InputError(f"\\i {path}: scripts are nested more deeply than {_MAX_SCRIPT_DEPTH}", reason="too deep")
     session.script_depth += 1
     try:
         yield
@@ -152,14 +152,14 @@ def _nested_script(session: Session, path: str) -> Iterator[None]:
 
 
 COMMANDS = {
-    "q": BackslashCommand("q", "Leave the shell; so does Ctrl-D", _quit, 0),
-    "h": BackslashCommand("h [COMMAND]", "Show this help, or the help of a command", _show_help, 3),
+    "q": BackslashCommand("q", "Exit the shell (or press Ctrl-D)", _quit, 0),
+    "h": BackslashCommand("h [COMMAND]", "Show this help, or help for a command", _show_help, 3),
     "branch": BackslashCommand("branch [NAME]", "Switch to a branch, or list branches", _switch_branch),
-    "at": BackslashCommand("at [REVISION]", "Read a past revision, or the head of the branch again", _pin_revision),
-    "d": BackslashCommand("d [TYPE]", "Describe all types, or one of them", _describe),
-    "format": BackslashCommand(f"format [{'|'.join(FORMATS)}]", "Set the format of query results", _choose_format),
+    "at": BackslashCommand("at [REVISION]", "Read a past revision; without one, return to the head", _pin_revision),
+    "d": BackslashCommand("d [TYPE]", "Describe all types, or one type", _describe),
+    "format": BackslashCommand(f"format [{'|'.join(FORMATS)}]", "Set the format for query results", _choose_format),
     "timing": BackslashCommand("timing [on|off]", "Show the duration of each statement", _toggle_timing),
-    "o": BackslashCommand("o [FILE]", "Write results to a file, or to standard output again", _redirect_output),
+    "o": BackslashCommand("o [FILE]", "Write results to a file; without FILE, to standard output", _redirect_output),
     "i": BackslashCommand("i FILE", "Run the statements in a file", _run_script),
 }
 _ALIASES = {"?": "h", "help": "h", "quit": "q"}

@@ -23,8 +23,8 @@ def shell(
     r"""Run queries, mutations and commands on a graph, in one process.
 
     Enter a query such as `match { $p: Person } return { $p.name }`, a mutation, or any other command without its
-    graph, such as `branch list`. Commands use the current branch by default. `\h` lists the commands of the shell
-    itself, and Ctrl-D leaves it. If the input is not a terminal, the first error ends the shell with its exit code.
+    graph, such as `branch list`. Commands use the current branch by default. `\h` lists the shell commands, and
+    Ctrl-D exits the shell. If the input is not a terminal, the shell exits at the first error with its exit code.
     """
     from omnigraph.api.opening import open as open_graph
     from omnigraph.cli.main import cli

@@ -1,4 +1,4 @@
-r"""The output of `\d`: the types of a graph, and the properties of one type."""
+r"""The output of `\d`: the types in a graph, or the properties of one type."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def describe_schema(graph: "Graph") -> Iterator[str]:
-    """Yield one line for each type: its kind, its name, its endpoints or number of properties, and its rows."""
+    """Yield one line for each type: its kind, its name, its endpoints or property count, and its row count."""
     tables = graph.snapshot.tables
     rows = [("kind", "type", "endpoints", "properties", "rows")]
     for declared in _table_types(graph):
@@ -23,7 +23,7 @@ def describe_schema(graph: "Graph") -> Iterator[str]:
 
 
 def describe_type(graph: "Graph", type_name: str) -> Iterator[str]:
-    """Yield the kind of a type and one line for each property; raise `NotFound` for an unknown type."""
+    """Yield a type's kind and one line for each property; raise `NotFound` for an unknown type."""
     catalog = graph.schema.ir.catalog
     declared_types = (*catalog.interfaces, *_table_types(graph))
     declared: Any = next((declared for declared in declared_types if declared.name == type_name), None)

@@ -1,6 +1,6 @@
-"""The history of the shell: the newest statements, in a file of the home directory that only its owner can read.
+"""The shell's history: the newest statements, in a file in the home directory that only its owner can read.
 
-Sessions that run at the same time each add their statements. The file contains one line per statement.
+Concurrent sessions all add their statements. The file contains one line per statement.
 """
 
 from pathlib import Path
@@ -14,12 +14,12 @@ _FILE_NAME = "history"
 
 
 def history_path() -> Path:
-    """Return the path of the history file, which need not exist."""
+    """Return the path of the history file; the file may not exist."""
     return config_path().parent / _FILE_NAME
 
 
 def read_history(path: Path) -> list[str]:
-    """Return the newest entries of a history file; none if it cannot be read."""
+    """Return the newest entries in a history file, or an empty list if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").splitlines()[-MAX_ENTRIES:]
     except OSError:
@@ -50,7 +50,7 @@ class History:
             self._readline.add_history(entry)
 
     def save(self) -> None:
-        """Append the new entries to the file, which keeps the newest; an unwritable file is ignored."""
+        """Append the new entries to the file, dropping the oldest; an unwritable file is ignored."""
         if not self._new_entries:
             return
         lines = [line for entry in self._new_entries for line in entry.split("\n")]

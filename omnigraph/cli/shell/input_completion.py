@@ -1,7 +1,7 @@
-r"""Completion of what is entered in the shell: backslash commands, commands with their arguments, and queries.
+r"""Completion for shell input: backslash commands, commands with their arguments, and queries.
 
-In a query, types follow `:`, properties follow `$p.`, and keywords stand elsewhere. The names are read from the graph
-once per commit. An error never reaches the terminal.
+In a query, types follow `:`, properties follow `$p.`, and keywords may appear anywhere else. The names are read from
+the graph once per commit. Errors never reach the terminal.
 """
 
 import re
@@ -27,7 +27,7 @@ _NAMES_MAX_AGE = 5.0  # seconds
 
 
 class InputCompleter:
-    """Completes words for readline, which asks for one match after another."""
+    """A completer for readline, which requests one match at a time."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -37,7 +37,7 @@ class InputCompleter:
         self._names_of: object = None
 
     def match(self, before: str, word: str, index: int) -> str | None:
-        """Return the match with this index for a word, given the text before it, or None if there is none."""
+        """Return a word's match at an index, given the text before the word, or None if there is none."""
         if index == 0:
             self._matches = self.complete(before, word)
         return self._matches[index] if index < len(self._matches) else None

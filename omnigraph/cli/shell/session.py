@@ -1,7 +1,7 @@
-"""The state of a shell, and how it runs statements.
+"""A shell session: its state, and how it runs statements.
 
-Every statement runs as a command of the program, with the current graph and branch as defaults. Errors are printed as
-those of commands, and never leave the shell. This module reads no input.
+Every statement runs as one of the program's commands, with the current graph and branch as defaults. Errors are printed
+as they are for commands, and they never end the shell. This module does not read input.
 """
 
 import shlex
@@ -19,15 +19,16 @@ from omnigraph.values import clock_and_ids
 
 from .statements import explained_query, is_mutation, is_query_text
 
-_LAST_CODES = (exits.BROKEN_PIPE, exits.TERMINATED)  # after these, there is nobody to continue for
+_LAST_CODES = (exits.BROKEN_PIPE, exits.TERMINATED)  # after these exit codes, no further statement runs
 _LEAVING_WORDS = ("exit", "quit")
 
 
 @dataclass(slots=True)
 class Session:
-    r"""A running shell: its graph, the settings of its output, and whether it continues after an error.
+    r"""A running shell: its graph, its output settings, and whether it continues after an error.
 
-    `form` is the format of query results, `output` the file of `\o`, and `script_depth` the number of nested `\i`.
+    `form` is the format for query results, `output` is the file set with `\o`, and `script_depth` is the number of
+    nested `\i` scripts.
     """
 
     program: click.Group
@@ -53,18 +54,18 @@ class Session:
         self.current = replace(self.current, **position)
 
     def new_invocation(self) -> Invocation:
-        """Return the state of one command, with the flags of the shell."""
+        """Return a fresh state for one command, with the shell's flags."""
         return Invocation(self.settings, dict(self.scope_flags), current_graph=self.current)
 
     def write_to(self, output: TextIO | None) -> None:
-        """Write results to a file from now on, or to standard output again."""
+        """Redirect results to a file, or back to standard output."""
         if self.output is not None:
             self.output.close()
         self.output = output
 
 
 def run_statements(session: Session, statements: Iterable[str]) -> int:
-    """Run statements until one fails; return its exit code. A session that keeps going runs all of them."""
+    """Run statements until one fails, and return its exit code; a session that keeps going runs all of them."""
     first_failure = exits.OK
     for statement in statements:
         code = run_statement(session, statement)
@@ -103,7 +104,7 @@ def _dispatch_statement(session: Session, statement: str) -> int:
 
 
 def _query_arguments(session: Session, statement: str) -> list[str] | None:
-    """Return the command that runs text of the query language, or None if the statement is something else."""
+    """Return the command that runs a statement in the query language, or None if it is another kind of statement."""
     query = explained_query(statement)
     if query is not None:
         return ["explain", "-e", query]
@@ -132,7 +133,7 @@ def _run_command_line(session: Session, statement: str) -> int:
 
 
 def run_arguments(session: Session, arguments: list[str]) -> int:
-    """Run a command of the program in this session."""
+    """Run one of the program's commands in this session."""
     words, command = _find_command(session.program, arguments)
     invocation = session.new_invocation()
     accepted_names = {parameter.name for parameter in command.params}
@@ -157,7 +158,7 @@ def _find_command(program: click.Group, arguments: list[str]) -> tuple[list[str]
 
 
 def _branch_defaults(session: Session, command: click.Command) -> dict[str, Any]:
-    """Return the current branch as the default of every option whose default is main."""
+    """Return the current branch as the default for every option whose default is main."""
     return {
         str(parameter.name): session.current.branch
         for parameter in command.params
@@ -167,7 +168,7 @@ def _branch_defaults(session: Session, command: click.Command) -> dict[str, Any]
 
 @contextmanager
 def open_session(session: Session) -> Iterator[Session]:
-    """Share open graphs between the commands of a session, and close its output file at the end."""
+    """Share open graphs between a session's commands, and close its output file at the end."""
     from omnigraph.api.shared_handles import share_handles
 
     with share_handles():

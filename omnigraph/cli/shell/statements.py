@@ -1,8 +1,8 @@
-r"""Find the statements in the lines that are entered in the shell.
+r"""Split shell input into statements.
 
-A statement is a backslash command, a command of the program, or text of the query language. A backslash command ends
-with its line. Other statements end when their braces balance, and a line that ends in `\` continues. `;` ends a
-statement at once. The module only looks at text; `session.py` runs the statements.
+A statement is a backslash command, one of the program's commands, or text in the query language. A backslash command
+ends with its line. Other statements end when their braces balance; a line that ends in `\` continues on the next one,
+and `;` ends a statement immediately. This module only processes text; `session.py` runs the statements.
 """
 
 import re
@@ -12,7 +12,7 @@ from omnigraph.lang.coarse_scan import lexemes
 
 _WRITE_WORDS = frozenset({"insert", "upsert", "patch", "update", "delete"})
 _FIRST_WORDS = _WRITE_WORDS | {"match"}
-# Words that continue a query in the next line, although the braces already balance.
+# Words that continue a query on the next line even though the braces already balance.
 _CONTINUATIONS = frozenset({"return", "having", "order", "limit", "offset", "union", "where", "set"})
 _UNFINISHED_WORDS = _CONTINUATIONS | {"all", "distinct", "and", "or", "not"}
 _DECLARATION = re.compile(r"query\s+\w+\s*\(")
@@ -20,7 +20,7 @@ _FIRST_WORD = re.compile(r"\w+")
 
 
 def is_query_text(statement: str) -> bool:
-    """Return whether a statement is text of the query language instead of a command.
+    """Return whether a statement is in the query language rather than a command.
 
     >>> is_query_text("match { $p: Person } return { $p }"), is_query_text("query --query q.gq"), is_query_text("log")
     (True, False, False)
@@ -30,7 +30,7 @@ def is_query_text(statement: str) -> bool:
 
 
 def is_mutation(statement: str) -> bool:
-    """Return whether text of the query language changes data.
+    """Return whether a query-language statement changes data.
 
     >>> is_mutation("match { $p: Person } delete $p"), is_mutation("match { $p: Person } return { $p.update }")
     (True, False)
@@ -64,7 +64,7 @@ def is_complete(statement: str) -> bool:
 
 
 def _is_balanced(text: str) -> bool:
-    """Return whether every brace is closed; in the query language, also whether every string and comment is."""
+    """Return whether every brace and, in the query language, every string and comment is closed."""
     kinds = [lexeme.kind for lexeme in lexemes(text, 0, len(text))]
     return kinds.count("open") <= kinds.count("close") and not ("broken" in kinds and is_query_text(text))
 
@@ -82,12 +82,12 @@ def _has_all_parts(statement: str) -> bool:
 
 
 def continues_query(line: str) -> bool:
-    """Return whether a line continues the query before it, as `order { $p.name }` does."""
+    """Return whether a line continues the preceding query, as `order { $p.name }` does."""
     return _first_word(line.lstrip()) in _CONTINUATIONS
 
 
 def split_statements(lines: Iterator[str]) -> Iterator[str]:
-    r"""Yield the statements in lines that are available ahead, such as those of a file.
+    r"""Yield the statements in lines that are all available in advance, such as those in a file.
 
     >>> list(split_statements(iter(["branch list", "match { $p: P }", "return { $p }", "limit 1", "", r"\q"])))
     ['branch list', 'match { $p: P }\nreturn { $p }\nlimit 1', '\\q']
@@ -131,7 +131,7 @@ class StatementBuffer:
 
     @property
     def may_continue(self) -> bool:
-        """Whether the next line may belong to this statement, although the text is complete."""
+        """Whether the next line may belong to this statement even though the text is complete."""
         return not self._is_terminated and not self.text.startswith("\\") and is_query_text(self.text)
 
     def take(self) -> str:
@@ -142,7 +142,7 @@ class StatementBuffer:
 
 
 def _last_token(text: str) -> tuple[int, str]:
-    """Return the position and the text of the last lexeme that is not a comment."""
+    """Return the position and the text of the last token that is not a comment."""
     position, token = 0, ""
     for kind, start, end in lexemes(text, 0, len(text)):
         if kind != "comment":

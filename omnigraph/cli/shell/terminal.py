@@ -1,7 +1,7 @@
 """The shell on a terminal: prompt, multi-line input, history and completion with readline.
 
-Ctrl-C cancels the current input or the running statement, and Ctrl-D leaves the shell. Where Python has no readline,
-the shell works without history and completion.
+Ctrl-C cancels the current input or the running statement, and Ctrl-D exits the shell. If Python was built without
+readline, the shell works without history and completion.
 """
 
 from contextlib import suppress
@@ -26,7 +26,7 @@ def run_terminal(session: Session) -> int:
     history = History(readline)
     buffer = StatementBuffer()
     _install_completer(readline, session, buffer)
-    show.note("enter \\h for help, \\q to leave")
+    show.note("enter \\h for help, \\q to exit")
     code = exits.OK
     try:
         while not session.is_finished:
@@ -60,7 +60,7 @@ def _run_next_statements(session: Session, buffer: StatementBuffer, history: His
 
 
 def _read_statement(session: Session, buffer: StatementBuffer) -> str | None:
-    """Return the next statement, or None at the end of the input."""
+    """Return the next statement, or None at the end of input."""
     prompt = session.prompt
     lines = []
     while True:
@@ -93,7 +93,7 @@ def _install_completer(readline: Any, session: Session, buffer: StatementBuffer)
     completer = InputCompleter(session)
 
     def complete(word: str, index: int) -> str | None:
-        with suppress(Exception):  # completion never disturbs the input
+        with suppress(Exception):  # completion must never interrupt the input
             before = readline.get_line_buffer()[: readline.get_begidx()]
             return completer.match(f"{buffer.text}\n{before}" if buffer.text else before, word, index)
         return None

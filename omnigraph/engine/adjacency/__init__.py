@@ -1,5 +1,5 @@
-"""Neighbours of nodes: sorted lists for each edge type and direction, caches of these lists, and index lookups.
+"""Neighbour lookup: sorted lists per edge type and direction, caches for these lists, and index lookups.
 
-This package finds neighbours; the meaning of a traversal is defined in `operators`. Read `neighbours.py` first, which
-chooses between lists and lookups, and then `neighbour_lists.py`.
+This package only finds neighbours; `operators` defines the semantics of a traversal. Start with `neighbours.py`, which
+chooses between lists and lookups, then read `neighbour_lists.py`.
 """

@@ -1,4 +1,4 @@
-"""Neighbours along one edge type, following its edges forward, backward, or in both directions."""
+"""Adjacency for one edge type: neighbours reached by following edges forward, backward, or in both directions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ _SKETCH_DIVISOR = 2
 
 
 class Adjacency(Protocol):
-    """Neighbours along one edge type and direction, at fixed table versions."""
+    """The neighbours along one edge type and direction, for fixed table versions."""
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours of each source."""
+        """Return the number of distinct neighbours per source."""
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return (positions in `sources`, neighbours); each source's neighbours are distinct and sorted.
+        """Return two arrays: positions in `sources` and neighbours. Each source's neighbours are distinct and sorted.
 
-        `accepted_rows`, a mask indexed by row id, restricts the neighbours; its last entry also applies to all higher
-        row ids.
+        `accepted_rows` is a mask, indexed by row id, that restricts the neighbours. Its last entry also applies to all
+        higher row ids.
         """
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -41,16 +41,16 @@ class Adjacency(Protocol):
 
     @property
     def size(self) -> int:
-        """Upper bound on all row ids if both endpoints have the same type, or 0 if unknown."""
+        """An upper bound on all row ids if both endpoints have the same type, or 0 if it is unknown."""
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return (positions, neighbours, edge row ids), with one entry per edge, including parallel edges."""
+        """Return positions, neighbours and edge row ids, with one entry per edge, including parallel edges."""
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each source, which may be an overestimate."""
+        """Return the number of edges per source; the count may be too high."""
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether the target is a neighbour of the source."""
+        """Return whether each target is a neighbour of its source."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,11 +61,11 @@ class DirectedAdjacency:
     edge_lists: NeighbourLists | None = None
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours of each source."""
+        """Return the number of distinct neighbours per source."""
         return self.lists.bounds(sources)[1].astype(np.int64, copy=False)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of each source's neighbours."""
+        """Return the distinct neighbours of each source."""
         return self.lists.expand(sources, accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -74,7 +74,7 @@ class DirectedAdjacency:
 
     @property
     def size(self) -> int:
-        """Number of rows that have neighbour lists."""
+        """The number of rows that have neighbour lists."""
         return len(self.lists.starts) - 1
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -87,7 +87,7 @@ class DirectedAdjacency:
         return (positions, as_int64(edge_lists.values[edge_positions]), as_int64(edge_ids[edge_positions]))
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each source."""
+        """Return the number of edges per source."""
         return self._require_edge_lists().bounds(sources)[1].astype(np.int64, copy=False)
 
     def _require_edge_lists(self) -> NeighbourLists:
@@ -96,7 +96,7 @@ class DirectedAdjacency:
         return self.edge_lists
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether the target is a neighbour of the source."""
+        """Return whether each target is a neighbour of its source."""
         probe_stats = self.lists.probe_stats
         probe_stats.probed_pairs += len(sources)
         if probe_stats.sketch is None and probe_stats.probed_pairs > len(self.lists.values) // _SKETCH_DIVISOR:
@@ -110,7 +110,7 @@ class DirectedAdjacency:
 
 
 def count_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
-    """Return the total number of distinct neighbours of the sources in each adjacency."""
+    """Return the number of (source, neighbour) pairs, summed over all adjacencies."""
     pair_count = 0
     for adjacency in adjacencies:
         if isinstance(adjacency, DirectedAdjacency):
@@ -128,13 +128,13 @@ class UndirectedAdjacency:
     incoming: Adjacency
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours of each source."""
+        """Return the number of distinct neighbours per source."""
         distinct_sources, source_positions = np.unique(sources, return_inverse=True)
         positions, _ = self.expand(distinct_sources)
         return np.bincount(positions, minlength=len(distinct_sources))[source_positions].astype(np.int64, copy=False)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of each source's neighbours in both directions."""
+        """Return the distinct neighbours of each source in either direction."""
         forward = self.outgoing.expand(sources, accepted_rows)
         backward = self.incoming.expand(sources, accepted_rows)
         return distinct_pairs(np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]]))
@@ -145,11 +145,11 @@ class UndirectedAdjacency:
 
     @property
     def size(self) -> int:
-        """Number of rows that have neighbour lists, or 0 if unknown."""
+        """The number of rows that have neighbour lists, or 0 if it is unknown."""
         return max(self.outgoing.size, self.incoming.size) if self.outgoing.size and self.incoming.size else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbour per edge; a self-loop counts only once."""
+        """Return one neighbour per edge; a self-loop is returned only once."""
         forward, backward = self.outgoing.expand_edges(sources), self.incoming.expand_edges(sources)
         is_not_loop = sources[backward[0]] != backward[1]
         merged = [
@@ -159,12 +159,26 @@ class UndirectedAdjacency:
         return merged[0], merged[1], merged[2]
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each source; self-loops count twice, which suffices for memory accounting."""
+        """Return the number of edges per source.
+
+        Self-loops count twice, which is accurate enough for memory accounting.
+        """
         return self.outgoing.edge_degrees(sources) + self.incoming.edge_degrees(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether an edge joins the two nodes in either direction."""
+        """Return whether an edge joins each source and its target in either direction."""
         is_neighbour = self.outgoing.contains(sources, targets)
         unmatched = np.flatnonzero(~is_neighbour)
         is_neighbour[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])
         return is_neighbour
+
+
+def bound_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
+    """Return an upper bound on the number of neighbours that `union` returns; with lists, no list is expanded."""
+    pair_bound = 0
+    for adjacency in adjacencies:
+        if isinstance(adjacency, UndirectedAdjacency):
+            pair_bound += bound_pairs((adjacency.outgoing, adjacency.incoming), sources)
+        else:
+            pair_bound += count_pairs((adjacency,), sources)
+    return pair_bound

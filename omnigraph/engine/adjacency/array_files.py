@@ -1,7 +1,7 @@
 """Named arrays stored as files in a cache directory, written atomically and read by memory mapping.
 
-This module implements the file format, the byte budget and eviction. Several processes may share a
-directory. A damaged or incomplete file is removed and treated as absent.
+This module implements the file format, the byte budget and eviction. Several processes may share a directory. A damaged
+or incomplete file is deleted and treated as missing.
 """
 
 import json
@@ -23,13 +23,13 @@ _MAGIC = b"omnigraph arrays 1\n"
 _HEADER_BYTES = 4096
 _ALIGNMENT = 64
 _SUFFIX, _UNFINISHED_SUFFIX = ".arrays", ".unfinished"
-# Seconds after which an unfinished file is considered abandoned by its writer.
+# An unfinished file older than this many seconds is considered abandoned by its writer.
 _STALE_SECONDS = 3600.0
 
 
 @dataclass(slots=True, eq=False)
 class ArrayFileCache:
-    """A directory of array files with a budget in bytes."""
+    """A directory of array files whose total size is limited by a byte budget."""
 
     directory: Path
     budget: int
@@ -37,7 +37,7 @@ class ArrayFileCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def load(self, file_name: str) -> tuple[dict[str, Any], dict[str, StoredArray]] | None:
-        """Return the metadata and arrays stored under a name, or None if there is no valid file."""
+        """Return the metadata and the arrays of a file, or None if no valid file has that name."""
         file_path = self.directory / f"{file_name}{_SUFFIX}"
         try:
             contents = _read_file(file_path)
@@ -48,7 +48,7 @@ class ArrayFileCache:
                 file_path.unlink()
             return None
         with suppress(OSError):
-            os.utime(file_path)  # files are evicted in the order of their modification times
+            os.utime(file_path)  # eviction removes the files with the oldest modification times first
         return contents
 
     def save(self, file_name: str, facts: Mapping[str, Any], arrays: Mapping[str, StoredArray]) -> bool:
@@ -74,7 +74,7 @@ class ArrayFileCache:
         return True
 
     def names_with_prefix(self, prefix: str) -> list[str]:
-        """Return the names with the given prefix, most recently used first."""
+        """Return the file names that start with the prefix, most recently used first."""
         matching_files = [
             listed_file for listed_file in self._list_finished_files() if listed_file[2].name.startswith(prefix)
         ]
@@ -86,7 +86,7 @@ class ArrayFileCache:
             (self.directory / f"{file_name}{_SUFFIX}").unlink()
 
     def _list_finished_files(self) -> list[tuple[float, int, Path]]:
-        """Return the time, size and path of each finished file, and remove stale unfinished files."""
+        """Remove stale unfinished files, and return the modification time, size and path of each finished file."""
         listed_files = []
         with suppress(OSError):
             for file_path in self.directory.iterdir():
@@ -102,13 +102,16 @@ class ArrayFileCache:
     def _remove_if_stale(
         self, unfinished_file: tuple[float, int, Path], listed_files: list[tuple[float, int, Path]]
     ) -> None:
-        """Remove an unfinished file left by a dead process; the newest file's timestamp serves as the current time."""
+        """Remove an unfinished file that a dead process left.
+
+        The timestamp of the newest file serves as the current time.
+        """
         if max(listed_file[0] for listed_file in listed_files) - unfinished_file[0] > _STALE_SECONDS:
             with suppress(OSError):
                 unfinished_file[2].unlink()
 
     def _evict_to_budget(self, newest_path: Path, newest_size: int) -> None:
-        """Remove the least recently used files until the total fits the budget."""
+        """Remove the least recently used files until the total size is within the budget."""
         with self._lock:
             oldest_first = sorted(self._list_finished_files())
             total_bytes = sum(listed_file[1] for listed_file in oldest_first)
@@ -139,7 +142,7 @@ def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, S
         file.seek(entry[3])
         file.write(np.ascontiguousarray(array).data)
     file.truncate(next_offset)
-    # After a power loss, the file name must never refer to pages that were not written.
+    # Sync before renaming: after a power loss, the final name must not refer to pages that were never written.
     file.flush()
     os.fsync(file.fileno())
     return next_offset

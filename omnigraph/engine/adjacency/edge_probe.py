@@ -1,8 +1,7 @@
 """Look up the neighbours of a few rows in the edge table instead of in lists.
 
-This module implements lookups by `src` and by `dst`, which are fast if the column has an index. Probes return the same
-neighbours as lists, but are worthwhile only for a few rows; `BudgetedProbe` switches to lists once too many rows have
-been looked up.
+Lookups by `src` and `dst` are fast if the column has an index. Probes return the same neighbours as lists but pay off
+only for a few rows; `BudgetedProbe` switches to lists once too many rows have been looked up.
 """
 
 from collections.abc import Callable
@@ -21,12 +20,12 @@ from .id_encoder import IdEncoder, build_encoder
 from .neighbour_lists import IndexArray
 from .topology import build_bags, build_sets, read_encoder
 
-_FULL_READ_RATIO = 50  # reading all ids is faster than lookups if more than one in this many ids is needed
+_FULL_READ_RATIO = 50  # if more than one in this many ids is needed, reading all ids is faster than looking them up
 
 
 @dataclass(slots=True, eq=False)
 class EdgeTableProbe:
-    """Looks up the edges of one type by `near_column` and reads the other endpoint from `far_column`."""
+    """An adjacency that looks up edges by `near_column` and reads their other endpoint from `far_column`."""
 
     edge_table: Table
     near_table: Table
@@ -37,15 +36,15 @@ class EdgeTableProbe:
     _probed_lists: DirectedAdjacency | None = None
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours of each row."""
+        """Return the number of distinct neighbours per row."""
         return self._lists_for(sources).degrees(self._list_positions(sources))
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each row."""
+        """Return the number of edges per row."""
         return self._lists_for(sources).edge_degrees(self._list_positions(sources))
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of each row's neighbours."""
+        """Return the distinct neighbours of each row."""
         return self._lists_for(sources).expand(self._list_positions(sources), accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -54,7 +53,7 @@ class EdgeTableProbe:
 
     @property
     def size(self) -> int:
-        """Always 0, since the bound is unknown without reading the whole table."""
+        """Always 0, because computing the bound would require reading the whole table."""
         return 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -62,11 +61,11 @@ class EdgeTableProbe:
         return self._lists_for(sources).expand_edges(self._list_positions(sources))
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether the target is a neighbour of the source."""
+        """Return whether each target is a neighbour of its source."""
         return self._lists_for(sources).contains(self._list_positions(sources), targets)
 
     def _list_positions(self, sources: IntArray) -> IntArray:
-        """Return the positions of the given rows among the rows that were looked up last."""
+        """Return the positions of the given rows among the rows of the most recent lookup."""
         positions = np.searchsorted(self._probed_rows, sources)
         return np.where(sources < 0, -1, positions).astype(np.int64, copy=False)
 
@@ -109,7 +108,7 @@ class EdgeTableProbe:
 
 @dataclass(slots=True, eq=False)
 class BudgetedProbe:
-    """Probes the edge table while `may_probe(row_count)` is true, and builds lists after that."""
+    """An adjacency that probes the edge table while `may_probe(row_count)` is true and builds lists after that."""
 
     probe: Adjacency
     build_lists: Callable[[], Adjacency]
@@ -118,15 +117,15 @@ class BudgetedProbe:
     _last_rows: IntArray | None = None
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours of each row."""
+        """Return the number of distinct neighbours per row."""
         return self._adjacency_for(sources).degrees(sources)
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each row."""
+        """Return the number of edges per row."""
         return self._adjacency_for(sources).edge_degrees(sources)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of each row's neighbours."""
+        """Return the distinct neighbours of each row."""
         return self._adjacency_for(sources).expand(sources, accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -135,7 +134,7 @@ class BudgetedProbe:
 
     @property
     def size(self) -> int:
-        """Upper bound on all row ids, or 0 until lists are built."""
+        """An upper bound on all row ids, or 0 until the lists are built."""
         return self._built_lists.size if self._built_lists is not None else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -143,7 +142,7 @@ class BudgetedProbe:
         return self._adjacency_for(sources).expand_edges(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether the target is a neighbour of the source."""
+        """Return whether each target is a neighbour of its source."""
         return self._adjacency_for(sources).contains(sources, targets)
 
     def _adjacency_for(self, sources: IntArray) -> Adjacency:

@@ -1,7 +1,6 @@
-"""Neighbours along the edges that pass a test.
+"""An adjacency restricted to the edges that pass a test.
 
-This module restricts an adjacency to some of its edges. The test is evaluated for the edges that a
-traversal follows, never for a whole edge type.
+The test is evaluated only for the edges that a traversal follows, never for a whole edge type.
 """
 
 from collections.abc import Callable
@@ -23,15 +22,15 @@ class FilteredAdjacency:
     accepts: Callable[[IntArray], Mask]
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of accepted edges of each source, which is at least the number of distinct neighbours."""
+        """Return the number of accepted edges per source, which is at least the number of distinct neighbours."""
         return self.edges.edge_degrees(sources)
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each source, including edges that do not pass the test."""
+        """Return the number of edges per source, including edges that do not pass the test."""
         return self.edges.edge_degrees(sources)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of each source's neighbours."""
+        """Return the distinct neighbours of each source."""
         positions, neighbours, _ = self.expand_edges(sources)
         if accepted_rows is not None:
             is_accepted = accepted_rows[np.minimum(neighbours, len(accepted_rows) - 1)]
@@ -44,7 +43,7 @@ class FilteredAdjacency:
 
     @property
     def size(self) -> int:
-        """Upper bound on all row ids, or 0 if unknown."""
+        """An upper bound on all row ids, or 0 if it is unknown."""
         return self.edges.size
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -54,7 +53,7 @@ class FilteredAdjacency:
         return positions[is_accepted], neighbours[is_accepted], edge_ids[is_accepted]
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether the target is a neighbour of the source."""
+        """Return whether each target is a neighbour of its source."""
         positions, neighbours, _ = self.expand_edges(sources)
         is_neighbour = np.zeros(len(sources), np.bool_)
         is_neighbour[positions[neighbours == targets[positions]]] = True

@@ -1,7 +1,7 @@
-"""Translate whole id columns, with millions of ids, into row ids of a node table.
+"""Translate id columns with millions of entries into the row ids of a node table.
 
-A hash only proposes a candidate row. An id matches only if its length and every byte agree, so a hash collision can
-cost time but never changes a result.
+A hash only proposes a candidate row. An id matches only if its length and all of its bytes are equal, so a hash
+collision costs time but never changes a result.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from omnigraph.engine.operators.rows import NULL_ROW, IntArray
 from omnigraph.records.frozen import record
 
 WordArray = npt.NDArray[np.uint64]
-_MAX_ID_BYTES = 64  # maximum length of an id in bytes; longer ids use Arrow's hash table, which is slower per id
+_MAX_ID_BYTES = 64  # maximum id length in bytes; longer ids go through Arrow's hash table, which is slower
 _MAX_HASH_TABLES = 12
-_BLOCK_IDS = 1 << 16  # number of ids processed per chunk, so that intermediate arrays stay in the processor's cache
+_BLOCK_IDS = 1 << 16  # number of ids per chunk, small enough that intermediate arrays stay in the CPU cache
 _ROW_MASK = np.uint64((1 << 48) - 1)
 _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# Masks that select the bytes of a word that belong to an id, indexed by the number of bytes left in the id.
+# Masks that keep the bytes of a word that belong to an id, indexed by the number of bytes left in the id.
 _BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
 
 @record
 class _PackedStrings:
-    """Strings as zero-padded eight-byte words, and the lengths of the strings."""
+    """Strings packed into zero-padded eight-byte words, together with their lengths."""
 
     words: tuple[WordArray, ...]
     lengths: WordArray
@@ -44,7 +44,7 @@ class _PackedStrings:
 
 @record
 class _HashTable:
-    """A hash table with at most one id position per slot; -1 marks an empty slot."""
+    """A hash table that stores at most one id position per slot; -1 marks an empty slot."""
 
     slots: npt.NDArray[np.int32]
     shift: np.uint64
@@ -72,7 +72,7 @@ class IdEncoder:
             self._is_hashed = self._fill_hash_tables(packed_ids.hashes())
 
     def _fill_hash_tables(self, hashes: WordArray) -> bool:
-        """Place every id in a slot; an id whose slot is taken goes to the next hash table."""
+        """Store every id in a slot; an id whose slot is taken goes into the next hash table."""
         unplaced = np.arange(len(hashes), dtype=np.int32)
         while len(unplaced) and len(self._hash_tables) < _MAX_HASH_TABLES:
             slot_bits = max(4, (4 * len(unplaced)).bit_length())
@@ -120,7 +120,7 @@ class IdEncoder:
     def _verify_proposals(
         self, proposed_positions: npt.NDArray[np.int32], packed_ids: _PackedStrings
     ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """Return the rows at the proposed positions, and a mask of correct proposals.
+        """Return the rows at the proposed positions, and a mask that is true where the proposal is correct.
 
         An empty slot proposes position -1, which refers to the last id; the comparison rejects it like any other
         mismatch.
@@ -143,7 +143,7 @@ class IdEncoder:
 
 
 def build_encoder(id_chunks: Sequence[pa.Array] | pa.ChunkedArray, row_ids: IntArray) -> IdEncoder:
-    """Build an encoder for a scanned id column."""
+    """Build an encoder from a scanned id column."""
     chunks = id_chunks.chunks if isinstance(id_chunks, pa.ChunkedArray) else list(id_chunks)
     return IdEncoder(pa.concat_arrays(chunks) if chunks else pa.array([], pa.string()), row_ids)
 
@@ -167,10 +167,10 @@ def _string_offsets(strings: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _pack_strings(strings: pa.Array, word_count: int) -> _PackedStrings:
-    """Pack strings into `word_count` words; longer strings keep their length and therefore never match."""
+    """Pack strings into `word_count` words. A longer string is truncated but keeps its length, so it never matches."""
     offsets = _string_offsets(strings)
     lengths = np.diff(offsets)
-    # Eight bytes of padding allow a full word to be read at every position of the data.
+    # Eight bytes of padding allow a full word to be read at every position in the data.
     first_byte, stop_byte = int(offsets[0]), int(offsets[-1])
     padded_bytes = np.zeros(stop_byte - first_byte + 8, np.uint8)
     data_buffer = strings.buffers()[2]
@@ -190,7 +190,7 @@ def _pack_strings(strings: pa.Array, word_count: int) -> _PackedStrings:
 
 
 def _pack_equal_lengths(windows: WordArray, common_length: int, word_count: int, string_count: int) -> _PackedStrings:
-    """Pack strings of equal length; their words are a constant distance apart in memory."""
+    """Pack strings of equal length, whose words are evenly spaced in memory."""
     words = []
     for word_offset in range(0, 8 * word_count, 8):
         if word_offset < common_length:

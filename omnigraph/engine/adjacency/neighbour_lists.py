@@ -1,7 +1,7 @@
-"""Operations on the sorted neighbour lists of one edge type in one direction.
+"""Operations on the sorted neighbour lists for one edge type and direction.
 
-This module defines the `Adjacency` protocol and its in-memory implementations. Nodes and edges are identified by stable
-row ids; a null or unknown row id has no neighbours. This module never reads storage; callers supply the arrays.
+Nodes and edges are identified by stable row ids; a null or unknown row id has no neighbours. This module never reads
+storage; callers supply the arrays.
 """
 
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from omnigraph.records.frozen import record
 
 IndexArray = npt.NDArray[Any]
 _BLOCK_PAIRS = 1 << 17  # number of pairs built at a time
-_FEW_ROWS = 8  # up to this many lists, a loop is faster than vectorized operations
+_FEW_ROWS = 8  # for up to this many lists, a loop is faster than vectorized operations
 SMALL_BATCH = 32  # maximum number of lists that are concatenated one by one
-_SKETCH_BITS = 8  # number of bits per pair; about one in eight absent pairs passes the sketch
+_SKETCH_BITS = 8  # number of bits per pair; about one in eight missing pairs still passes the sketch
 
 
 @dataclass(slots=True, eq=False)
 class ProbeStats:
-    """The number of pairs probed so far, and the sketch that is built once many pairs have been probed."""
+    """The number of pairs probed so far, and the sketch that is built once that number is large."""
 
     probed_pairs: int = 0
     sketch: "PairSketch | None" = None
@@ -30,10 +30,10 @@ class ProbeStats:
 
 @record
 class NeighbourLists:
-    """Sorted neighbour lists of rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
+    """Sorted neighbour lists for rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
 
-    In a set, no list contains a value twice, and `repeats` holds the row, the value and the edge count of each pair
-    that is joined by several edges. In a bag, `edges` holds the edge row ids.
+    In set form, no list contains a value twice, and `repeats` holds the row, the value and the edge count for each pair
+    that is joined by several edges. In bag form, `edges` holds the edge row ids.
 
     >>> lists = NeighbourLists(np.array([0, 2, 2, 3]), np.array([5, 7, 5], np.int32))
     >>> lists.expand(np.array([2, 1, 0, -1, 9]))[1].tolist()
@@ -47,7 +47,7 @@ class NeighbourLists:
     probe_stats: "ProbeStats" = field(default_factory=ProbeStats, compare=False, repr=False)
 
     def bounds(self, owner_rows: IntArray) -> tuple[IndexArray, IndexArray]:
-        """Return the start and length of each row's list; unknown rows have empty lists."""
+        """Return the start and the length of each row's list; unknown rows have empty lists."""
         list_count = len(self.starts) - 1
         if len(owner_rows) == 0 or list_count == 0:
             return np.zeros(len(owner_rows), np.int64), np.zeros(len(owner_rows), np.int64)
@@ -72,10 +72,10 @@ class NeighbourLists:
         return pair_count
 
     def expand(self, owner_rows: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return (positions in `owner_rows`, values) for the concatenated lists of the rows.
+        """Concatenate the lists of the given rows; return positions in `owner_rows` and values.
 
-        `accepted_rows`, a mask indexed by value, restricts the values; its last entry also applies to all higher
-        values.
+        `accepted_rows` is a mask, indexed by value, that restricts the values. Its last entry also applies to all
+        higher values.
         """
         if len(owner_rows) == 1 and accepted_rows is None:
             neighbours = as_int64(self.union(owner_rows))
@@ -103,7 +103,7 @@ class NeighbourLists:
         stop_row: int,
         accepted_rows: Mask | None,
     ) -> tuple[IntArray, IntArray]:
-        """Expand the rows between two positions, keeping intermediate arrays small enough for a CPU cache."""
+        """Expand the rows between two positions; the range is small enough for the CPU cache."""
         list_lengths = list_lengths[first_row:stop_row]
         neighbours = self.values[expand_ranges(list_starts[first_row:stop_row], list_lengths)]
         if accepted_rows is not None:
@@ -116,7 +116,7 @@ class NeighbourLists:
         return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), as_int64(neighbours)
 
     def restrict_to(self, accepted_rows: Mask) -> "NeighbourLists":
-        """Return the same lists with only the accepted values; see `expand`."""
+        """Return the same lists with only the accepted values; see `expand` for the mask."""
         is_accepted = np.empty(len(self.values), np.bool_)
         for block_start in range(0, len(is_accepted), _BLOCK_PAIRS):
             accepted_rows.take(
@@ -129,7 +129,7 @@ class NeighbourLists:
         return NeighbourLists(accepted_before[self.starts], np.compress(is_accepted, self.values))
 
     def union(self, owner_rows: IntArray) -> IndexArray:
-        """Return the concatenated lists of the rows, without the positions of the rows that the values belong to."""
+        """Return the concatenated lists of the rows, without recording which row each value belongs to."""
         if len(owner_rows) > SMALL_BATCH:
             list_starts, list_lengths = self.bounds(owner_rows)
             return self.values[expand_ranges(list_starts, list_lengths)]
@@ -139,14 +139,14 @@ class NeighbourLists:
 
     @property
     def nbytes(self) -> int:
-        """Total bytes of all arrays."""
+        """The total size of all arrays in bytes."""
         repeat_arrays = self.repeats or ()
         arrays = [self.starts, self.values, self.edges, *repeat_arrays]
         return sum(array.nbytes for array in arrays if array is not None)
 
 
 def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArray:
-    """Return the numbers `start, start + 1, ...` of every range, concatenated.
+    """Return the numbers `start, start + 1, ...` in every range, concatenated.
 
     >>> expand_ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
     [5, 6, 9, 10, 11]
@@ -159,7 +159,7 @@ def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArr
 
 
 def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: IntArray) -> Mask:
-    """Return, for each pair, whether the target is in the source's list, using one vectorized bisection."""
+    """Return whether each target is in its source's list, using one vectorized bisection."""
     if len(sources) <= _FEW_ROWS:
         return _search_few_pairs(neighbour_lists, sources, targets)
     low, list_lengths = neighbour_lists.bounds(sources)
@@ -196,9 +196,9 @@ def _search_few_pairs(neighbour_lists: NeighbourLists, sources: IntArray, target
 
 
 class PairSketch:
-    """A bit filter that rules out most absent pairs; false positives are possible.
+    """A bit filter that rules out most missing pairs; false positives are possible.
 
-    The filter is worthwhile because searching a list takes several scattered memory reads, and most probed pairs are
+    The filter pays off because searching a list takes several scattered memory reads and most of the probed pairs are
     not edges.
     """
 
@@ -221,14 +221,14 @@ class PairSketch:
         return hashes.view(np.int64)
 
     def may_contain(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return a mask that is False where a pair is definitely absent."""
+        """Return a mask that is False where a pair is definitely missing."""
         slots = self._hash_slots(sources, targets)
         may_exist: Mask = (self._packed_bits[slots >> 3] >> (slots & 7).astype(np.uint8)) & 1 != 0
         return may_exist
 
     @property
     def nbytes(self) -> int:
-        """Size of the filter in bytes."""
+        """The size of the filter in bytes."""
         return self._packed_bits.nbytes
 
 

@@ -1,7 +1,7 @@
-"""Choose how to find neighbours: in existing lists, with a few index probes, or in newly built lists.
+"""Choose how to find neighbours: use existing lists, probe an index, or build new lists.
 
-This module makes that choice and defines the cache keys. Every choice must return the same neighbours. Lists are keyed
-by the exact versions of the edge table and both endpoint tables.
+This module also defines the cache keys. The choice must never affect which neighbours are returned. Lists are keyed by
+the exact versions of the edge table and of both endpoint tables.
 """
 
 import os
@@ -20,16 +20,16 @@ from .topology import EdgeTables, Topology, build_topology
 from .topology_cache import MIN_CACHED_EDGES, TopologyKey, get_or_build, load_or_derive, save_topology
 
 _MODE_VARIABLE = Variables("OMNIGRAPH_TRAVERSAL_MODE")
-_DEFAULT_PROBE_KEYS = 1024  # total number of probed keys up to which probing costs less than building lists
+_DEFAULT_PROBE_KEYS = 1024  # up to this many probed keys in total, probing costs less than building lists
 _MIN_PROBE_COST = 8  # minimum cost of a probe, in keys
 
 
 def choose_adjacency(
     context: ExecutionContext, edge_type: str, direction: Direction, expected_sources: int, *, with_edges: bool = False
 ) -> Adjacency:
-    """Return the neighbours along an edge type; `with_edges` includes the edges themselves.
+    """Return an adjacency for an edge type; with `with_edges`, it also provides the edges themselves.
 
-    The adjacency is chosen once per execution, and later requests reuse it.
+    The adjacency is chosen once per execution and reused by later calls.
     """
     cache_key = (edge_type, direction, with_edges)
     if cache_key not in context.adjacency_cache:
@@ -68,7 +68,7 @@ def _build_adjacency(
 
 
 def may_probe(context: ExecutionContext, edge_type: str) -> bool:
-    """Return whether a traversal from a few rows would use the endpoint index because no lists are in memory."""
+    """Return whether a traversal from a few rows would probe the endpoint index because no lists are in memory."""
     forced_mode = traversal_mode()
     if forced_mode is not None:
         return forced_mode == "indexed"
@@ -77,7 +77,7 @@ def may_probe(context: ExecutionContext, edge_type: str) -> bool:
 
 
 def topology_key_of(context: ExecutionContext, edge_type: str, *, bags: bool = False) -> TopologyKey:
-    """Return the key that identifies an edge type's lists in the snapshot of an execution."""
+    """Return the key that identifies an edge type's lists in the execution's snapshot."""
     edge = context.catalog.edge(edge_type)
     if edge is None:
         raise InternalError(reason=f"the schema has no edge type {edge_type}")
@@ -99,7 +99,7 @@ def _list_adjacency(
 def _adjacency_in_memory(
     context: ExecutionContext, edge_type: str, direction: Direction, *, with_edges: bool
 ) -> Adjacency | None:
-    """Return the neighbours from lists that are in memory, without opening a table, or None."""
+    """Return an adjacency built from lists in memory, without opening a table, or None if there are no such lists."""
     edge = context.catalog.edge(edge_type)
     if edge is None:
         return None
@@ -135,7 +135,7 @@ def _probe_adjacency(context: ExecutionContext, edge_type: str, direction: Direc
 
 
 def _has_cheap_lists(context: ExecutionContext, edge_type: str, *, with_edges: bool) -> bool:
-    """Return whether lists are already available or cost no more than a few probes."""
+    """Return whether the lists already exist or cost no more to build than a few probes."""
     if context.row_count(TableKey.edge(edge_type)) <= MIN_CACHED_EDGES:
         return True
     bag_choices = (False, True) if with_edges else (False,)
@@ -170,8 +170,8 @@ def _remember_behind_gate(
     cached_topology: Topology | None = caches.memory.get(topology_key.memory_key)
     if cached_topology is not None:
         return cached_topology
-    # Enter the gate before taking the lock: a thread that held the lock while waiting for the gate
-    # would block queries that have already been admitted.
+    # Enter the gate before taking the lock. A thread that waited for the gate while holding the lock would block
+    # queries that have already been admitted.
     context.meter.enter_gate()
     return get_or_build(caches, topology_key, build_lists)
 

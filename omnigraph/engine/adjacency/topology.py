@@ -1,7 +1,7 @@
-"""Build the neighbour lists of an edge type from its table, in both directions at once.
+"""Build an edge type's neighbour lists from its table, in both directions at once.
 
-The lists depend only on the versions of the edge table and of both endpoint tables. An edge with a
-missing endpoint is omitted from the lists and counted.
+The lists depend only on the versions of the edge table and of both endpoint tables. Edges with a missing endpoint are
+left out of the lists and counted.
 """
 
 from collections.abc import Iterator
@@ -46,13 +46,13 @@ class Topology:
 
     @property
     def nbytes(self) -> int:
-        """Total bytes of all arrays."""
+        """The total size of all arrays in bytes."""
         return self.by_source.nbytes + self.by_target.nbytes
 
 
 @record
 class EdgeEndpoints:
-    """Edges as pairs of endpoint row ids; `edge_ids` holds the edges' own row ids, if requested."""
+    """Edges as pairs of endpoint row ids; `edge_ids` holds the row ids of the edges themselves, if requested."""
 
     sources: IndexArray
     targets: IndexArray
@@ -62,7 +62,7 @@ class EdgeEndpoints:
 
 
 def build_topology(edge_tables: EdgeTables, *, with_edge_ids: bool) -> Topology:
-    """Build neighbour sets or, with `with_edge_ids`, neighbour bags that also contain edge row ids."""
+    """Build neighbour sets, or neighbour bags that also contain edge row ids if `with_edge_ids` is true."""
     endpoints = read_endpoints(edge_tables, with_edge_ids=with_edge_ids)
     forward_pairs = (endpoints.sources, endpoints.targets, endpoints.highest_row_ids[0] + 1)
     backward_pairs = (endpoints.targets, endpoints.sources, endpoints.highest_row_ids[1] + 1)
@@ -114,7 +114,7 @@ def _encode_column(encoder: IdEncoder, column: pa.ChunkedArray, highest_row_id: 
 
 
 def _column_chunks(column: pa.ChunkedArray) -> Iterator[pa.Array]:
-    """Yield arrays of about `_ENCODE_CHUNK_ROWS` rows, combining the many small arrays that scans return."""
+    """Yield arrays of about `_ENCODE_CHUNK_ROWS` rows; the small arrays that scans return are combined."""
     for start in range(0, len(column), _ENCODE_CHUNK_ROWS):
         yield column.slice(start, _ENCODE_CHUNK_ROWS).combine_chunks()
 

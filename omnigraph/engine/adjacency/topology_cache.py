@@ -1,7 +1,7 @@
-"""Cached neighbour lists: in memory, on disk, or derived from the lists of a different version.
+"""Cached neighbour lists: in memory, on disk, or derived from lists for a different version.
 
 This module defines the cache keys and file names. Lists belong to exact versions of the edge table and both endpoint
-tables, and each file records these versions. Lists are derived only from lists for other versions of the same edge
+tables, and each file records these versions. Lists are derived only from lists for another version of the same edge
 table, and only if few rows have changed.
 """
 
@@ -22,7 +22,7 @@ from .topology_patch import patch_topology
 
 MIN_CACHED_EDGES = 100_000  # below this number of edges, building lists is as fast as loading them
 _REWRITE_RATIO = 50  # derived lists are saved once one in this many edges has changed
-_VERSIONS_IN_MEMORY = 2  # number of versions of an edge type's lists that stay in memory
+_VERSIONS_IN_MEMORY = 2  # number of versions whose lists stay in memory, per edge type
 _MAX_DERIVE_ATTEMPTS = 3  # number of older versions to try before rebuilding the lists
 _REPEAT_ARRAYS = ("owners", "values", "counts")
 
@@ -45,12 +45,12 @@ class TopologyKey:
 
     @property
     def table_family(self) -> tuple[str, str, str]:
-        """The part of the key that is the same for all versions of these tables."""
+        """The part of the key that does not depend on the table versions."""
         return ("bags" if self.as_bags else "sets", root_identity(self.store), self.tables.edge.location)
 
     @property
     def memory_key(self) -> tuple[Any, ...]:
-        """The key for the lists in the memory cache."""
+        """The key under which the memory cache stores the lists."""
         return (*self.table_family, self.versions)
 
     def tables_at(self, versions: TableVersions) -> EdgeTables:
@@ -60,14 +60,14 @@ class TopologyKey:
 
 
 def load_or_derive(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
-    """Return lists from disk, lists derived from cached lists of a similar version, or None if neither exists."""
+    """Return lists from disk or derived from the cached lists of another version, or None if neither is possible."""
     return _load_from_disk(caches, topology_key) or _derive_from_sibling(caches, topology_key)
 
 
 def get_or_build(
     caches: QueryCaches, topology_key: TopologyKey, build: Callable[[], Topology | None]
 ) -> Topology | None:
-    """Return lists from memory, building them at most once even if many threads need them."""
+    """Return lists from memory, building them if needed; concurrent threads share a single build."""
     cached: Topology | None = caches.memory.get(topology_key.memory_key)
     if cached is not None:
         return cached
@@ -78,7 +78,7 @@ def get_or_build(
 
 
 def save_topology(caches: QueryCaches, topology_key: TopologyKey, topology: Topology) -> Topology:
-    """Save the lists and return them memory-mapped, so that only the pages in use occupy memory."""
+    """Save the lists and return a memory-mapped copy, so that only the pages in use occupy memory."""
     if caches.disk is None or len(topology.by_source.values) < MIN_CACHED_EDGES:
         return topology
     header = {
@@ -93,7 +93,7 @@ def save_topology(caches: QueryCaches, topology_key: TopologyKey, topology: Topo
 
 
 def drop_root(caches: QueryCaches, store: Store) -> None:
-    """Remove all lists of a root, because a cleanup may have deleted the table versions that they belong to."""
+    """Remove all lists for a root, because a cleanup may have deleted the table versions that they belong to."""
     root = root_identity(store)
     for memory_key in caches.memory.recent_keys():
         if isinstance(memory_key, tuple) and root in memory_key[:2]:
@@ -123,7 +123,7 @@ def _load_from_disk(caches: QueryCaches, topology_key: TopologyKey) -> Topology 
 
 
 def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
-    """Derive the lists from the cached lists of a different version, or return None if that is not possible."""
+    """Derive the lists from the cached lists of another version, or return None if that is not possible."""
     for base_topology, versions in _other_versions(caches, topology_key):
         try:
             derived = patch_topology(base_topology, topology_key.tables_at(versions), topology_key.tables)
@@ -138,7 +138,7 @@ def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topo
 
 
 def _other_versions(caches: QueryCaches, topology_key: TopologyKey) -> Iterator[tuple[Topology, TableVersions]]:
-    """Yield the lists of other versions from memory or, if there are none, from disk."""
+    """Yield the lists for other versions from memory, or from disk if memory contains none."""
     sibling_keys = _sibling_keys(caches, topology_key)
     for sibling_key in sibling_keys[:_MAX_DERIVE_ATTEMPTS]:
         cached: Topology | None = caches.memory.get(sibling_key)
@@ -153,7 +153,7 @@ def _other_versions(caches: QueryCaches, topology_key: TopologyKey) -> Iterator[
 
 
 def _versions_to_json(versions: TableVersions) -> list[list[str]]:
-    """Return versions in JSON form; the numbers are strings because they can exceed 2^63."""
+    """Convert versions to JSON; numbers become strings because they can exceed 2^63."""
     return [[location, str(version)] for location, version in versions]
 
 

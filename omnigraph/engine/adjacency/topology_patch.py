@@ -1,8 +1,7 @@
-"""Neighbour lists derived from the lists of a different version when few rows differ.
+"""Derive neighbour lists from the lists for a different version when few rows differ.
 
-This module ensures that the derived lists are correct: every edge present in both versions must
-join the same pair of rows in both. If correctness cannot be shown cheaply, the result is None and
-the lists are rebuilt.
+The derived lists are correct only if every edge that exists in both versions joins the same pair of rows in both. If
+this cannot be verified cheaply, the result is None and the lists are rebuilt.
 """
 
 import numpy as np
@@ -20,13 +19,13 @@ from .id_encoder import build_encoder
 from .neighbour_lists import IndexArray, NeighbourLists, run_starts
 from .topology import EdgeTables, Topology, narrow_to_int32
 
-_MIN_EDGES_PER_CHANGE = 10  # at most one in this many edges may differ
-_ALWAYS_ALLOWED_CHANGES = 1_000  # up to this many changed edges are always allowed
+_MIN_EDGES_PER_CHANGE = 10  # lists are derived only if at most one in this many edges differs
+_ALWAYS_ALLOWED_CHANGES = 1_000  # this many changed edges are always allowed
 
 
 @record
 class _EdgeRows:
-    """Edges as pairs of endpoint row ids, with the edges' own row ids."""
+    """Edges as pairs of endpoint row ids, together with the row ids of the edges themselves."""
 
     sources: IntArray
     targets: IntArray
@@ -34,7 +33,7 @@ class _EdgeRows:
 
 
 def patch_topology(base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables) -> Topology | None:
-    """Return the lists of `target_tables`, derived from `base_topology`, or None if they must be rebuilt."""
+    """Derive the lists for `target_tables` from `base_topology`, or return None if they must be rebuilt."""
     node_changes = _find_node_changes(base_tables, target_tables)
     edge_changes = _find_edge_changes(base_topology, base_tables, target_tables)
     if node_changes is None or edge_changes is None or base_topology.dangling_count:
@@ -63,7 +62,7 @@ def patch_topology(base_topology: Topology, base_tables: EdgeTables, target_tabl
 
 
 def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tuple[tuple[IntArray, int], ...] | None:
-    """Return the removed rows and the highest new row id of both endpoint tables, or None if a table was replaced."""
+    """Return the removed rows and the highest new row id for both endpoint tables, or None if a table was replaced."""
     changes_per_endpoint = []
     table_pairs = [(base_tables.source, target_tables.source), (base_tables.target, target_tables.target)]
     for base_table, target_table in table_pairs:
@@ -78,7 +77,7 @@ def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tu
 def _find_edge_changes(
     base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables
 ) -> tuple[_EdgeRows, _EdgeRows] | None:
-    """Return edges found in only one version, or None if there are too many or an endpoint is missing."""
+    """Return the edges that exist in only one version, or None if there are too many or an endpoint is missing."""
     if base_tables.edge.location != target_tables.edge.location:
         return None
     difference = compare_versions(base_tables.edge, target_tables.edge)
@@ -129,7 +128,7 @@ def _widen_lists(lists: NeighbourLists, row_count: int) -> NeighbourLists:
 
 
 def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch neighbour sets, which contain a pair as long as an edge joins it; return None if they are inconsistent."""
+    """Patch neighbour sets, or return None if they are inconsistent; a pair stays as long as an edge joins it."""
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
     repeats = _RepeatedPairs.from_lists(lists)
@@ -149,7 +148,7 @@ def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _E
 
 
 def _patch_bag(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch neighbour bags, in which every edge has its own entry, or return None if they are inconsistent."""
+    """Patch neighbour bags, in which every edge has its own entry; return None if they are inconsistent."""
     removed_entries = _sort_entries(removed_edges)
     entry_positions, present = _find_entries(lists, *removed_entries)
     if not present.all():
@@ -162,7 +161,7 @@ def _patch_bag(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _Ed
 
 @record
 class _RepeatedPairs:
-    """The sorted pairs that are joined by several edges, with the number of edges of each pair."""
+    """The pairs that are joined by several edges, in sorted order, and the number of edges that join each pair."""
 
     owners: IndexArray
     values: IndexArray
@@ -201,7 +200,7 @@ class _RepeatedPairs:
 
 
 def _sum_count_changes(removed_edges: _EdgeRows, added_edges: _EdgeRows) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the distinct pairs in order, and the change in each pair's number of edges."""
+    """Return the distinct pairs in order, and the change in the number of edges that join each pair."""
     owners = np.concatenate([removed_edges.sources, added_edges.sources])
     values = np.concatenate([removed_edges.targets, added_edges.targets])
     signs = np.repeat(np.array([-1, 1]), [len(removed_edges.edge_ids), len(added_edges.edge_ids)])
@@ -244,7 +243,7 @@ def _edit_lists(
     to_remove: IndexArray,
     to_insert: IndexArray,
 ) -> NeighbourLists:
-    """Return lists with some entries removed and others inserted; positions must be sorted."""
+    """Remove some entries from the lists and insert others; positions must be sorted."""
     owners, values, edge_ids = entries
     removed_positions, inserted_positions = entry_positions[to_remove], entry_positions[to_insert]
     inserted_positions = inserted_positions - np.searchsorted(removed_positions, inserted_positions)

@@ -1,7 +1,7 @@
 """Arithmetic on Arrow columns with `+ - * / %` and unary minus.
 
-Integers are computed in 64 bits, and a result that does not fit raises `ExpressionError`; floats follow IEEE 754.
-The result is null where an operand is null or a divisor is zero.
+Integer arithmetic uses 64 bits and raises `ExpressionError` if a result does not fit; floats follow IEEE 754. The
+result is null where an operand is null or a divisor is zero.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _FLOAT_FUNCTIONS: dict[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
 
 
 def expression_error(place: plan.SourcePlace, message: str, hint: str | None = None) -> ExpressionError:
-    """Return the error for an expression that cannot be evaluated, with its position in the query."""
+    """Return an error for an expression that cannot be evaluated, including its position in the query."""
     diagnostic = Diagnostic.at_span(place.source, place.span, message, kind="input", hint=hint)
     return ExpressionError(diagnostics=(diagnostic,), source=place.source)
 
@@ -45,19 +45,19 @@ def compute_chain(
 
 
 def negate(column: pa.Array, place: plan.SourcePlace) -> pa.Array:
-    """Return the negative of each number."""
+    """Negate each number."""
     if pa.types.is_floating(column.type):
         return pc.negate(as_floats(column))
     return checked(pc.negate_checked, place, as_integers(column, place))
 
 
 def as_integers(column: pa.Array, place: plan.SourcePlace) -> pa.Array:
-    """Return integers as I64; raise an error for a U64 value that does not fit."""
+    """Convert integers to I64; raise an error for a U64 value that does not fit."""
     return column if column.type == pa.int64() else checked(lambda values: values.cast(pa.int64()), place, column)
 
 
 def as_floats(column: pa.Array) -> pa.Array:
-    """Return numbers as F64; a large integer becomes the nearest float."""
+    """Convert numbers to F64; a large integer becomes the nearest float."""
     return column if column.type == pa.float64() else pc.cast(column, pa.float64(), safe=False)
 
 

@@ -1,7 +1,7 @@
-"""Comparison by value across all types. Integers and floats of every width are compared exactly.
+"""Comparison by value across types; integers and floats of any width are compared exactly.
 
-This module defines the rules for comparing numbers. A constant is first converted so that the column's type can express
-the comparison exactly (`normalize_comparison`); only such comparisons may be pushed into storage.
+`normalize_comparison` first converts a constant so that the comparison can be expressed exactly in the column's type.
+Only such comparisons may be pushed down to storage.
 """
 
 import math
@@ -49,7 +49,7 @@ class ColumnComparison:
 def normalize_comparison(
     column_type: pa.DataType, operator: CompareOperator, constant: Any
 ) -> ColumnComparison | ConstantOutcome:
-    """Return the equivalent comparison with a constant that is representable in the column's type.
+    """Return an equivalent comparison whose constant is representable in the column's type.
 
     >>> test = normalize_comparison(pa.int32(), "<", 2.5)
     >>> test.operator, test.constant
@@ -81,7 +81,7 @@ def _normalize_for_integers(
 
 
 def _round_constant(operator: CompareOperator, constant: float) -> ColumnComparison | ConstantOutcome:
-    """Return the equivalent comparison of an integer with an integer constant."""
+    """Return the equivalent comparison between an integer column and an integer constant."""
     if math.isnan(constant):
         return "always" if operator == "!=" else "never"
     if math.isinf(constant):
@@ -182,7 +182,10 @@ def _compare_integers_to_floats(integers: pa.Array, operator: CompareOperator, f
 
 
 def _compare_signs(integers: npt.NDArray[Any], floats: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
-    """Return -1, 0 or 1 where a 64-bit integer is below, equal to or above a float, using the float's floor."""
+    """Return -1, 0 or 1 for each integer that is less than, equal to or greater than its float.
+
+    The comparison uses the float's floor, so that it is exact.
+    """
     limits = np.iinfo(integers.dtype)
     too_high, too_low = floats >= float(limits.max), floats < float(limits.min)  # as a float, the maximum is rounded up
     floors = np.floor(np.where(too_high | too_low | np.isnan(floats), 0.0, floats))

@@ -1,7 +1,7 @@
-"""Evaluation of plan values and predicates over Arrow columns, with three-valued logic.
+"""Evaluate plan values and predicates over Arrow columns, using three-valued logic.
 
-The caller supplies the columns, which contain the rows of a query or the pending rows of a mutation. A predicate
-yields true, false or null (unknown); filters keep only the rows where it is true.
+The caller supplies the columns, which hold either query rows or a mutation's pending rows. A predicate evaluates to
+true, false or null (unknown); filters keep only the rows where it is true.
 """
 
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ from .compare import compare_columns, compare_constant, normalize_comparison, sw
 
 
 class ColumnSource(Protocol):
-    """Columns by variable and name, all of the same length, together with parameter values."""
+    """A source of equally long columns, addressed by variable and column name, and of parameter values."""
 
     @property
     def count(self) -> int:
-        """Number of rows."""
+        """The number of rows."""
         ...
 
     def column(self, variable: str, column_name: str) -> pa.Array:
@@ -42,12 +42,12 @@ class ColumnSource(Protocol):
         ...
 
     def aggregate(self, value: plan.Aggregate) -> pa.Array:
-        """Return the value of an aggregate for every row; the rows must be groups."""
+        """Return an aggregate's value for every row; the rows must be groups."""
         ...
 
 
 class TableSource:
-    """Columns of a single variable from one table: either pending rows or the result of a scan."""
+    """The columns of a single variable, taken from pending rows or from a scan result."""
 
     def __init__(self, table: pa.Table, params: Any) -> None:
         self.table = table
@@ -55,7 +55,7 @@ class TableSource:
 
     @property
     def count(self) -> int:
-        """Number of rows."""
+        """The number of rows."""
         return int(self.table.num_rows)
 
     def column(self, variable: str, column_name: str) -> pa.Array:
@@ -63,7 +63,7 @@ class TableSource:
         return self.table.column(column_name).combine_chunks()
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
-        """Raise InternalError, because a table holds a single type that the caller has already checked."""
+        """Raise InternalError, because a table contains a single type, which the caller has already checked."""
         raise InternalError(reason="type tests are not supported on a single table")
 
     def constant(self, value: plan.Value) -> Any:
@@ -90,14 +90,14 @@ def resolve_constant(value: plan.Value, params: Mapping[str, Any]) -> Any:
 
 
 def is_constant(value: plan.Value) -> bool:
-    """Return whether a value is the same in every row, so that it can be resolved before any row is read."""
+    """Return whether a value is the same in every row and can therefore be resolved before any row is read."""
     if isinstance(value, plan.Arithmetic | plan.Negative | plan.ScalarCall | plan.Case):
         return not variables_of(value) and not contains_aggregate(value)
     return isinstance(value, plan.Constant | plan.Parameter)
 
 
 def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:  # noqa: PLR0911 - one return per kind
-    """Return a plan value evaluated for every row."""
+    """Evaluate a plan value for every row."""
     match value:
         case plan.PropertyValue():
             return source.column(value.variable, value.name)
@@ -112,7 +112,7 @@ def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:  # noqa
         case plan.Constant() | plan.Parameter():
             return repeat_value(source.constant(value), arrow_type(value.type), source.count)
         case plan.Arithmetic() | plan.Negative() | plan.ScalarCall() | plan.Case():
-            # Imported here, because that module calls this function to evaluate operands.
+            # Imported here because that module imports this function to evaluate operands.
             from .scalars import evaluate_scalar
 
             return evaluate_scalar(source, value)
@@ -138,7 +138,7 @@ def true_mask(source: ColumnSource, predicate: plan.Predicate) -> np.ndarray[Any
 
 
 def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Array:  # noqa: PLR0911, C901 - one each
-    """Return the value of a predicate for every row: true, false, or null for unknown."""
+    """Evaluate a predicate for every row; the result is true, false, or null (unknown)."""
     match predicate:
         case plan.Compare():
             return _evaluate_comparison(source, predicate)

@@ -1,8 +1,7 @@
-"""Frequently used columns in memory, addressed by row id; repeated values are dictionary-encoded.
+"""An in-memory cache of frequently used columns, addressed by row id; repeated values are dictionary-encoded.
 
-This module decides which columns to load: a column is loaded once its cache misses have cost as much as loading it
-would have. Columns belong to one table version. The correctness of a result must never depend on which columns are
-cached.
+A column is loaded once its cache misses have cost as much as loading it would have. Cached columns belong to one table
+version. Which columns are cached must never affect a result.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,17 +23,17 @@ from omnigraph.values.table_key import TableKey
 
 from .id_order import IdOrder, build_id_order
 
-_CALL_COST = 20_000  # cost of a storage call for each column that it reads, measured in rows loaded
-_COLUMNS_PER_CALL = 16  # a call that reads more columns costs no more than this many
-_ROW_COST = 40  # cost of each row of such a call, measured in rows loaded
-_SORT_COST = 2  # cost of sorting ids, as a multiple of loading them
+_CALL_COST = 20_000  # cost of a storage call per column that it reads, in units of loaded rows
+_COLUMNS_PER_CALL = 16  # columns beyond this many add nothing to the cost of a call
+_ROW_COST = 40  # cost of each row that such a call reads, in units of loaded rows
+_SORT_COST = 2  # cost of sorting ids, as a multiple of the cost of loading them
 _MAX_COLUMN_BYTES = 256 << 20  # maximum size of a column in bytes
-_MAX_SPARSENESS = 4  # maximum ratio of the row id range to the number of rows
+_MAX_SPARSENESS = 4  # maximum ratio between the row id range and the number of rows
 _MIN_REPETITION = 8  # dictionary codes are used if values repeat at least this often on average
 _WIDTH_SAMPLE_ROWS = 256  # rows sampled to estimate the width of a column
 _REPETITION_SAMPLE_ROWS = 8192  # minimum number of rows sampled to detect repetition
-_MAX_SAMPLE_STEP = 200  # samples include at least one in this many rows, so that values with eight rows each collide
-_NEVER_COST = 1 << 60  # ensures that a column that proved unsuitable is never tried again
+_MAX_SAMPLE_STEP = 200  # sample at least one in this many rows, so that values shared by eight rows repeat in a sample
+_NEVER_COST = 1 << 60  # marks a column that proved unsuitable, so that it is never tried again
 _TAKE_FUNCTION = pc.get_function("array_take")
 
 
@@ -50,11 +49,11 @@ class HotColumn:
     codes: npt.NDArray[Any] | None = None
 
     def take(self, row_ids: IntArray) -> pa.Array:
-        """Return the values of the given rows; a null row id yields null."""
+        """Return the values for the given rows; a null row id yields null."""
         return take_columns([self], row_ids)[0]
 
     def take_single(self, row_id: int) -> pa.Array:
-        """Return the value of one row."""
+        """Return the value for one row."""
         if row_id < 0 or row_id >= (len(self.values) if self.codes is None else len(self.codes)):
             return pa.nulls(1, self.values.type)
         return self.values.slice(row_id if self.codes is None else int(self.codes[row_id]), 1)
@@ -73,12 +72,12 @@ class HotColumn:
 
     @property
     def nbytes(self) -> int:
-        """Total bytes of all arrays."""
+        """The total size of all arrays in bytes."""
         return int(self.values.nbytes) + (self.codes.nbytes if self.codes is not None else 0)
 
 
 def take_columns(columns: Sequence[HotColumn], row_ids: IntArray) -> list[pa.Array]:
-    """Return the values of the given rows in each column; a null row id yields null."""
+    """Return each column's values for the given rows; a null row id yields null."""
     if len(row_ids) == 1:
         row_id = int(row_ids[0])
         return [column.take_single(row_id) for column in columns]
@@ -103,11 +102,11 @@ def _as_indices(row_ids: IntArray) -> pa.Array:
 
 
 def _take_values(values: pa.Array, indices: pa.Array) -> pa.Array:
-    return _TAKE_FUNCTION.call([values, indices])  # without the overhead of `Array.take`
+    return _TAKE_FUNCTION.call([values, indices])  # avoids the overhead of `Array.take`
 
 
 def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
-    """Return whether the given rows are all rows of a column, in order."""
+    """Return whether `row_ids` lists all rows of a column in order."""
     return (
         len(row_ids) == column_length
         and column_length > 0
@@ -119,7 +118,7 @@ def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
 def hot_columns(
     context: ExecutionContext, table_key: TableKey, column_names: Sequence[str], needed_rows: int
 ) -> list[HotColumn] | None:
-    """Return columns from memory, or None if loading them does not pay off for the given number of rows."""
+    """Return columns from memory, or None if loading them is not worthwhile for the given number of rows."""
     identity = context.table_identity(table_key)
     cached_columns: list[Any] = caches_of(context).memory.get_all(
         [(*identity, "column", name) for name in column_names]
@@ -157,7 +156,7 @@ def hot_id_order(context: ExecutionContext, table_key: TableKey, needed_rows: in
 def hot_derivation(
     context: ExecutionContext, table_key: TableKey, derivation_key: tuple[str, ...], derive: Callable[[], Any]
 ) -> Any:
-    """Return a value that is derived once from the columns of a table version."""
+    """Return a value derived from the columns of a table version; it is computed only once."""
     return _load_if_worthwhile(context, table_key, derivation_key, context.row_count(table_key), derive)
 
 
@@ -177,7 +176,7 @@ def _load_if_worthwhile(
         return cached_entry
     if caches.add_miss_cost(cache_key, miss_cost) < context.row_count(table_key):
         return None
-    context.meter.enter_gate()  # must precede taking a lock that other queries may wait for
+    context.meter.enter_gate()  # must happen before taking a lock that other queries may wait for
     family = (root, location, *entry_name)
     new_entry = caches.memory.get_or_build(cache_key, load_entry, lambda entry: int(entry.nbytes), family)
     if new_entry is None:
@@ -192,9 +191,9 @@ def _is_flat(data_type: pa.DataType) -> bool:
 def _load_worthwhile_columns(
     context: ExecutionContext, table_key: TableKey, column_names: Sequence[str], call_columns: int, needed_rows: int
 ) -> dict[str, HotColumn]:
-    """Return those missing columns whose cache misses have cost as much as loading them, loading them together.
+    """Load and return the missing columns whose cache misses have cost as much as loading them.
 
-    A storage call that reads `call_columns` columns would provide the needed rows instead.
+    The alternative is a storage call that reads `call_columns` columns for only the needed rows.
     """
     caches, row_count = caches_of(context), context.row_count(table_key)
     root, location, version = context.table_identity(table_key)
@@ -204,7 +203,7 @@ def _load_worthwhile_columns(
     worthwhile_names = [name for name, cost in costs.items() if cost >= row_count]
     if not worthwhile_names:
         return {}
-    context.meter.enter_gate()  # must precede taking a lock that other queries may wait for
+    context.meter.enter_gate()  # must happen before taking a lock that other queries may wait for
     with caches.memory.building((root, location, version, "columns")):
         columns = dict(zip(worthwhile_names, caches.memory.get_all(map(cache_keys.get, worthwhile_names)), strict=True))
         missing_names = [name for name, column in columns.items() if column is None]
@@ -220,9 +219,9 @@ def _load_worthwhile_columns(
 def _load_columns(
     context: ExecutionContext, table_key: TableKey, column_names: Sequence[str]
 ) -> Iterator[tuple[str, HotColumn]]:
-    """Load columns by row id, without those that are too wide or whose row ids are too sparse."""
+    """Load columns by row id, skipping columns that are too wide and tables whose row ids are too sparse."""
     table = context.table(table_key)
-    schema = table.schema  # which Lance decodes on each access
+    schema = table.schema  # Lance decodes this property on each access
     flat_names = [name for name in column_names if _is_flat(schema.field(name).type)]
     for scanned_names in _group_by_size(table, flat_names, context.row_count(table_key)):
         scanned = scan(table, scanned_names, row_ids=True)
@@ -237,7 +236,7 @@ def _load_columns(
 
 
 def _group_by_size(table: Table, column_names: Sequence[str], row_count: int) -> list[list[str]]:
-    """Return groups of columns that are small enough to be scanned together; columns that are too wide are omitted."""
+    """Group columns so that each group is small enough to be scanned at once; columns that are too wide are omitted."""
     if not column_names:
         return []
     if row_count <= _WIDTH_SAMPLE_ROWS:
@@ -258,7 +257,7 @@ def _group_by_size(table: Table, column_names: Sequence[str], row_count: int) ->
 
 
 def _positions_by_row_id(row_ids: IntArray, row_id_bound: int) -> pa.Array | None:
-    """Return the scan position of each row id, or None if the rows are already in the order of their row ids."""
+    """Return the scan position of each row id, or None if the rows are already ordered by row id."""
     if row_id_bound == len(row_ids) and (row_ids == np.arange(row_id_bound)).all():
         return None
     position_by_row = np.full(row_id_bound, NULL_ROW, np.int64)
@@ -280,9 +279,9 @@ def _encode_repeats(values: pa.Array) -> HotColumn:
 
 
 def _is_mostly_distinct(values: pa.Array) -> bool:
-    """Return whether nearly all values in an even sample of rows are distinct, which makes encoding pointless.
+    """Return whether nearly all values in an evenly spaced sample are distinct, so that encoding is not worthwhile.
 
-    Encoding is most expensive for mostly distinct values, for which it saves nothing. A sample of this size contains
+    Encoding mostly distinct values is the most expensive case and saves nothing. A sample of this size contains
     repeated values only if the column has few distinct values.
     """
     sample_step = min(len(values) // _REPETITION_SAMPLE_ROWS, _MAX_SAMPLE_STEP)

@@ -1,7 +1,7 @@
-"""The ids of a table version in sorted order: the row of an id, and the rank of a row.
+"""A table version's ids in sorted order, used to find an id's row and a row's rank.
 
-A lookup bisects numbers that are made of the first bytes in which ids differ, because comparing two numbers costs a
-fraction of comparing two Arrow strings. The ids themselves decide between equal numbers.
+A lookup bisects numbers built from the first bytes in which the ids differ, because comparing numbers is much cheaper
+than comparing Arrow strings. If numbers are equal, the ids themselves are compared.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,7 +19,7 @@ _NUMBER_BYTES = 8
 
 @record(eq=False)
 class IdOrder:
-    """A table version's ids in sorted order, the row of each id, and the rank of each row.
+    """The sorted ids of a table version, with the row for each id and the rank of each row.
 
     `leading_numbers` holds the first eight bytes of each id after the prefix that all ids share.
 
@@ -56,7 +56,7 @@ class IdOrder:
         return None
 
     def order_numbers(self, row_ids: IntArray) -> IntArray:
-        """Return numbers that sort like the rows' ids; null comes first."""
+        """Return numbers that sort like the ids of the rows; null sorts first."""
         order_numbers: IntArray = self.rank_by_row[row_ids]
         order_numbers += 1
         if int(row_ids.min(initial=0)) < 0:
@@ -65,22 +65,22 @@ class IdOrder:
 
     @property
     def nbytes(self) -> int:
-        """Total bytes of all arrays."""
+        """The total size of all arrays in bytes."""
         return int(self.ids.nbytes) + self.rows.nbytes + self.rank_by_row.nbytes + self.leading_numbers.nbytes
 
 
 def build_id_order(sorted_ids: pa.Array, row_ids: IntArray) -> IdOrder:
-    """Build the order from the ids, sorted and not empty, and the row of each id."""
+    """Build the order from a non-empty sorted array of ids and the row for each id."""
     rank_by_row = np.full(int(row_ids.max()) + 1, NULL_ROW, np.int64)
     rank_by_row[row_ids] = np.arange(len(row_ids))
     first_id, last_id = sorted_ids[0].as_py().encode(), sorted_ids[-1].as_py().encode()
     shared_bytes = takewhile(lambda pair: pair[0] == pair[1], zip(first_id, last_id, strict=False))
-    shared_prefix = bytes(first_byte for first_byte, _ in shared_bytes)  # the ids in between share it, too
+    shared_prefix = bytes(first_byte for first_byte, _ in shared_bytes)  # the ids in between share the prefix, too
     return IdOrder(sorted_ids, row_ids, rank_by_row, shared_prefix, _leading_numbers(sorted_ids, len(shared_prefix)))
 
 
 def _leading_numbers(ids: pa.Array, prefix_length: int) -> npt.NDArray[np.uint64]:
-    """Return eight bytes of each id as a number; missing bytes are zero, so that numbers sort like ids."""
+    """Return eight bytes of each id as a number; missing bytes are zero, so the numbers sort like the ids."""
     _, offset_buffer, data_buffer = ids.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32)[ids.offset : ids.offset + len(ids) + 1]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)

@@ -1,4 +1,4 @@
-"""Encoded values of rows: an array of values, and an index that maps each row to one of them.
+"""Row values in encoded form: an array of values, and an index that maps each row to one of them.
 
 A property is read once per entity, regardless of how many rows contain the entity.
 """
@@ -39,7 +39,7 @@ class RowValues:
         return self._expand_to_rows(self.values.is_valid().to_numpy(zero_copy_only=False))
 
     def valid_positions(self) -> IntArray | None:
-        """Return the positions of the rows whose value is not null, or None if no value is null."""
+        """Return the positions of the rows with a non-null value, or None if no value is null."""
         if self.values.null_count == 0:
             return None
         valid_mask = self.is_valid()
@@ -52,7 +52,7 @@ class RowValues:
     def sort_numbers(self, *, descending: bool = False, limit: int | None = None) -> Numbers:
         """Return a number per row; the numbers sort like the values."""
         if self.value_index is not None:
-            limit = None  # the best values may not occur in any row, or may occur in many rows
+            limit = None  # the first values in sort order may occur in no row or in many rows
         return self._expand_to_rows(order_codes(self.values, descending=descending, row_limit=limit))
 
     def numeric(self) -> npt.NDArray[Any]:
@@ -61,7 +61,7 @@ class RowValues:
         return self._expand_to_rows(filled.to_numpy(zero_copy_only=False))
 
     def take(self, positions: IntArray) -> "RowValues":
-        """Return the values of the given rows."""
+        """Return the values for the given rows."""
         if self.value_index is not None:
             return RowValues(self.values, self.value_index[positions])
         return RowValues(self.values.take(pa.array(positions)))
@@ -71,7 +71,7 @@ class RowValues:
 
 
 def count_distinct_entities(rows: Rows, variable: str) -> int:
-    """Return the number of distinct entities of a variable, excluding null."""
+    """Return the number of distinct entities that a variable is bound to, excluding null."""
     entity_numbers = entity_codes(rows[variable])
     entity_numbers = (
         entity_numbers[entity_numbers >= 0] if len(entity_numbers) and int(entity_numbers.min()) < 0 else entity_numbers
@@ -84,14 +84,14 @@ def count_distinct_entities(rows: Rows, variable: str) -> int:
 
 
 def entity_values(rows: Rows, variable: str) -> RowValues:
-    """Return entities as numbers, which are enough to count distinct entities without reading any column."""
+    """Return a number for each entity, so that distinct entities can be counted without reading any column."""
     entity_numbers = entity_codes(rows[variable])
     null_mask = entity_numbers < 0
     return RowValues(pa.array(entity_numbers, mask=null_mask if bool(null_mask.any()) else None))
 
 
 def evaluate_rows(context: ExecutionContext, rows: Rows, value: plan.Value) -> RowValues:
-    """Evaluate a value in every row, computing constants once and reading properties once per entity."""
+    """Evaluate a value for every row; constants are computed once, and properties are read once per entity."""
     if evaluate.is_constant(value):
         constant_column = evaluate.evaluate_value(RowSource(context, Rows.single()), value)
         return RowValues(constant_column, np.zeros(rows.count, np.int64))

@@ -1,8 +1,8 @@
 """Scalar functions over Arrow columns: text, numbers and parts of dates.
 
-Every function takes one column; its other arguments are the same for all rows and not null. This module checks
-arguments whose values are known only at run time, such as a pattern in a parameter. The result is null where the column
-is null.
+Every function takes one column; its other arguments are non-null and the same for all rows. This module checks
+arguments whose values are known only at run time, such as a pattern passed as a parameter. The result is null where the
+column is null.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,14 +28,14 @@ _ROUNDING = {"floor": pc.floor, "ceil": pc.ceil}
 
 
 def call_function(call: plan.ScalarCall, column: pa.Array, arguments: Sequence[Any]) -> pa.Array:
-    """Apply a function to each value of a column."""
+    """Apply a function to each value in a column."""
     if call.function in _DATE_PARTS:
         return _DATE_PARTS[call.function](_without_zone(column)).cast(pa.int64())
     return _FUNCTIONS[call.function](call, column, *arguments)
 
 
 def _without_zone(column: pa.Array) -> pa.Array:
-    """Return times in UTC without a time zone, so that no time zone database is needed."""
+    """Convert times to UTC and remove the time zone, so that no time zone database is needed."""
     if not pa.types.is_timestamp(column.type) or column.type.tz is None:
         return column
     return column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))
@@ -87,7 +87,7 @@ def _matches(call: plan.ScalarCall, column: pa.Array, pattern: str) -> pa.Array:
     except pa.ArrowInvalid as failure:
         reason = str(failure).removeprefix("Invalid regular expression: ")
         message = f"`matches`: {pattern!r} is not a valid regular expression: {reason}"
-        raise expression_error(call.place, message, "use the syntax of RE2") from failure
+        raise expression_error(call.place, message, "use RE2 syntax") from failure
 
 
 def _abs(call: plan.ScalarCall, column: pa.Array) -> pa.Array:

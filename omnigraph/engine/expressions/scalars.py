@@ -1,7 +1,7 @@
 """Evaluation of scalar expressions over Arrow columns: dispatch, `case` and `coalesce`.
 
-A value is computed only for the rows that use it: a branch of `case` for the rows that take it, and an argument of
-`coalesce` for the rows where all earlier arguments are null. Therefore, an unused value never raises an error.
+A value is computed only for the rows that use it: a `case` branch for the rows that take it, and a `coalesce` argument
+for the rows where all earlier arguments are null. An unused value therefore never raises an error.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,14 @@ _Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectedRows:
-    """Selected rows of a column source."""
+    """A column source restricted to selected rows."""
 
     source: ColumnSource
     positions: _Positions
 
     @property
     def count(self) -> int:
-        """Number of rows."""
+        """The number of rows."""
         return len(self.positions)
 
     def column(self, variable: str, column_name: str) -> pa.Array:
@@ -47,7 +47,7 @@ class SelectedRows:
         return self.source.constant(value)
 
     def aggregate(self, value: plan.Aggregate) -> pa.Array:
-        """Return the value of an aggregate for each selected group."""
+        """Return an aggregate's value for each selected group."""
         return self.source.aggregate(value).take(pa.array(self.positions))
 
 
@@ -109,7 +109,7 @@ def _fill_rows(
     default: plan.Value,
     result_type: pa.DataType,
 ) -> pa.Array:
-    """Evaluate, for each row, the first value whose mask selects the row, or the default if no mask selects it."""
+    """Evaluate the first value whose mask selects each row, or the default if no mask does."""
     remaining: _Positions = np.arange(source.count)
     filled_positions: list[_Positions] = []
     filled_values: list[pa.Array] = []

@@ -1,7 +1,7 @@
-"""String order expressed as integer ranks, computed eight bytes at a time.
+"""Compute the sort order of strings as integer ranks, eight bytes at a time.
 
-Comparing machine words is several times faster than comparing strings, and UTF-8 byte order equals
-code point order. Only strings that are still tied are compared further.
+Comparing machine words is several times faster than comparing strings, and UTF-8 byte order equals code point order.
+Only tied strings are compared further.
 """
 
 from typing import Any
@@ -15,11 +15,11 @@ from omnigraph.records.frozen import record
 
 _Int64Array = npt.NDArray[np.int64]
 _WORD_BYTES = 8
-_MAX_WORDS_COMPARED = 8  # number of words after which tied strings are compared as whole strings
+_MAX_WORDS_COMPARED = 8  # after this many words, strings that are still tied are compared as a whole
 
 
 def string_ranks(strings: pa.Array) -> _Int64Array:
-    """Return, for each string, how many strings are smaller; ties share a rank, and null has an arbitrary rank.
+    """Return the number of smaller strings for each string; equal strings share a rank, and null has an arbitrary rank.
 
     >>> string_ranks(pa.array(["b", "a", "a" + chr(0), "bcdefghijk", "b"])).tolist()
     [2, 0, 1, 4, 2]
@@ -60,7 +60,7 @@ def _refine_ranks(string_rank: _Int64Array, tied_rows: _Int64Array, numbers: npt
 
 
 def _rank_by_comparison(strings: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return the ranks of long strings by comparing whole strings."""
+    """Rank long strings by comparing whole strings."""
     encoded = strings.dictionary_encode()
     dictionary_ranks = np.empty(len(encoded.dictionary), np.uint64)
     dictionary_ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(dictionary_ranks), dtype=np.uint64)

@@ -1,7 +1,7 @@
-"""Integer codes for values, in which equal values have equal codes; order codes also sort like the values.
+"""Integer codes for values: equal values have equal codes, and order codes also sort like the values.
 
-Grouping, distinct rows, ties and sorting work on these codes, so strings are compared only once per
-distinct value. Null counts as a distinct value in these codes.
+Grouping, deduplication, tie breaking and sorting use these codes, so strings are compared only once per distinct value.
+Null counts as a distinct value and has its own code.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from omnigraph.engine.operators.rows import IntArray, Rows, VariableBinding
 from .string_order import string_ranks
 
 Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[Any]  # integers or floats, never NaN
+Numbers = npt.NDArray[Any]  # integers or floats without NaN
 _DENSE_FACTOR = 4
 _MAX_CODE = np.iinfo(np.int64).max
 
@@ -74,7 +74,7 @@ def entity_codes(binding: VariableBinding) -> Codes:
 
 
 def combination_codes(rows: Rows, variables: Sequence[str]) -> tuple[Codes, IntArray]:
-    """Return codes for the combinations of the given variables, and one example row per combination."""
+    """Return a code per row for its combination of the given variables, and one example row per combination."""
     codes, first_rows = np.zeros(rows.count, np.int64), np.zeros(min(rows.count, 1), np.int64)
     for variable in variables:
         codes, first_rows = dense_codes(pair_codes(codes, entity_codes(rows[variable])))
@@ -108,7 +108,7 @@ def _freeze_value(value: object) -> object:
 
 
 def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | None = None) -> Numbers:
-    """Return numbers that sort like the values, with null first or, when descending, last.
+    """Return numbers that sort like the values. Null sorts first in ascending and last in descending order.
 
     With `row_limit`, only the first `row_limit` rows in sort order have exact numbers, and all later rows share one
     number.
@@ -129,12 +129,12 @@ def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | 
 
 
 def _reverse_order(numbers: Numbers) -> Numbers:
-    """Reverse the order of numbers. Integers are inverted bitwise, because the smallest integer cannot be negated."""
+    """Reverse the sort order. Integers are inverted bitwise, because the smallest integer cannot be negated."""
     return np.invert(numbers) if numbers.dtype.kind == "i" else -numbers
 
 
 def _sortable_numbers(values: pa.Array) -> Numbers | None:
-    """Return the values as numbers if numpy sorts them in the engine's order, otherwise None."""
+    """Return the values as numbers if NumPy sorts them in the engine's order; otherwise return None."""
     data_type = values.type
     if values.null_count or pa.types.is_uint64(data_type):
         return None
@@ -147,7 +147,7 @@ def _sortable_numbers(values: pa.Array) -> Numbers | None:
 
 
 def _as_integers(values: pa.Array) -> Codes:
-    """Return integers, dates and times as int64; null becomes 0."""
+    """Convert integers, dates and times to int64; null becomes 0."""
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
     integers: Codes = values.fill_null(0).to_numpy(zero_copy_only=False)
@@ -175,7 +175,7 @@ def _value_ranks(values: pa.Array) -> Codes:
 
 
 def _list_ranks(values: pa.Array) -> Codes:
-    """Return the ranks of lists and vectors, which are compared element by element, with null elements first."""
+    """Return the ranks of lists and vectors, which are compared element by element; null elements sort first."""
     sort_keys = [
         tuple((item is not None, 0 if item is None else item) for item in items or ()) for items in values.to_pylist()
     ]
@@ -207,7 +207,7 @@ def _top_order_codes(values: pa.Array, descending: bool, row_limit: int) -> Code
 
 
 def _top_boundary(values: pa.Array, descending: bool, row_limit: int) -> pa.Scalar:
-    """Return the last of the first `row_limit` values in sort order."""
+    """Return the value that ranks `row_limit`-th in sort order."""
     sort_direction = "descending" if descending else "ascending"
     best_positions = pc.select_k_unstable(values, k=row_limit, sort_keys=[("", sort_direction)])
     extreme_function = pc.min if descending else pc.max

@@ -1,7 +1,7 @@
 """Aggregate functions (count, sum, avg, min, max, collect), computed per group.
 
-Nulls are ignored. Integers are added exactly, and floats with a single rounding, so results never
-depend on row order.
+Nulls are ignored. Integers are summed exactly, and float sums are rounded only once, so results never depend on row
+order.
 """
 
 import math
@@ -25,7 +25,7 @@ _I64_BOUND = 1 << 63
 _MAX_WORD = 1 << 16
 _MAX_WORD_WEIGHT = 1 << 46  # the product of a 16-bit word and a weight below this limit fits in 64 bits
 _SIGN_WORD_SHIFT = 48
-_MIN_REPETITION = 4  # equal rows are merged if there are at least this many times as many rows as pairs
+_MIN_REPETITION = 4  # equal rows are merged if there are at least this many rows per (group, value) pair
 
 
 @record(eq=False)
@@ -64,9 +64,9 @@ def aggregate(
 def _merge_equal_rows(
     argument: RowValues, groups: RowGroups, weights: IntArray | None
 ) -> tuple[RowValues, RowGroups, IntArray | None]:
-    """Merge rows of a group that have the same value into one weighted row.
+    """Merge the rows in a group that have the same value into one weighted row.
 
-    Merging is worthwhile if a few values repeat often, because all later work is done per (group, value) pair instead
+    Merging is worthwhile if a few values repeat often, because later work is then done per (group, value) pair instead
     of per row.
     """
     value_index, value_count = argument.value_index, len(argument.values)
@@ -124,7 +124,7 @@ def _integer_sums(numbers: npt.NDArray[Any], groups: RowGroups) -> list[int]:
 
 
 def _group_totals(argument: RowValues, groups: RowGroups, weights: IntArray | None) -> list[int] | list[float]:
-    """Return the sum of each group: exact for integers, rounded once for floats."""
+    """Return the sum for each group: exact for integers, rounded once for floats."""
     numbers = argument.numeric()
     if numbers.dtype.kind == "f":
         return _float_sums(numbers.astype(np.float64), groups, weights)
@@ -166,7 +166,7 @@ def _float_sums(numbers: npt.NDArray[np.float64], groups: RowGroups, weights: In
 def _exact_float_sum(numbers: list[float]) -> float:
     try:
         return math.fsum(numbers)
-    except (OverflowError, ValueError):  # the sum exceeds the largest float, or has infinities of both signs
+    except (OverflowError, ValueError):  # the sum exceeds the largest float, or includes infinities of both signs
         return float(np.sum(numbers))
 
 
@@ -194,7 +194,7 @@ def _is_group_empty(groups: RowGroups) -> npt.NDArray[np.bool_]:
 
 
 def _extreme_values(argument: RowValues, groups: RowGroups, *, highest: bool) -> pa.Array:
-    """Return the lowest or highest value of each group, or null for empty groups."""
+    """Return the lowest or highest value in each group, or null for an empty group."""
     is_empty = _is_group_empty(groups)
     if bool(is_empty.all()):
         return pa.nulls(groups.group_count, argument.values.type)
@@ -217,7 +217,7 @@ def _lowest_rows(order_numbers: Numbers, groups: RowGroups) -> IntArray:
 
 
 def _collect_lists(argument: RowValues, groups: RowGroups) -> pa.Array:
-    """Return the values of each group as a list, in row order."""
+    """Return the values in each group as a list, in row order."""
     order = np.argsort(groups.codes, kind="stable")
     group_sizes = np.bincount(groups.codes, minlength=groups.group_count)
     offsets = np.concatenate([[0], np.cumsum(group_sizes)])

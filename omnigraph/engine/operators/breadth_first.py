@@ -1,4 +1,4 @@
-"""Breadth-first traversals, which find the nodes whose shortest distance from a start node is within bounds."""
+"""Breadth-first traversals: find the nodes whose shortest distance from a start node is within bounds."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ from .rows import IntArray, Mask
 
 # A mask over all row ids is faster than sorting if the id range is at most this many times the number of ids.
 DENSE_FACTOR = 16
-_MAX_SORTED_NODES = 4_096  # up to this many nodes, sorting is faster than hashing
-BYTES_PER_PAIR = 40  # peak bytes per pair during construction: positions, list positions, neighbours
+_MAX_SORTED_NODES = 4_096  # for up to this many nodes, sorting is faster than hashing
+BYTES_PER_PAIR = 40  # peak memory per pair in bytes: positions, list positions, neighbours
 
 
 def expand_step(
@@ -23,7 +23,7 @@ def expand_step(
     pair_count: int | None = None,
     accepted_rows: Mask | None = None,
 ) -> tuple[IntArray, IntArray]:
-    """Return the set of each source's neighbours over all adjacencies."""
+    """Return the distinct neighbours of each source across all adjacencies."""
     if pair_count is None:
         pair_count = count_pairs(adjacencies, source_ids)
     context.meter.charge_bytes(pair_count * BYTES_PER_PAIR)
@@ -41,8 +41,8 @@ def walk_breadth_first(
 ) -> tuple[IntArray, IntArray]:
     """Traverse from all start nodes at once; return the nodes whose shortest distance is within bounds.
 
-    A node at distance `min_hops - 1` is also emitted if it has a self-loop. If `min_hops` is zero, each start node is
-    emitted as well.
+    A node at distance `min_hops - 1` is also returned if it has a self-loop. If `min_hops` is zero, the start nodes are
+    returned as well.
     """
     owners = np.arange(len(start_ids), dtype=np.int64)
     is_bound = start_ids >= 0
@@ -81,7 +81,7 @@ def walk_each_start(
 def walk_single_start(
     context: ExecutionContext, adjacencies: Sequence[Adjacency], start_id: int, min_hops: int, max_hops: int
 ) -> tuple[IntArray, IntArray]:
-    """Traverse from one start node; return its position, once per node, and the nodes in ascending order."""
+    """Traverse from one start node; return the nodes in ascending order, and the start's position once per node."""
     nodes = _walk_from(context, adjacencies, start_id, min_hops, max_hops)
     context.meter.charge_bytes(len(nodes) * BYTES_PER_PAIR)
     nodes.sort()
@@ -106,7 +106,7 @@ def _walk_from(
         neighbour_blocks = [adjacency.union(frontier) for adjacency in adjacencies]
         neighbours = neighbour_blocks[0] if len(neighbour_blocks) == 1 else np.concatenate(neighbour_blocks)
         context.meter.release_bytes(pair_count * 16)
-        frontier = _unseen_nodes(neighbours, is_seen)
+        frontier = unseen_nodes(neighbours, is_seen)
         if len(frontier) == 0:
             break
         is_seen[frontier] = True
@@ -115,7 +115,7 @@ def _walk_from(
     return np.concatenate(emitted)
 
 
-def _unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
+def unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
     """Return the distinct neighbours that have not been seen yet, sorted."""
     if len(neighbours) * DENSE_FACTOR > len(is_seen):
         is_unseen = np.zeros(len(is_seen), np.bool_)
@@ -130,7 +130,7 @@ def _unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
 
 
 def row_id_bound(adjacencies: Sequence[Adjacency]) -> int:
-    """Return an upper bound on all reachable row ids, or 0 if unknown."""
+    """Return an upper bound on all reachable row ids, or 0 if it is unknown."""
     return max(adjacency.size for adjacency in adjacencies) if all(adjacency.size for adjacency in adjacencies) else 0
 
 

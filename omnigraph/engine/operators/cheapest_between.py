@@ -1,7 +1,7 @@
-"""Find the edges of the cheapest paths between two nodes, layer by layer, by searching from both ends.
+"""Find the edges on the cheapest paths between two nodes, layer by layer, by searching from both ends.
 
-Each round extends the paths of one side by one edge and records lower costs. The search ends as soon as no path with
-more edges can be cheaper, which is long before either side has reached all nodes. Paths of equal cost are kept, so that
+Each round extends the paths from one side by one edge and records lower costs. The search ends as soon as no path with
+more edges can be cheaper, usually long before either side has reached all nodes. Paths of equal cost are kept, so that
 the choice between them does not depend on where the two sides meet.
 """
 
@@ -29,7 +29,7 @@ class _CostSide:
 
     @property
     def lowest(self) -> float:
-        """The lowest cost among the paths found in the last round."""
+        """The lowest cost of any path found in the last round."""
         return float(self.place_costs.costs[self.frontier].min(initial=np.inf))
 
     def advance(self, other: "_CostSide", bound: float) -> float:
@@ -52,7 +52,7 @@ class _CostSide:
 def search_cheapest_between(
     search: PathSearch, read_costs: Callable[[EdgeLayer], Costs], start: int, end: int
 ) -> CheapestPaths | None:
-    """Return the edges of the cheapest paths between two nodes by layer, or None if no path is within bounds."""
+    """Return the edges on the cheapest paths between two nodes, by layer, or None if no path is within bounds."""
     forward, backward = (
         _CostSide(
             search,
@@ -79,13 +79,13 @@ def search_cheapest_between(
 
 
 def _layers_between(forward: _CostSide, backward: _CostSide, cost: float) -> list[EdgeLayer]:
-    """Return the edges of those lowest-cost paths that have the fewest edges."""
+    """Return the edges on the cheapest paths; of several, only those with the fewest edges are included."""
     known_count = min(len(forward.place_costs.costs), len(backward.place_costs.costs))
     total_costs = forward.place_costs.costs[:known_count] + backward.place_costs.costs[:known_count]
     meeting = np.flatnonzero(total_costs == cost)
     lengths = forward.place_costs.lengths[meeting].astype(np.int64) + backward.place_costs.lengths[meeting]
     path_length = int(lengths.min())
-    # Sums of floats depend on where a path is split, so some nodes of a cheapest path may not have the exact total.
+    # A float sum depends on where the path is split, so the total at some nodes on a cheapest path may be slightly off.
     forward_lengths = forward.place_costs.lengths[meeting].astype(np.int64)
     first_length = int(forward_lengths[lengths == path_length].max())
     is_cut = (lengths == path_length) & (forward_lengths == first_length)

@@ -1,4 +1,4 @@
-"""Find the edges of the cheapest paths, where the cost is an edge property and the number of edges is bounded.
+"""Find the edges on the cheapest paths, where cost is an edge property and the number of edges is bounded.
 
 The edges are found layer by layer: layer `h` considers paths with exactly `h` edges, so the bound on the number of
 edges is exact. Edges without a cost are not followed, and a negative cost raises an error. Among paths of the same
@@ -22,7 +22,7 @@ Costs = npt.NDArray[np.float64]
 
 @record(eq=False)
 class CheapestPaths:
-    """The edges of the cheapest paths from the given starts, grouped by layer, and the costs of the paths."""
+    """The edges on the cheapest paths from the given starts, grouped by layer, and the cost of each path."""
 
     found: PathLayers
     end_costs: list[Costs]
@@ -30,7 +30,7 @@ class CheapestPaths:
 
 @dataclass(slots=True, eq=False)
 class PlaceCosts:
-    """The lowest cost found so far for each (start, node) pair, and the number of edges of its cheapest path."""
+    """The lowest cost found so far for each (start, node) pair, and the number of edges on its cheapest path."""
 
     costs: Costs
     lengths: npt.NDArray[np.int16]
@@ -44,7 +44,7 @@ class PlaceCosts:
             self.lengths = np.append(self.lengths, np.full(added_count, -1, np.int16))
 
     def improve(self, places: IntArray, costs: Costs, length: int) -> npt.NDArray[np.bool_]:
-        """Record lower costs; return a mask of the given costs that are now the lowest for their (start, node) pair."""
+        """Record lower costs; return a mask of the costs that are now the lowest for their (start, node) pair."""
         improves = costs < self.costs[places]
         np.minimum.at(self.costs, places[improves], costs[improves])
         improves &= costs == self.costs[places]
@@ -55,7 +55,7 @@ class PlaceCosts:
 def search_cheapest(
     search: PathSearch, read_costs: Callable[[EdgeLayer], Costs], starts: IntArray, wanted: WantedEnds
 ) -> CheapestPaths:
-    """Return the edges of the cheapest paths from the given starts to all allowed ends, grouped by layer."""
+    """Return the edges on the cheapest paths from the given starts to all allowed ends, grouped by layer."""
     place_costs = start_costs(search, starts, wanted)
     frontier, frontier_costs = starts, np.zeros(len(starts))
     layers: list[EdgeLayer] = []
@@ -89,7 +89,7 @@ def start_costs(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Pla
 
 
 def _cost_bounds(search: PathSearch, place_costs: PlaceCosts, places: IntArray, wanted: WantedEnds) -> Costs:
-    """Return, for each (start, node) pair, the highest cost known so far among the allowed ends of its start."""
+    """Return the highest cost so far among the allowed ends for the start in each (start, node) pair."""
     if wanted.places is None:
         return np.full(len(places), np.inf)
     start_numbers, place_numbers = wanted.places // search.stride, places // search.stride

@@ -1,7 +1,7 @@
 """Dispatch plan operators: call each operator's function in order.
 
-Each operator consumes the rows of the previous operator. This module does no planning, since the
-rewrites in `passes` have already chosen the operators.
+Each operator consumes the rows that the previous operator returned. This module does no planning; the rewrites in
+`passes` have already chosen the operators.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def run_operator(context: ExecutionContext, rows: Rows, operator: Any) -> Rows:
 
 
 def _load_function(operator_type: type) -> OperatorFunction:
-    """Import the function of an operator that many queries do not use, and keep it for the next call."""
+    """Import the function for an operator that many queries do not use, and cache it for the next call."""
     location = _LOCATION_BY_OPERATOR.get(operator_type)
     if location is None:
         raise InternalError(reason=f"no function for operator {operator_type.__name__}")

@@ -1,6 +1,6 @@
 """Distinct-value scan: one weighted row per combination of values instead of one row per node.
 
-This module groups columns that are held in memory as codes. Each row represents all nodes that share its values, so a
+This module groups columns that are cached in memory as codes. Each row represents all nodes that share its values, so a
 plan may use this scan only if it does not matter which of these nodes the row identifies.
 """
 
@@ -31,7 +31,7 @@ class ValueGroups:
 
     @property
     def nbytes(self) -> int:
-        """Total bytes of both arrays."""
+        """The total size of both arrays in bytes."""
         return self.sample_rows.nbytes + self.counts.nbytes
 
 

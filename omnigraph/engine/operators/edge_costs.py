@@ -1,6 +1,6 @@
-"""Edge costs: a numeric property that is read for the edges that a search follows.
+"""Edge costs: the numeric property that a path search reads for each edge it follows.
 
-A negative cost is rejected, because the cheapest path would then depend on how often a cycle is followed.
+Negative costs are rejected, because the cost of a path could then be lowered by repeating a cycle.
 """
 
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ from .path_layers import EdgeLayer
 from .rows import VariableBinding
 
 _Costs = npt.NDArray[np.float64]
-_FULL_READ_DIVISOR = 4  # all costs are read after this fraction (1/4) of the edges has been looked up
+_FULL_READ_DIVISOR = 4  # once this fraction (1/4) of the edges has been looked up, all costs are read
 
 
 @dataclass(slots=True, eq=False)
 class EdgeCosts:
-    """Reads the costs of edges; a null cost becomes NaN."""
+    """A function that returns edge costs; a null cost becomes NaN."""
 
     context: ExecutionContext
     edge_keys: tuple[TableKey, ...]
@@ -40,7 +40,7 @@ class EdgeCosts:
         costs = self._take_from_all(layer) if reads_all else self._look_up(layer)
         if bool((costs < 0).any()):
             raise QueryExecutionError(
-                reason=f"the cost `{self.cost.name}` of an edge is negative ({float(np.nanmin(costs)):g})",
+                reason=f"the edge cost `{self.cost.name}` is negative ({float(np.nanmin(costs)):g})",
                 hint=f"exclude such edges with `where ${self.cost.variable}.{self.cost.name} >= 0`",
             )
         return costs

@@ -1,4 +1,4 @@
-"""The adjacencies of an expansion, restricted to the edges that pass its edge test."""
+"""Choose the adjacencies for an expansion, restricted to the edges that pass its edge test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from .filter import matching_mask
 from .rows import IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
 
-_FULL_SCAN_DIVISOR = 4  # the test is evaluated for all edges after this fraction (1/4) of them has been tested
+_FULL_SCAN_DIVISOR = 4  # once this fraction (1/4) of the edges has been tested, the test is evaluated for all edges
 REVERSED_DIRECTIONS: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
 
 
@@ -28,7 +28,7 @@ def choose_adjacencies(
     *,
     with_edges: bool = False,
 ) -> list[Adjacency]:
-    """Return the adjacency of each edge type and direction in `steps`, restricted to the edges that pass the test."""
+    """Return the adjacency for each edge type and direction in `steps`, restricted to the edges that pass the test."""
     adjacencies = [
         choose_adjacency(
             context, step.edge_type, step.direction, expected_sources, with_edges=with_edges or edge_test is not None
@@ -45,7 +45,7 @@ def choose_adjacencies(
 
 @dataclass(slots=True, eq=False)
 class EdgeAcceptance:
-    """Decides which edges of one type pass a test."""
+    """A function that decides which edges of one type pass a test."""
 
     context: ExecutionContext
     edge_key: TableKey
@@ -54,14 +54,14 @@ class EdgeAcceptance:
     _is_accepted: Mask | None = None
 
     def __call__(self, edge_ids: IntArray) -> Mask:
-        """Return, for each edge, whether it passes all predicates of the test."""
+        """Return whether each edge passes all predicates in the test."""
         self._tested_count += len(edge_ids)
         if self._is_accepted is None and self._tested_count * _FULL_SCAN_DIVISOR > self.context.row_count(
             self.edge_key
         ):
             self._is_accepted = self._test_all()
         if self._is_accepted is not None:
-            # Edge ids beyond the highest accepted id have no entry of their own; they use the last entry, which is
+            # Edge ids above the highest accepted id have no entry of their own; they use the last entry, which is
             # False.
             return self._is_accepted[np.minimum(edge_ids, len(self._is_accepted) - 1)]
         return self._test_some(edge_ids)

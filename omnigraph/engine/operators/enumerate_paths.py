@@ -1,6 +1,6 @@
 """Enumerate all paths from the given starts: walks, trails, acyclic paths and simple paths.
 
-All paths are extended together, by one edge at a time. If the ends are known, paths that cannot reach an end within the
+All paths are extended together, one edge at a time. If the ends are known, paths that cannot reach an end within the
 bounds are dropped early.
 """
 
@@ -14,13 +14,13 @@ from .path_search import PathSearch, PlaceLevels, WantedEnds
 from .path_table import PathBlock, start_block
 from .rows import IntArray, Mask
 
-_BYTES_PER_MEMBER = 24  # bytes per node of a path, including its edge and edge type
+_BYTES_PER_MEMBER = 24  # bytes per node on a path, including its edge and edge type
 
 
 def enumerate_paths(
     search: PathSearch, mode: plan_paths.PathMode, starts: IntArray, wanted: WantedEnds
 ) -> list[PathBlock]:
-    """Return the paths of a mode from the given starts to the allowed ends, grouped by length."""
+    """Return the paths from the given starts to the allowed ends that the mode permits, grouped by length."""
     hops_to_end = _hops_to_ends(search, starts, wanted)
     paths = start_block(starts)
     blocks = [_ending_paths(search, paths, wanted)]
@@ -44,7 +44,7 @@ def _ending_paths(search: PathSearch, paths: PathBlock, wanted: WantedEnds) -> P
 
 
 def _hops_to_ends(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PlaceLevels | None:
-    """Return the number of hops to the nearest allowed end from each pair or node, or None if all ends are allowed."""
+    """Return the number of hops from each pair or node to its nearest allowed end, or None if all ends are allowed."""
     ends = wanted.places if wanted.places is not None else wanted.nodes
     if ends is None:
         return None
@@ -75,7 +75,7 @@ def _extend_paths(search: PathSearch, mode: plan_paths.PathMode, paths: PathBloc
 
 
 def _repeats(mode: plan_paths.PathMode, paths: PathBlock, positions: IntArray, layer: EdgeLayer) -> Mask:
-    """Return, for each edge, whether it would repeat a node or edge that the mode allows only once."""
+    """Return whether each edge would repeat a node or edge that the mode allows only once."""
     is_repeated = np.zeros(len(positions), np.bool_)
     if mode == "trail":
         for column in range(paths.edges.shape[1]):

@@ -1,8 +1,7 @@
 """Expansion: follow edges from a bound variable to new nodes.
 
-This module defines the semantics of a traversal: a set of targets per input row, shortest distances
-within hop bounds, self-loops, and one row per edge if the edge is named. Neighbours are found by
-the `adjacency` package.
+This module defines the semantics of a traversal: a set of targets per input row, shortest distances within hop bounds,
+self-loops, and one row per edge if the edge is named. The `adjacency` package finds the neighbours.
 """
 
 import numpy as np
@@ -27,15 +26,15 @@ from .filter import MIN_ENTITY_ROWS, filter_rows
 from .rows import NULL_ROW, IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
 
-# If the number of pairs exceeds this fraction (1/2) of the target nodes, all nodes are filtered at once.
+# If there are more pairs than this fraction (1/2) of the target nodes, all target nodes are filtered at once.
 _FILTER_ALL_DIVISOR = 2
-# Whole lists are restricted if a traversal follows at least this fraction (1/4) of the edges.
+# If a traversal follows at least this fraction (1/4) of the edges, the filters are applied to whole lists.
 _FULL_WALK_DIVISOR = 4
 _MAX_SINGLE_WALKS = 4  # maximum number of start nodes that are processed one by one
 
 
 def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Rows:
-    """Join each row with every node that it reaches and that passes `target_filters`."""
+    """Join each row with every node that the expansion reaches from it and that passes `target_filters`."""
     source_binding = rows[expansion.source]
     start_ids = source_row_ids(context, source_binding, expansion)
     if expansion.edge_variable is not None:
@@ -49,7 +48,7 @@ def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Row
 
 
 def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, expansion: plan.Expand) -> IntArray:
-    """Return the row ids that edges start from; they are null where the variable has a different type."""
+    """Return the row ids at which the edges start, or null where the variable has a different type."""
     edge = context.catalog.edge(expansion.steps[0].edge_type)
     if edge is None:
         return np.full(len(source_binding.row_ids), NULL_ROW, np.int64)
@@ -62,7 +61,7 @@ def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, e
 def reachable_pairs(
     context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand, *, apply_filters: bool = False
 ) -> tuple[IntArray, IntArray]:
-    """Return (positions in `start_ids`, nodes): the set of nodes that each start reaches within the hop bounds.
+    """Return positions in `start_ids` and the distinct nodes that each start reaches within the hop bounds.
 
     With `apply_filters`, only nodes that pass the expansion's target filters are returned.
     """
@@ -145,7 +144,7 @@ def _restrict_adjacency(
 def _repeat_for_positions(
     context: ExecutionContext, owners: IntArray, nodes: IntArray, start_positions: IntArray, start_count: int
 ) -> tuple[IntArray, IntArray]:
-    """Repeat the nodes reached from each distinct start for every position that has this start."""
+    """Repeat the nodes reached from each distinct start for every position with that start."""
     from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
 
     owner_order = np.lexsort((nodes, owners))
@@ -157,7 +156,7 @@ def _repeat_for_positions(
 
 
 def _expand_edges(context: ExecutionContext, rows: Rows, expansion: plan.Expand, start_ids: IntArray) -> Rows:
-    """Return one row per edge; for an alternation, concatenate the edges of its types."""
+    """Return one row per edge; for an alternation, the edges of all its types are concatenated."""
     step_results = []
     for step in expansion.steps:
         step_adjacency = choose_adjacency(context, step.edge_type, step.direction, len(start_ids), with_edges=True)
@@ -182,7 +181,7 @@ def _expand_edges(context: ExecutionContext, rows: Rows, expansion: plan.Expand,
 
 
 def target_binding(expansion: plan.Expand, targets: IntArray) -> VariableBinding:
-    """Return the nodes emitted by an expansion as a variable binding."""
+    """Bind the target variable to the nodes that an expansion reached."""
     return VariableBinding((TableKey.node(expansion.target_type),), targets)
 
 
@@ -192,7 +191,7 @@ def _filter_targets(
     """Return the pairs whose target passes the filters, testing each node once."""
     if len(targets) == 0:
         return positions, targets
-    if len(targets) <= MIN_ENTITY_ROWS:  # finding distinct nodes would cost more than it saves
+    if len(targets) <= MIN_ENTITY_ROWS:  # deduplicating the nodes would cost more than it saves
         pairs = {str(expansion.target): target_binding(expansion, targets), "": VariableBinding((), positions)}
         accepted = filter_rows(context, Rows(len(targets), pairs), expansion.target_filters)
         return accepted[""].row_ids, accepted[str(expansion.target)].row_ids

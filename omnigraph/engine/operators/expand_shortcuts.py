@@ -1,8 +1,7 @@
-"""Shortcuts for expansions where only the existence, number or set of results matters.
+"""Shortcuts for expansions whose targets only need to exist, to be counted, or to be returned as a set.
 
-This module implements edge tests between bound variables, row weights and node sets. The operators
-never materialize a row per neighbour; instead, lists are probed or concatenated, and degrees are
-multiplied.
+This module implements edge tests between bound variables, row weights and node sets. The operators never materialize a
+row per neighbour; instead, they probe or concatenate lists and multiply degrees.
 """
 
 import numpy as np
@@ -19,11 +18,11 @@ from .expand import expand, reachable_pairs, source_row_ids, target_binding
 from .rows import NULL_ROW, IntArray, Mask, Rows
 
 _MAX_WEIGHT = 1 << 62
-_BYTES_PER_NODE = 16  # peak memory in bytes per node while the set is built
+_BYTES_PER_NODE = 16  # peak memory per node in bytes while the set is built
 
 
 def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) -> Rows:
-    """Return the rows in which an edge joins the two variables or, if the test is negated, all other rows."""
+    """Return the rows in which an edge joins the two variables, or all other rows if the test is negated."""
     source_ids = source_row_ids(context, rows[link_test.expansion.source], link_test.expansion)
     right_binding = rows[link_test.target_variable]
     table_key = TableKey.node(link_test.expansion.target_type)
@@ -51,7 +50,7 @@ def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByD
     connected_rows = rows.filter(has_neighbours)
     degrees = degrees[has_neighbours] if connected_rows.count < rows.count else degrees
     if connected_rows.weights is not None and connected_rows.count and _would_overflow(connected_rows.weights, degrees):
-        return expand(context, rows, weighting.expansion)  # the weights overflow; the memory limit then stops the query
+        return expand(context, rows, weighting.expansion)  # the weights would overflow; the memory limit ends the query
     return connected_rows.scale_weights(degrees)
 
 
@@ -64,7 +63,7 @@ def reachable_nodes(context: ExecutionContext, rows: Rows, reach_operator: Disti
     else:
         node_ids = reachable_pairs(context, start_ids, expansion, apply_filters=True)[1]
     if len(node_ids) > context.row_count(TableKey.node(expansion.target_type)):
-        node_ids = _distinct_nodes(node_ids)  # with few duplicates, building a set costs more than it saves
+        node_ids = _distinct_nodes(node_ids)  # if there are few duplicates, building a set costs more than it saves
     return Rows.from_bindings({str(expansion.target): target_binding(expansion, node_ids.astype(np.int64, copy=False))})
 
 

@@ -1,7 +1,7 @@
-"""Property fetching. This is the only module that turns row ids into values.
+"""Fetch properties; this is the only module that turns row ids into values.
 
-A variable may be null, may have several types, and may repeat the same id in many rows. Fetched
-columns are always aligned with the rows. Each column is read once per set of rows.
+A variable may be null, may have several types, and may have the same id in many rows. Fetched columns are always
+aligned with the rows. Each column is read once per set of rows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -63,7 +63,7 @@ def _columns_read_by(  # noqa: PLR0911 - one return per kind
 
 @dataclass(slots=True, eq=False)
 class RowSource:
-    """The columns of a set of rows, each read on first use."""
+    """A column source for a set of rows; each column is read on first use."""
 
     context: ExecutionContext
     rows: Rows
@@ -71,7 +71,7 @@ class RowSource:
 
     @property
     def count(self) -> int:
-        """Number of rows."""
+        """The number of rows."""
         return self.rows.count
 
     def prefetch(self, columns: Iterable[VariableColumn]) -> "RowSource":
@@ -85,7 +85,7 @@ class RowSource:
         return self
 
     def fetch(self, variable: str, column_names: Sequence[str]) -> None:
-        """Read columns of a variable that have not been read before, with one request."""
+        """Read those columns of a variable that have not been read yet, with one request."""
         fetched_columns = fetch_columns(self.context, self.rows.bindings[variable], column_names)
         for column_name, column in zip(column_names, fetched_columns, strict=True):
             self.fetched[variable, column_name] = column
@@ -112,7 +112,7 @@ class RowSource:
 
 
 def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]) -> list[pa.Array]:
-    """Return a variable's columns, aligned with the rows; values are null where the variable is null."""
+    """Return a variable's columns, aligned with the rows; a value is null where the variable is null."""
     context.meter.charge_bytes(len(binding.row_ids) * 16 * len(column_names))
     try:
         if binding.paths is not None:

@@ -1,4 +1,4 @@
-"""Filters, which keep the rows for which predicates are true.
+"""Filters: keep the rows for which all predicates are true.
 
 A predicate on a single variable is evaluated once per entity, regardless of how many rows contain it.
 """
@@ -17,7 +17,7 @@ from omnigraph.storage.scan import distinct_row_ids
 from .fetch import RowSource, columns_read
 from .rows import NULL_ROW, Mask, Rows, VariableBinding
 
-MIN_ENTITY_ROWS = 1_000  # a predicate on a single variable is evaluated once per entity if there are more rows
+MIN_ENTITY_ROWS = 1_000  # above this many rows, a predicate on a single variable is evaluated once per entity
 _CHUNK_ROWS = 1 << 20  # maximum number of rows whose columns are in memory at the same time
 _columns_of_predicate = IdentityCache(columns_read)
 
@@ -63,7 +63,7 @@ def _mask_by_entity(
         Rows.from_bindings({variable: VariableBinding(binding.table_keys, distinct_ids, None, binding.paths)}),
         predicate,
     )
-    # The mask is indexed by row id; a null variable has index -1 and so reads the last entry.
+    # The mask is indexed by row id. A null variable has index -1 and therefore reads the last entry.
     mask_by_row_id: Mask = np.zeros(int(distinct_ids.max()) + 2, np.bool_)
     mask_by_row_id[distinct_ids] = entity_mask
     return mask_by_row_id[binding.row_ids]

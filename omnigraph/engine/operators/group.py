@@ -1,8 +1,8 @@
 """Grouping: combine rows with equal keys into one row and compute aggregates per group.
 
-Keys are compared by value, and null forms its own group. Without keys there is exactly one group,
-even for zero rows. Sums do not depend on row order or on whether rows are weighted: integers are
-added exactly, and floats with a single rounding.
+Keys are compared by value, and null forms its own group. Without keys there is exactly one group, even if there are no
+rows. Sums do not depend on row order or on whether rows are weighted: integers are summed exactly, and float sums are
+rounded only once.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def group_rows(
         cast_to(grouped_rows.result_column(column), result_type)
         for column, result_type in zip(read_plan.columns, shape.types, strict=True)
     ]
-    # A single group, which is what most counting queries produce, needs no ordering.
+    # Most counting queries produce a single group, which needs no ordering.
     if groups.group_count == len(group_order) == 1:
         return ProjectedRows(shape.schema, arrays, 1)
     return pa.table(arrays, schema=shape.schema).take(pa.array(group_order))
@@ -103,14 +103,14 @@ _has_collect = IdentityCache(_contains_collect)
 
 @record(eq=False)
 class _GroupSource:
-    """The columns of groups: group keys, taken from the first row of each group, and aggregates."""
+    """A column source over groups: keys, taken from the first row in each group, and aggregates."""
 
     grouped_rows: "_GroupedRows"
     first_rows: RowSource
 
     @property
     def count(self) -> int:
-        """Number of groups."""
+        """The number of groups."""
         return self.grouped_rows.groups.group_count
 
     def column(self, variable: str, column_name: str) -> pa.Array:
@@ -126,7 +126,7 @@ class _GroupSource:
         return self.first_rows.constant(value)
 
     def aggregate(self, value: plan.Aggregate) -> pa.Array:
-        """Return an aggregate with one value per group."""
+        """Return an aggregate, with one value per group."""
         return self.grouped_rows.group_values(value)
 
 
@@ -151,7 +151,7 @@ class _GroupedRows:
         return self.group_values(plan_column.value)
 
     def group_values(self, value: plan.Value) -> pa.Array:
-        """Return a key or an aggregate with one value per group; an entity is represented by its id."""
+        """Return a key or an aggregate, with one value per group; an entity is represented by its id."""
         column = self.computed.get(value)
         if column is None:
             column = self.computed[value] = self._compute_values(value)
@@ -204,7 +204,7 @@ class _GroupedRows:
         return sort_key
 
     def _type_sort_key(self, entity: plan.Entity) -> SortKeyFunction:
-        """Break ties by type, since nodes of different types may share an id."""
+        """Return a sort key that breaks ties by type, because nodes of different types may share an id."""
         type_indexes = self.rows[entity.variable].type_indexes
 
         def sort_key(positions: IntArray, _: int | None) -> Numbers:
@@ -215,7 +215,7 @@ class _GroupedRows:
         return sort_key
 
     def _first_appearance_order(self, variables: Sequence[str]) -> IntArray:
-        """Return the groups in order of each group's first row under the default row order."""
+        """Return the groups ordered by their first row in the default row order."""
         remaining_rows = np.arange(self.rows.count)
         remaining_codes = self.groups.codes
         lowest_by_variable: list[Codes] = []
@@ -242,7 +242,7 @@ def _counted_variable(aggregation: plan.Aggregate) -> str | None:
 
 
 def distinct_rows(table: pa.Table) -> IntArray:
-    """Return the position at which each distinct row first occurs, in ascending order."""
+    """Return the position of each distinct row's first occurrence, in ascending order."""
     codes = np.zeros(table.num_rows, np.int64)
     for column in table.columns:
         codes, _ = dense_codes(pair_codes(codes, value_codes(column.combine_chunks())))

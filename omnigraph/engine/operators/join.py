@@ -1,7 +1,7 @@
-"""Joins with a nested list of operators (`not { }`, `optional { }`), and tests for the same entity in two variables.
+"""Joins with nested operators (`not { }`, `optional { }`), and tests that two variables refer to the same entity.
 
-The inner operators run once per distinct combination of the outer variables that they need. Each
-combination has a number, which is used to match inner rows to outer rows.
+The inner operators run once per distinct combination of the outer variables that they need. Each combination has a
+number, which links inner rows to outer rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ def anti_join(context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_op
 
 
 def left_join(context: ExecutionContext, rows: Rows, join: plan.LeftJoin, run_operators: RunOperators) -> Rows:
-    """Return the rows joined with all inner rows, or with nulls if there are no inner rows."""
+    """Join each row with all of its inner rows, or with nulls if it has none."""
     codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
     combination_order = np.argsort(inner_rows[_COMBINATION].row_ids, kind="stable")
     inner_rows = inner_rows.take(combination_order)
@@ -67,7 +67,7 @@ def _run_inner(
     inner_operators: tuple[plan.Operator, ...],
     run_operators: RunOperators,
 ) -> tuple[Codes, Rows]:
-    """Return each row's combination number, and the inner rows of all combinations."""
+    """Return each row's combination number, and the inner rows for all combinations."""
     codes, first_rows = combination_codes(rows, outer_variables)
     combinations = Rows(rows.count, {variable: rows[variable] for variable in outer_variables}).take(first_rows)
     tagged = combinations.with_binding(_COMBINATION, VariableBinding((), np.arange(len(first_rows))))

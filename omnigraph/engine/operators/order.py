@@ -1,7 +1,7 @@
 """Row ordering: sort keys, tie breaking, the default order, and top-k selection.
 
-Keys are applied one after another, each only to rows that are tied on the previous keys, so ids are read only for ties.
-Nulls sort first in ascending order and last in descending order.
+Sort keys are applied one after another, each only to rows that are tied on the previous keys, so ids are read only to
+break ties. Nulls sort first in ascending order and last in descending order.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +17,9 @@ from omnigraph.lang.query import plan
 from .rows import IntArray, Rows, VariableBinding
 
 SortKeyFunction = Callable[[IntArray, int | None], Numbers]
-"""Maps row positions to numbers in sort order; with a limit, only the first `limit` rows must be exact."""
+"""Maps row positions to numbers that sort like the rows; with a limit, only the first `limit` rows must be exact."""
 
-_SORT_BYTES_PER_ROW = 48  # bytes of working memory per sorted row
+_SORT_BYTES_PER_ROW = 48  # working memory per sorted row in bytes
 
 
 def sorted_positions(
@@ -58,7 +58,7 @@ def _sort_positions(
 
 
 def _keep_first(candidates: IntArray, sort_numbers: Numbers, limit: int | None) -> tuple[IntArray, Codes]:
-    """Return the rows that can be among the first `limit` rows, and the rank codes of these rows."""
+    """Return the rows that can be among the first `limit` rows, and their rank codes."""
     if limit is not None and limit < len(candidates):
         within_limit = sort_numbers <= np.partition(sort_numbers, limit - 1)[limit - 1]
         candidates, sort_numbers = candidates[within_limit], sort_numbers[within_limit]
@@ -74,7 +74,7 @@ def _find_ties(rank_codes: Codes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 def sort_by_value(
     context: ExecutionContext, rows: Rows, value: plan.Value, *, descending: bool = False
 ) -> SortKeyFunction:
-    """Return a sort key based on a value of each row."""
+    """Return a sort key that evaluates a value for each row."""
 
     def value_order(positions: IntArray, limit: int | None) -> Numbers:
         selected_rows = rows if len(positions) == rows.count else rows.take(positions)
@@ -84,7 +84,7 @@ def sort_by_value(
 
 
 def sort_by_id(context: ExecutionContext, rows: Rows, variable: str) -> list[SortKeyFunction]:
-    """Return sort keys for a variable's id; equal ids of two types are sorted by type name."""
+    """Return sort keys for a variable's id; equal ids of different types are sorted by type name."""
     binding = rows[variable]
 
     def entity_id_order(positions: IntArray, limit: int | None) -> Numbers:
@@ -132,7 +132,7 @@ def _is_constant(binding: VariableBinding) -> bool:
 
 
 def row_sort_keys(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan) -> list[SortKeyFunction]:
-    """Return all sort keys of an ungrouped query: its own keys, then ids in order of variable names."""
+    """Return all sort keys for an ungrouped query: its own keys, then ids in order of variable names."""
     if not read_plan.order:
         return default_sort_keys(context, rows, read_plan.variables)
     sort_keys = [

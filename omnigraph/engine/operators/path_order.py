@@ -1,4 +1,4 @@
-"""The order of paths: by length, then by the ids of their nodes, then by the ids of their edges."""
+"""The sort order of paths: by length, then by node ids, then by edge ids."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Shared state of all path searches: the edges in both directions, the length bounds, and the allowed ends.
+"""State shared by all path searches: the edges in both directions, the length bounds, and the allowed ends.
 
 A search runs from many starts at once. A (start, node) pair is encoded as the number `start_number * stride + row_id`,
 called its place.
@@ -22,13 +22,13 @@ _MIN_LEVEL_ROWS = 1 << 10
 
 @record(eq=False)
 class WantedEnds:
-    """The allowed ends of paths, as (start, node) pairs or, if there are too many pairs, as nodes."""
+    """The allowed ends of paths, as (start, node) pairs, or as nodes if there are too many pairs."""
 
     places: IntArray | None = None
     nodes: IntArray | None = None
 
     def contains(self, places: IntArray, stride: int) -> Mask:
-        """Return whether a path may end at each (start, node) pair."""
+        """Return whether a path may end at each of the given (start, node) pairs."""
         if self.places is not None:
             return np.isin(places, self.places)
         return np.isin(places % stride, self.nodes) if self.nodes is not None else np.ones(len(places), np.bool_)
@@ -38,33 +38,33 @@ class WantedEnds:
 class PathSearch:
     """The edges in both directions, the bounds on the path length, and the number of row ids per start.
 
-    `load_neighbours` returns adjacencies for searches that need only nodes; pass True for the backward direction.
+    `load_edges` returns adjacencies with edges, and `load_neighbours` those for searches that need only nodes; pass
+    True for the backward direction.
     """
 
     context: ExecutionContext
-    forward: list[Adjacency]
-    load_backward: Callable[[], list[Adjacency]]
+    load_edges: Callable[[bool], list[Adjacency]]
     load_neighbours: Callable[[bool], list[Adjacency]]
     min_hops: int
     max_hops: int
     stride: int
 
     def follow(self, places: IntArray, *, backward: bool = False) -> EdgeLayer:
-        """Return all edges that leave the given (start, node) pairs or, if `backward`, that lead to them."""
-        return follow_edges(self.context, self.load_backward() if backward else self.forward, places, self.stride)
+        """Return all edges that leave the given (start, node) pairs, or that lead to them if `backward` is true."""
+        return follow_edges(self.context, self.load_edges(backward), places, self.stride)
 
     def place_count(self, starts: IntArray) -> int:
         """Return the number of possible (start, node) pairs, or a small default if the number of nodes is unknown."""
-        known_size = all(adjacency.size for adjacency in self.forward)
+        known_size = all(adjacency.size for adjacency in self.load_edges(False))
         return int(starts.max() // self.stride + 1) * self.stride if known_size and len(starts) else _MIN_LEVEL_ROWS
 
     def levels(self, place_count: int) -> "PlaceLevels":
-        """Return a new map from (start, node) pairs to distances."""
+        """Return an empty map from (start, node) pairs to distances."""
         self.context.meter.charge_bytes(2 * place_count)
         return PlaceLevels(np.full(place_count, -1, np.int16))
 
     def within_bounds(self, ends: list[IntArray]) -> list[IntArray]:
-        """Return the ends by path length, leaving out paths with fewer than `min_hops` edges."""
+        """Return the ends by path length, without the paths that have fewer than `min_hops` edges."""
         return [places if length >= self.min_hops else places[:0] for length, places in enumerate(ends)]
 
 
@@ -81,17 +81,11 @@ class PlaceLevels:
         return self.by_place[places]
 
     def add_level(self, places: IntArray) -> IntArray:
-        """Record the pairs that have no distance yet as the next level, and return these pairs in sorted order."""
+        """Add the pairs that have no distance yet as the next level, and return them in sorted order."""
         new_places = np.unique(places[self.of(places) < 0]).astype(np.int64, copy=False)
         self.by_place[new_places] = len(self.known_places)
         self.known_places.append(new_places)
         return new_places
-
-    def clear(self) -> None:
-        """Clear all distances, so that the array can be reused for another search."""
-        for places in self.known_places:
-            self.by_place[places] = -1
-        self.known_places.clear()
 
     def _reserve(self, places: IntArray) -> None:
         needed_count = int(places.max()) + 1 if len(places) else 0

@@ -1,6 +1,6 @@
-"""Path values: length, node and edge ids, cost, and whole paths as objects.
+"""Values derived from paths: length, node and edge ids, cost, and whole paths as structs.
 
-This module defines the structure of a path in a result. Ids are read once per distinct node or edge, and only for the
+This module defines how a path is represented in a result. Ids are read once per distinct node or edge, and only for the
 requested paths.
 """
 
@@ -45,7 +45,7 @@ def path_column(source: RowSource, path: plan_paths.PathEntity) -> pa.Array:
 def path_columns(
     context: ExecutionContext, paths: PathTable, path_numbers: IntArray, functions: Sequence[str]
 ) -> list[pa.Array]:
-    """Return a column for each function, such as `length`; values are null where the path number is null."""
+    """Return a column for each function, such as `length`; a value is null where the path number is null."""
     return [_path_column(context, paths, path_numbers, function) for function in functions]
 
 

@@ -1,4 +1,4 @@
-"""Result columns: row values in the types that the plan declares, with entities as structs.
+"""Build the result columns: row values in the types that the plan declares, with entities as structs.
 
 This module defines the structure of an entity in a result: `id`, `type`, the endpoints `from` and `to` (for an edge),
 and then the properties. Blobs are omitted, because queries never read them.
@@ -42,7 +42,10 @@ def _result_field(catalog: Catalog, column: plan.PlanColumn) -> pa.Field:
 
 
 def entity_struct_type(catalog: Catalog, entity: plan.Entity) -> pa.StructType:
-    """Return the struct type of a node or an edge; several types contribute the properties that they share."""
+    """Return the struct type for a node or an edge.
+
+    If the entity can have several types, the struct contains only the properties that these types share.
+    """
     shown_properties = visible_properties(catalog, entity)
     identity_fields = [pa.field("id", pa.string()), pa.field(type_field_name(shown_properties), pa.string())]
     endpoint_fields = [pa.field(endpoint_name, pa.string()) for endpoint_name in _endpoint_columns(entity)]
@@ -64,7 +67,7 @@ def _endpoint_columns(entity: plan.Entity) -> dict[str, str]:
 
 
 def visible_properties(catalog: Catalog, entity: plan.Entity) -> list[PropertyDefinition]:
-    """Return the properties of an entity that are included in results."""
+    """Return the properties of an entity that appear in results."""
     if entity.edge_types:
         declared_properties = _shared_edge_properties(catalog, entity.edge_types)
     else:
@@ -90,7 +93,7 @@ def _shared_edge_properties(catalog: Catalog, edge_types: Sequence[str]) -> tupl
 
 
 def type_field_name(properties: Sequence[PropertyDefinition]) -> str:
-    """Return `type`, prefixed with as many underscores as needed to avoid a clash with a property name."""
+    """Return `type`, prefixed with as many underscores as it takes to avoid a clash with a property name."""
     field_name = "type"
     while any(declared_property.name == field_name for declared_property in properties):
         field_name = f"_{field_name}"
@@ -113,8 +116,8 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
 class ProjectionShape:
     """The parts of a projection that do not depend on its rows.
 
-    `stored_columns` holds the variable and the column of each result column if all of them are stored columns, which
-    need no evaluation; otherwise it is None.
+    If every result column is a stored column, which needs no evaluation, `stored_columns` holds their variables and
+    column names; otherwise it is None.
     """
 
     catalog: Catalog
@@ -125,13 +128,13 @@ class ProjectionShape:
     stored_columns: tuple[VariableColumn, ...] | None
 
 
-# Entries are keyed by object identity, as plans are, since a prepared query always has the same columns object. Each
+# Like plans, entries are keyed by object identity, because a prepared query always uses the same columns object. Each
 # entry keeps its catalog and columns alive, so that their ids cannot be reused.
 _shape_cache: dict[tuple[int, int], ProjectionShape] = {}
 
 
 def projection_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> ProjectionShape:
-    """Return the shape of a projection, which is computed only once."""
+    """Return the shape of a projection; it is computed once and cached."""
     cache_key = (id(catalog), id(columns))
     cached_shape = _shape_cache.get(cache_key)
     if cached_shape is None:
@@ -199,7 +202,7 @@ def _evaluate_columns(
 
 
 def cast_to(array: pa.Array, target_type: pa.DataType) -> pa.Array:
-    """Return an array cast to the type that the plan declares."""
+    """Cast an array to the type that the plan declares."""
     return array if array.type == target_type else array.cast(target_type)
 
 

@@ -1,8 +1,8 @@
-"""Filter pushdown: conversion of predicates to Arrow expressions that storage evaluates with the same result.
+"""Filter pushdown: convert predicates to Arrow expressions that storage evaluates to the same result.
 
-A predicate that cannot be expressed exactly is not pushed down but evaluated after the scan.
-Filters keep only rows for which a predicate is true, so an expression may be null where the
-predicate is unknown. Filters are never passed to storage as SQL text.
+A predicate that cannot be expressed exactly is evaluated after the scan instead. Because filters keep only the rows for
+which a predicate is true, an expression may be null where the predicate is unknown. Filters are never passed to storage
+as SQL text.
 """
 
 import math
@@ -29,7 +29,7 @@ _MAX_LIST_ITEMS = 1_000
 
 
 def to_storage_filter(schema: pa.Schema, predicate: plan.Predicate, resolve_constant: ConstantResolver) -> Any | None:
-    """Return a predicate on one table's columns as an expression, or None if it cannot be pushed down."""
+    """Convert a predicate on one table's columns to an expression, or return None if it cannot be pushed down."""
     match predicate:
         case plan.Compare():
             return _push_comparison(schema, predicate, resolve_constant)
@@ -85,7 +85,7 @@ def _comparison_expression(field: pa.Field, exact_test: ColumnComparison | Const
 
 
 def _push_float_comparison(field: pa.Field, exact_test: ColumnComparison) -> Any | None:
-    """Return an expression for a float comparison, or None; storage orders signed zeros and NaN differently."""
+    """Return an expression for a float comparison, or None if signed zeros or NaN would change its result."""
     operator, constant = exact_test.operator, exact_test.constant
     if not math.isfinite(constant) or operator == "!=":
         return None

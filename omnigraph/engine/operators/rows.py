@@ -1,6 +1,6 @@
 """The rows passed between operators: one array of row ids per variable.
 
-Rows never contain property values. Property values are fetched later, and only for the rows that are needed.
+Rows never contain property values, which are fetched later and only for the rows that need them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,16 +16,16 @@ from .path_table import PathTable
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-NULL_ROW = -1  # the row id of a variable that an `optional` left unbound
+NULL_ROW = -1  # the row id of a variable that an `optional` block left unbound
 
 
 @record
 class VariableBinding:
     """The row ids that one variable is bound to, one per row.
 
-    `table_keys` holds keys such as `node:Person` or `edge:Knows`. `type_indexes` holds the index of the key that
-    applies to each row, and is None if there is only one key. If `table_keys` is empty, `row_ids` holds plain numbers
-    instead, such as positions of outer rows or positions in `paths`.
+    `table_keys` holds keys such as `node:Person` or `edge:Knows`. `type_indexes` holds each row's index in
+    `table_keys`, or is None if there is only one key. If `table_keys` is empty, `row_ids` holds plain numbers instead,
+    such as positions of outer rows or positions in `paths`.
     """
 
     table_keys: tuple[TableKey, ...]
@@ -34,12 +34,12 @@ class VariableBinding:
     paths: PathTable | None = None
 
     def take(self, positions: IntArray) -> "VariableBinding":
-        """Return the variable's binding for the rows at the given positions."""
+        """Return the binding restricted to the rows at the given positions."""
         type_indexes = self.type_indexes[positions] if self.type_indexes is not None else None
         return VariableBinding(self.table_keys, self.row_ids[positions], type_indexes, self.paths)
 
     def is_type(self, table_key: TableKey) -> Mask:
-        """Return a mask of the rows in which the variable is bound to a row of the given table; null does not match."""
+        """Return a mask of the rows in which the variable is bound to a row in the given table; null does not match."""
         if table_key not in self.table_keys:
             return np.zeros(len(self.row_ids), np.bool_)
         is_of_type: Mask = self.row_ids != NULL_ROW
@@ -60,9 +60,9 @@ class VariableBinding:
 class Rows:
     """A sequence of `count` rows. Every binding holds `count` ids; `bindings` may be empty.
 
-    `weights` holds the number of times that each row counts; None means that every row counts once. Weights avoid
-    materializing rows that are never read one by one. They may be used only if all rows of the plan are consumed by
-    aggregates.
+    `weights` holds how many times each row counts; None means that every row counts once. Weights make it unnecessary
+    to materialize rows that are never read individually. They may be used only if aggregates consume all rows in the
+    plan.
 
     >>> rows = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array([4, 7, 9]))})
     >>> rows.filter(np.array([True, False, True])).bindings["p"].row_ids.tolist()
@@ -133,7 +133,7 @@ class Rows:
 
     @property
     def bytes_per_row(self) -> int:
-        """Approximate number of bytes per row."""
+        """The approximate size of a row in bytes."""
         row_bytes = path_bytes = 0
         for binding in self.bindings.values():
             row_bytes += 8 if binding.type_indexes is None else 10

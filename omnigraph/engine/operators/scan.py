@@ -1,7 +1,7 @@
-"""Scan the nodes of a type, or of all types that implement an interface, and keep those that pass the filters.
+"""Scan all nodes of a type, or of every type that implements an interface, and keep those that pass the filters.
 
-Filters that storage can evaluate exactly are pushed down; the others are tested on columns that the same scan reads.
-A second scan forms a cross product with the existing rows.
+Filters that storage can evaluate exactly are pushed down; the others are evaluated on columns that the same scan reads.
+If a query scans twice, the second scan forms a cross product with the existing rows.
 """
 
 import math
@@ -33,16 +33,16 @@ from .rows import IntArray, Mask, Rows, VariableBinding, concat_bindings
 if TYPE_CHECKING:
     from omnigraph.engine.search.fulltext_scan import TextLookup
 
-SCAN_COST_RATIO = 160  # scanning this many rows costs about as much as loading one row by its id
+SCAN_COST_RATIO = 160  # scanning this many rows costs about as much as loading a single row by its id
 
 
 def node_scan(context: ExecutionContext, rows: Rows, scan: plan.NodeScan) -> Rows:
-    """Combine every row with every node of the scan."""
+    """Combine every row with every node that the scan returns."""
     return cross_join(context, rows, scan.variable, scan_nodes(context, scan))
 
 
 def scan_nodes(context: ExecutionContext, scan: plan.NodeScan) -> VariableBinding:
-    """Return the nodes of a scan, each exactly once."""
+    """Return the nodes that a scan finds, each exactly once."""
     table_keys = [TableKey.node(type_name) for type_name in scan.implementers or (scan.type_name,)]
     if scan.implementers == () and context.catalog.node(scan.type_name) is None:
         return VariableBinding((), np.empty(0, np.int64))  # no type implements the interface
@@ -53,7 +53,7 @@ def scan_nodes(context: ExecutionContext, scan: plan.NodeScan) -> VariableBindin
 
 
 def cross_join(context: ExecutionContext, rows: Rows, variable: str, binding: VariableBinding) -> Rows:
-    """Return the cross product of the rows and the entities of a binding."""
+    """Return the cross product of the rows and the entities in a binding."""
     entity_count = len(binding.row_ids)
     if rows.count == 1 and rows.weights is None and not rows.bindings:
         return Rows(entity_count, {variable: binding})
@@ -65,7 +65,7 @@ def cross_join(context: ExecutionContext, rows: Rows, variable: str, binding: Va
 
 
 def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]) -> IntArray:
-    """Return the ids, in order, of the table rows that pass all filters."""
+    """Return the ids of the table rows that pass all filters, in order."""
     context.meter.check_timeout()
     text_matches = _scan_text_index(context, table_key, filters)
     if text_matches is not None:
@@ -101,7 +101,7 @@ def split_filters(
 def plan_text_lookup(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> "TextLookup | None":
-    """Return the full-text index lookup that finds the rows of a scan, or None if no index is used."""
+    """Return the full-text index lookup that finds the rows for a scan, or None if no index is used."""
     if not any(isinstance(predicate, plan.TextSearch) for predicate in filters):
         return None
     from omnigraph.engine.search.fulltext_scan import plan_lookup
@@ -122,7 +122,7 @@ def _scan_text_index(
 
 
 def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
-    """Look up a node by the id derived from its complete key."""
+    """Look up a node by the id that its complete key determines."""
     table_key = TableKey.node(scan.scan.type_name)
     entity = key_scan_id(context, scan)
     id_ranks = hot_id_order(context, table_key, 1) if entity is not None else None
@@ -190,7 +190,7 @@ def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
         _, member_type, value = scan.key_members[0]
         constant = context.constant(value)
         if type(constant) is str and member_type.scalar is ScalarType.STRING and not member_type.is_list:
-            return constant or None  # the id of most nodes is their only key value
+            return constant or None  # for most nodes, the id is the value of the only key member
     key_values = [_as_key_value(member_type, context.constant(value)) for _, member_type, value in scan.key_members]
     if None in key_values:
         return None
@@ -201,7 +201,7 @@ def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
 
 
 def _as_key_value(member_type: PropertyType, value: Any) -> Any:
-    """Return a value in the form stored in keys of this type, or None if the value cannot be represented exactly."""
+    """Convert a value to the form that keys of this type store, or return None if it cannot be represented exactly."""
     if isinstance(value, float) and math.isnan(value):
         return None
     exact_test = normalize_comparison(arrow_type(member_type), "=", value) if value is not None else "never"

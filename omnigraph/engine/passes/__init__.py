@@ -1,7 +1,7 @@
-"""Plan rewrites that run before execution: a tuple of functions, each in its own file.
+"""Plan rewrites that run before execution, each in its own module.
 
-Each function takes a plan and returns an equivalent plan. Rewrites use the schema but never the
-data, so their result can be cached with the compiled query.
+Each function takes a plan and returns an equivalent plan. Rewrites use the schema but never the data, so the rewritten
+plan can be cached with the compiled query.
 """
 
 from omnigraph.lang.query import plan
@@ -29,7 +29,7 @@ PASSES = (
 
 
 def rewrite_plan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan after all rewrites."""
+    """Apply all rewrites to a plan."""
     for rewrite_pass in PASSES:
         read_plan = rewrite_pass(read_plan, schema_ir)
     return read_plan

@@ -1,7 +1,6 @@
 """Replace `not { $a knows $b }` with an edge test, and `not { $a knows $_ }` with a degree test.
 
-Without this rewrite, the inner expansion would run for every row just to determine whether it is
-empty.
+Without this rewrite, the inner expansion would run for every row just to determine whether it finds any node.
 """
 
 from dataclasses import replace
@@ -13,7 +12,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 
 def anti_join_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with negated single traversals replaced by tests."""
+    """Replace negated single-hop traversals with tests."""
     operators: Any = tuple(_replace_anti_join(operator) for operator in read_plan.operators)
     return replace(read_plan, operators=operators)
 

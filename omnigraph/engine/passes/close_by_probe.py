@@ -15,7 +15,7 @@ from .anti_join_probe import is_single_hop
 
 
 def close_by_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with edge tests in place of the expansions that close a cycle."""
+    """Replace the expansions that close a cycle with edge tests."""
     return replace(read_plan, operators=_replace_closes(read_plan.operators))
 
 
@@ -37,7 +37,7 @@ def _replace_closes(operators: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _can_probe(expansion: plan.Expand, close_operator: plan.CloseCycle) -> bool:
-    """Return whether an edge test is sufficient. It is not for a named edge, because the edge itself must be bound."""
+    """Return whether an edge test is sufficient; a named edge still needs the expansion, because it must be bound."""
     return (
         is_single_hop(expansion)
         and expansion.edge_variable is None

@@ -1,8 +1,8 @@
-"""Count rows without producing them where aggregates need only the number of rows.
+"""Count rows without producing them if the aggregates need only the number of rows.
 
-An expansion to nodes that are never read becomes a weight: the number of distinct neighbours, because a traversal
-without an edge variable returns each neighbour once. If the scanned nodes are only used to reach the next variable,
-the scan starts at that variable instead.
+An expansion to nodes that are never read is replaced by a weight. The weight is the number of distinct neighbours,
+because a traversal without an edge variable returns each neighbour once. If the scanned nodes are used only to reach
+the next variable, the scan starts at that variable instead.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _OperatorTuple = tuple[Any, ...]
 
 
 def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with expansions to unread nodes replaced by weights."""
+    """Replace expansions to unread nodes with weights."""
     if not allows_weights(read_plan):
         return read_plan
     operators = _weigh_unread_expansions(read_plan, _reverse_first_expansion(read_plan))
@@ -45,7 +45,10 @@ def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
 
 
 def allows_weights(read_plan: plan.ReadPlan) -> bool:
-    """Return whether rows may have weights: row order must not matter, and no values may be collected into lists."""
+    """Return whether rows may have weights.
+
+    They may if row order does not matter and no values are collected into lists.
+    """
     values = result_values(read_plan)
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
     has_own_order = bool(read_plan.order) or not group_columns
@@ -56,7 +59,7 @@ def allows_weights(read_plan: plan.ReadPlan) -> bool:
 
 
 def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
-    """Return the variables whose entities affect the result; counting rows does not read any entities."""
+    """Return the variables whose entities affect the result; a row count does not read any entity."""
     variables: set[str] = set()
     for value in result_values(read_plan):
         if not counts_rows(value):
@@ -65,7 +68,7 @@ def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
 
 
 def counts_rows(value: plan.Value) -> bool:
-    """Return whether a value is a plain row count, which does not depend on the content of the rows."""
+    """Return whether a value is a plain row count, which does not depend on what the rows contain."""
     return (
         isinstance(value, plan.Aggregate)
         and value.function == "count"
@@ -75,7 +78,7 @@ def counts_rows(value: plan.Value) -> bool:
 
 
 def _reverse_first_expansion(read_plan: plan.ReadPlan) -> _OperatorTuple:
-    """Start at the target of the first expansion if the scanned nodes are only used to reach it."""
+    """Start at the first expansion's target if the scanned nodes are used only to reach it."""
     operators: _OperatorTuple = read_plan.operators
     while len(operators) > 1:
         scan, expansion, *later_operators = operators
@@ -115,7 +118,7 @@ def _is_plain_single_hop(operator: Any) -> bool:
 
 
 def _weigh_unread_expansions(read_plan: plan.ReadPlan, operators: _OperatorTuple) -> _OperatorTuple:
-    """Turn expansions to nodes that are never read into weights."""
+    """Replace expansions to nodes that are never read with weights."""
     result_variables = _variables_read(read_plan)
     rewritten: list[Any] = list(operators)
     for position in reversed(range(len(rewritten))):

@@ -1,6 +1,6 @@
 """Drop variables after their last use, so that later operators do not copy them.
 
-Only grouped queries can drop variables, since the order of plain rows depends on the ids of all variables.
+Only grouped queries can drop variables, because the order of ungrouped rows depends on the ids of all variables.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 
 def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with variables dropped after their last use."""
+    """Drop variables after their last use."""
     if not read_plan.aggregated or _needs_all_variables(read_plan):
         return read_plan
     result_variables = frozenset(variable for value in result_values(read_plan) for variable in variables_of(value))
@@ -31,7 +31,7 @@ def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPl
 
 
 def _needs_all_variables(read_plan: plan.ReadPlan) -> bool:
-    """Return whether row order matters, as it does for groups without an order and for collected lists."""
+    """Return whether row order matters, as it does for unordered groups and for collected lists."""
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
     collects_rows = any(map(contains_collect, result_values(read_plan)))
     return collects_rows or (bool(group_columns) and not read_plan.order)
@@ -43,7 +43,7 @@ def _with_drops(operators: Sequence[Any], result_variables: frozenset[str]) -> I
         yield operator
         bound_variables |= variables_bound_by(operator)
         if isinstance(operator, plan.CloseCycle):
-            bound_variables.discard(operator.left)  # `Close` has already removed it
+            bound_variables.discard(operator.left)  # `Close` has already removed this variable
         needed_later = result_variables.union(*map(_variables_read_by, operators[position + 1 :]))
         unused_variables = bound_variables - needed_later
         if unused_variables:

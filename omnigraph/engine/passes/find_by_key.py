@@ -1,6 +1,6 @@
-"""Replace a scan, or the search for a path's end node, with a lookup by id if the filters fix the complete `@key`.
+"""Replace a scan, or the search for a path's end node, with a lookup by id if the filters specify the whole `@key`.
 
-The id of a keyed node is derived from its key, so the key members determine the id.
+A keyed node's id is derived from its key, so the key members determine the id.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from omnigraph.values import PropertyType
 
 
 def find_by_key(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with scans by key replaced by lookups."""
+    """Replace scans by key with lookups."""
     columns_read_later = projected_columns(schema_ir.catalog, read_plan.columns)
     columns_read_later |= columns_read(*(sort_key.value for sort_key in read_plan.order))
     return replace(read_plan, operators=_look_up_keys(read_plan.operators, schema_ir, columns_read_later))
@@ -39,7 +39,7 @@ def _look_up_keys(operators: Any, schema_ir: SchemaIR, columns_read_later: set[t
 def _bind_end_first(
     search: plan.FindPaths, target: str, schema_ir: SchemaIR, columns_read_later: set[tuple[str, str]]
 ) -> list[Any]:
-    """Look up a path's end node by its key before the search, instead of testing every node that the search reaches."""
+    """Look up a path's end node by key before the search, instead of testing every node that the search reaches."""
     end_scan = plan.NodeScan(target, search.node_type, search.target_filters)
     key_scan = _replace_with_key_scan(end_scan, schema_ir, columns_read_later)
     if not isinstance(key_scan, KeyScan):
@@ -74,7 +74,7 @@ def _replace_with_key_scan(
 
 
 def _find_equalities(scan: plan.NodeScan) -> list[tuple[int, str, PropertyType, plan.Value]]:
-    """Return the filters that fix a property to a constant, as (filter index, name, type, value) tuples."""
+    """Return the filters that equate a property with a constant, as (filter index, name, type, value) tuples."""
     equalities = []
     for filter_index, predicate in enumerate(scan.filters):
         if not isinstance(predicate, plan.Compare) or predicate.operator != "=":

@@ -1,7 +1,7 @@
 """Move each filter on a single variable to the operator that introduces the variable.
 
-Filters only remove rows, so they may run as soon as their variable is bound. Filters on a variable
-that an `optional` introduces stay in place, because null is part of the result there.
+Filters only remove rows, so they can run as soon as their variable is bound. Filters on a variable that an `optional`
+block introduces stay in place, because the block's result may be null.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ PlanOperators = tuple[plan.Operator, ...]
 
 
 def push_filters(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with filters moved to where their variables are introduced."""
+    """Move filters to the operators that introduce their variables."""
     return replace(read_plan, operators=_move_filters(read_plan.operators))
 
 

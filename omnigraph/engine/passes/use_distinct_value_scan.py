@@ -1,4 +1,4 @@
-"""Group nodes with equal values if a query only reads properties of one type.
+"""Group nodes with equal values if a query reads only the properties of one type.
 
 `operators/distinct_value_scan.py` decides at run time whether values repeat often enough.
 """
@@ -14,11 +14,11 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 from .count_only import allows_weights, counts_rows
 
-_MAX_COLUMNS = 4  # maximum number of columns; more columns rarely have only a few combinations of values
+_MAX_COLUMNS = 4  # maximum number of columns; more columns rarely have few distinct combinations of values
 
 
 def use_distinct_value_scan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with its only scan replaced by a scan over distinct values."""
+    """Replace the plan's only scan with a scan over distinct values."""
     if len(read_plan.operators) != 1 or not allows_weights(read_plan):
         return read_plan
     scan = read_plan.operators[0]

@@ -1,5 +1,5 @@
-"""Full-text and vector search within a query: candidates, exact scores, rankings and fusion.
+"""Full-text and vector search within queries: candidate selection, exact scoring, ranking and fusion.
 
 An index only proposes candidates. Scores are computed from stored values, so a missing or stale index never changes a
-result. Read `rank.py` first, then `scoring.py`.
+result. Start with `rank.py`, then read `scoring.py`.
 """

@@ -1,8 +1,8 @@
-"""Find the rows whose strings match a text query, using a full-text index to propose candidates.
+"""Find rows whose strings match a text query, using a full-text index to propose candidates.
 
-An index lists the terms of the strings that it covers. The terms that match a query are selected by the same text
-analysis that is used without an index. Every row with a matching term is tested, and so is every row that is not
-covered by an index. The result therefore never depends on index coverage.
+An index lists the terms in the strings that it covers. The terms that match a query are selected with the same text
+analysis that is used without an index. Every row with a matching term is tested, and so is every row that no index
+covers. The result therefore never depends on index coverage.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,9 +29,9 @@ from omnigraph.values.table_key import TableKey
 from .stem import stem_prefixes
 from .text import DEFAULT_MAX_EDITS, Tokens, analyse_texts, token_of_word, tokenize, tokens_within_edits
 
-MIN_INDEXED_ROWS = 1 << 12  # maximum number of rows of a table that is read without an index
+MIN_INDEXED_ROWS = 1 << 12  # a table with at most this many rows is read without an index
 _MIN_ROWS_PER_CANDIDATE = 8  # an index is used only if at most one in this many rows is a candidate
-_MAX_WITH_PUSHDOWN = 1 << 10  # maximum number of candidates if storage has another filter to apply
+_MAX_WITH_PUSHDOWN = 1 << 10  # maximum number of candidates if storage also applies another filter
 _MAX_TERMS = 256  # maximum number of terms in one lookup
 
 
@@ -43,7 +43,7 @@ class TextLookup:
     column_name: str
     terms: tuple[str, ...]
     covered_fragments: frozenset[int]  # fragments that the index covers
-    max_candidates: int  # upper bound on the number of proposed rows
+    max_candidates: int  # upper bound on the number of candidates
 
 
 def plan_lookup(
@@ -64,7 +64,7 @@ def plan_lookup(
 def find_matching_rows(
     context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], text_lookup: TextLookup
 ) -> IntArray | None:
-    """Return the ids, in order, of the rows that pass all filters, or None if the index is unreadable."""
+    """Return the ordered ids of the rows that pass all filters, or None if the index is unreadable."""
     table = context.table(table_key)
     filter_columns = sorted({column_name for _, column_name in columns_read(*filters)})
     context.meter.charge_bytes(text_lookup.max_candidates * 8 * (1 + 2 * len(filter_columns)))
@@ -85,7 +85,7 @@ def _read_uncovered(
     columns: Sequence[str],
     filters: Sequence[plan.Predicate],
 ) -> Iterable[IntArray]:
-    """Yield the matching rows of fragments that are not covered by an index."""
+    """Yield the matching rows in fragments that no index covers."""
     if not fragments:
         return
     storage_filters = [to_storage_filter(table.schema, predicate, context.constant) for predicate in filters]
@@ -139,7 +139,7 @@ def _select_terms(
     segment_terms: Sequence["SegmentTerms"],
 ) -> _TermSelection | None:
     """Return the terms to look up, or None if there are too many or the index does not support some of them."""
-    if search.function == "match_text":  # all tokens must occur, so looking up the rarest one is enough
+    if search.function == "match_text":  # all tokens must occur, so it is enough to look up the rarest one
         token_selections = [_find_matching_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)]
         usable_selections = [selection for selection in token_selections if selection is not None]
         return min(usable_selections, key=lambda selection: selection.max_candidates, default=None)
@@ -163,7 +163,7 @@ def _find_matching_terms(
 
 @dataclass(slots=True, eq=False)
 class SegmentTerms:
-    """The terms of an index segment. An ASCII term is a single word, but other terms may split into several words."""
+    """The terms in an index segment. An ASCII term is a single word; other terms may split into several words."""
 
     ascii_terms: pa.Array
     ascii_counts: pa.Array
@@ -213,13 +213,13 @@ class SegmentTerms:
 
     @property
     def nbytes(self) -> int:
-        """Approximate size in memory in bytes, including values that are computed later."""
+        """The approximate size in memory in bytes, including values that are computed later."""
         arrays = (self.ascii_terms, self.ascii_counts, self.other_terms, self.other_counts)
         return sum(int(array.nbytes) for array in arrays) + 64 * (len(self.ascii_terms) + len(self.other_terms))
 
 
 def _load_segment_terms(context: ExecutionContext, table: Table, segment: fulltext.TextSegment) -> SegmentTerms | None:
-    """Return a segment's terms, or None if they are unreadable. Terms are cached, because a segment never changes."""
+    """Return a segment's terms, or None if they are unreadable. They are cached, because a segment never changes."""
     store, caches = context.snapshot.store, caches_of(context)
     cache_key = ("words", root_identity(store), table.location, segment.uuid)
     cached_terms: SegmentTerms | None = caches.memory.get(cache_key)

@@ -1,6 +1,6 @@
 """Reciprocal rank fusion, which combines two rankings of the same variable.
 
-Entities are ranked rather than rows, so an entity that occurs in many rows has a single rank in each ranking.
+Fusion ranks entities rather than rows, so an entity that occurs in many rows has a single rank in each ranking.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from .scoring import Scores, ascending_from_best, entity_scores
 
 
 def fused_scores(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> Scores:
-    """Return the score of every row: the sum of 1 / (k + rank + 1) over the rankings that include the row."""
+    """Return each row's score: the sum of 1 / (k + rank + 1) over the rankings that include the row."""
     codes, _, scores = _rank_arms(context, rows, fusion)
     return scores[codes] if len(codes) else np.empty(0)
 
@@ -52,7 +52,7 @@ def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
 def _rank_arm(context: ExecutionContext, entities: VariableBinding, arm: plan.Bm25 | plan.Nearest) -> IntArray:
     """Return each entity's rank, counted from 0, with ties broken by id.
 
-    The rank of an unranked entity is the entity count.
+    An unranked entity's rank equals the number of entities.
     """
     scores = ascending_from_best(arm, entity_scores(context, entities, arm))
     scored_positions = np.flatnonzero(~np.isnan(scores))

@@ -1,8 +1,8 @@
-"""Select candidates for the entities nearest to a point, exactly and in bounded memory.
+"""Select all rows that may be among the nearest to a point, in bounded memory.
 
-An index proposes candidates; rows that it does not cover are read batch by batch. Distances are computed from the
-stored vectors in double precision, and a candidate is dropped only if it cannot be among the nearest. A result must
-never depend on index coverage.
+An index proposes candidates; rows that it does not cover are read in batches. Distances are computed from the stored
+vectors in double precision, and a candidate is dropped only if it cannot be among the nearest. A result must never
+depend on index coverage.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from omnigraph.values.table_key import TableKey
 
 from .scoring import Scores, distance_metric, distances, query_point
 
-COMPARE_ALL_MAX = 1 << 19  # total vector components up to which all vectors are compared directly
-IN_MEMORY_MAX = 1 << 24  # total vector components up to which all vectors are kept in memory if there is no index
+COMPARE_ALL_MAX = 1 << 19  # up to this many vector components in total, all vectors are compared directly
+IN_MEMORY_MAX = 1 << 24  # up to this many vector components in total, vectors without an index are kept in memory
 # Maximum number of candidates taken from an index; if more are needed, the vectors are read instead.
 _MAX_CANDIDATES = 1 << 16
 
 
 def narrow_to_nearest(context: ExecutionContext, rows: Rows, ranking: plan.Nearest, row_limit: int) -> Rows:
-    """Return all rows that may be among the `row_limit` nearest, possibly along with other rows."""
+    """Return all rows that may be among the `row_limit` nearest; other rows may be included."""
     binding = rows[ranking.field.variable]
     point = query_point(context, ranking)
     if point is None or len(binding.row_ids) * len(point) <= COMPARE_ALL_MAX:
@@ -116,7 +116,7 @@ class _NearestSearch:
         self.nearest = _NearestSoFar(max(row_limit, 1))
 
     def indexed_fragments(self) -> frozenset[int]:
-        """Return the fragments that are covered by a usable index for the metric."""
+        """Return the fragments that a usable index for the metric covers."""
         has_index = kinds_by_index_key(self.table).get(self.column) == vector_index.KINDS_BY_METRIC[self.metric]
         if not has_index or not vector_index.is_searchable(self.metric, self.point):
             return frozenset()
@@ -129,7 +129,7 @@ class _NearestSearch:
             self._compare_vectors(vector_index.batch_row_ids(batch), batch.column(self.column))
 
     def search_index(self) -> bool:
-        """Compare index candidates until all other rows must be farther away; return False if that cannot be shown."""
+        """Compare index candidates until all other rows must be farther away; return False if that cannot be proven."""
         candidate_count = int((2 * self.nearest.row_limit + 64) / self.selected_share)
         while candidate_count <= _MAX_CANDIDATES:
             self.context.meter.check_timeout()
@@ -168,7 +168,7 @@ class _NearestSearch:
 
 
 def _membership_mask(ids: IntArray, sorted_ids: IntArray) -> Mask:
-    """Return a mask of the ids that occur in a sorted array."""
+    """Return a mask of the ids that occur in `sorted_ids`."""
     if not len(sorted_ids):
         return np.zeros(len(ids), np.bool_)
     insert_positions = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)

@@ -1,4 +1,4 @@
-"""Ranking: the rows that a ranking keeps, their order, and the result columns for scores.
+"""Ranking: determine which rows a ranking keeps, their order, and the result columns for scores.
 
 All matching rows are ranked, and the limit is applied afterwards.
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @record(eq=False)
 class ScoredRows:
-    """Rows, and the scores that each of the query's rankings assigns to them."""
+    """Rows, and the scores that each ranking in the query assigns to them."""
 
     context: ExecutionContext
     rows: Rows
     scores: "dict[plan.Ranking, Scores]"
 
     def sort_keys(self, ranking: plan.Ranking | None) -> list[SortKeyFunction]:
-        """Return the sort keys of the ranking that orders the rows."""
+        """Return the sort keys for the ranking that orders the rows."""
         if ranking is None:
             return []
         from .fuse import arm_ranks
@@ -56,7 +56,7 @@ has_scores = IdentityCache(_has_scores)
 
 
 def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None) -> ScoredRows:
-    """Return the rows that the ranking keeps, with all scores. The caller needs only the best `limit` rows."""
+    """Return the rows that the ranking keeps, with all scores; rows beyond the best `limit` may be missing."""
     from .nearest import narrow_to_nearest
     from .scoring import compute_scores
 
@@ -73,7 +73,7 @@ def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, 
 
 
 def _returns_fused_score(read_plan: plan.ReadPlan) -> bool:
-    """Return whether a column contains a fused score, which depends on all rows together."""
+    """Return whether a column contains a fused score, which depends on all rows."""
     score_values = (column.value for column in read_plan.columns if isinstance(column.value, plan.Score))
     return any(isinstance(score_value.ranking, plan.Fuse) for score_value in score_values)
 

@@ -1,4 +1,4 @@
-"""Scores of `bm25` and `nearest`, computed exactly from the stored values.
+"""Compute `bm25` and `nearest` scores exactly, from the stored values.
 
 Scores are computed once per entity; `nearest.py` decides which entities need a score. The `bm25`
 statistics cover all nodes of the type in the snapshot, so a score does not depend on the rest of
@@ -26,13 +26,13 @@ from omnigraph.values.table_key import TableKey
 
 from .text import Tokens, analyse_texts, tokenize
 
-Scores = npt.NDArray[np.float64]  # NaN for rows without a score
+Scores = npt.NDArray[np.float64]  # NaN means that a row has no score
 
 _K1, _B = 1.2, 0.75
 
 
 def compute_scores(context: ExecutionContext, rows: Rows, ranking: plan.Ranking) -> Scores:
-    """Return the score of every row, or NaN for a row that the ranking excludes."""
+    """Return each row's score, or NaN for a row that the ranking excludes."""
     if isinstance(ranking, plan.Fuse):
         from .fuse import fused_scores
 
@@ -46,7 +46,7 @@ def compute_scores(context: ExecutionContext, rows: Rows, ranking: plan.Ranking)
 
 
 def entity_scores(context: ExecutionContext, binding: VariableBinding, ranking: plan.Bm25 | plan.Nearest) -> Scores:
-    """Return the score of each entity of a variable."""
+    """Return a score for each entity that a variable is bound to."""
     query_value = context.constant(ranking.query)
     if query_value is None or not binding.table_keys:
         return np.full(len(binding.row_ids), np.nan)
@@ -68,7 +68,7 @@ def score_column(scores: Scores) -> pa.Array:
 
 
 def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str, query: str) -> Scores:
-    """Return Okapi BM25 scores with k1 = 1.2 and b = 0.75, or NaN for a string without any query token."""
+    """Return Okapi BM25 scores with k1 = 1.2 and b = 0.75, or NaN for a string that contains no query token."""
     query_tokens = sorted(set(tokenize(query)))
     corpora = {table_key: _load_corpus(context, table_key, property_name) for table_key in binding.table_keys}
     text_count = sum(corpus.tokens.text_count for corpus in corpora.values())
@@ -100,7 +100,7 @@ def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str
 
 @record(eq=False)
 class _Corpus:
-    """The tokens of all strings of a property, and the row id of each string, in order."""
+    """The tokens of all strings in a property, and the row id of each string, in order."""
 
     tokens: Tokens
     row_ids: IntArray
@@ -119,12 +119,12 @@ class _Corpus:
 
     @property
     def nbytes(self) -> int:
-        """Approximate size in memory in bytes."""
+        """The approximate size in memory in bytes."""
         return self.tokens.text_indexes.nbytes * 2 + self.row_ids.nbytes + 64 * len(self.tokens.vocabulary)
 
 
 def _load_corpus(context: ExecutionContext, table_key: TableKey, property_name: str) -> _Corpus:
-    """Return a property's tokenized strings, which are analysed once per table version."""
+    """Return a property's tokenized strings; the text analysis runs once per table version."""
     caches, table = caches_of(context), context.table(table_key)
     family = ("tokens", root_identity(context.snapshot.store), table.location, property_name)
     cache_key = (*family, table.version)
@@ -153,9 +153,9 @@ def _read_corpus(context: ExecutionContext, table_key: TableKey, property_name: 
 
 
 def distances(vectors: pa.Array, query_vector: Sequence[float] | Scores, metric: str = "cosine") -> Scores:
-    """Return the distance of each vector from the query vector, or NaN for a null vector.
+    """Return each vector's distance from the query vector, or NaN for a null vector.
 
-    A zero vector has no direction, so its cosine with any vector is 0 and its distance is 1.
+    A zero vector has no direction, so its cosine similarity to any vector is 0 and its distance is 1.
 
     >>> stored = pa.array([[3.0, 4.0], None, [0.0, 0.0]], pa.list_(pa.float32(), 2))
     >>> distances(stored, [0.0, 1.0]).round(3).tolist()
@@ -190,7 +190,7 @@ _METRICS = {"cosine": _cosine_distances, "l2": _euclidean_distances, "dot": _dot
 
 
 def distance_metric(context: ExecutionContext, table_keys: Sequence[TableKey], property_name: str) -> str:
-    """Return the metric of the index on a property, or cosine if no index is declared."""
+    """Return the metric used by the index on a property, or cosine if no index is declared."""
     metrics = {
         dict(constraint.options).get("metric", "cosine")
         for table_key in table_keys
@@ -223,7 +223,7 @@ def _resolve_vector(context: ExecutionContext, ranking: plan.Nearest, query_valu
 def _embed_query(context: ExecutionContext, ranking: plan.Nearest, query_text: str) -> Sequence[float]:
     if context.embed is None:
         raise EmbeddingError(
-            f"`nearest` with a string needs an embedding provider for '{ranking.field.name}'",
+            f"`nearest` with a string requires an embedding provider for '{ranking.field.name}'",
             hint="pass a vector, or configure an embedding provider",
             provider="none",
             effect="none",

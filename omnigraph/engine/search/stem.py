@@ -1,28 +1,28 @@
-"""English stems according to the Snowball rules, computed by the `snowballstemmer` library.
+"""English word stems, computed with the Snowball rules from the `snowballstemmer` library.
 
-Words must already be folded and in lower case. Stems are never stored. An index contains words as
-they appear in the data, so different rules would change search results but not invalidate an index.
+Words must already be folded to lower case. Stems are never stored. An index contains words as they appear in the data,
+so a change in the rules would change search results but not invalidate an index.
 """
 
 from functools import lru_cache
 
-_CACHED_WORDS = 1 << 17  # number of cached stems, larger than most vocabularies; the cache takes about 30 MB when full
+_CACHED_WORDS = 1 << 17  # number of cached stems, more than most vocabularies need; a full cache takes about 30 MB
 
 
 @lru_cache(maxsize=_CACHED_WORDS)
 def stem(word: str) -> str:
-    """Return the stem of an English word; a word with characters other than a-z is its own stem.
+    """Return the stem of an English word; a word with characters other than a-z is returned unchanged.
 
     >>> [stem(word) for word in ("searching", "databases", "happily", "relational", "hopping")]
     ['search', 'databas', 'happili', 'relat', 'hop']
     """
     if not (word.isascii() and word.isalpha()):
         return word
-    # Do not call `snowballstemmer.stemmer`, which uses PyStemmer if it is installed: a different version of PyStemmer
-    # may have different rules. Import the package lazily, because it loads all of its languages.
+    # Do not call `snowballstemmer.stemmer`: it uses PyStemmer if that is installed, whose rules differ between
+    # versions. Import the package lazily, because it loads all of its languages.
     from snowballstemmer.english_stemmer import EnglishStemmer
 
-    # A stemmer stores the word it is working on, so threads must not share one.
+    # A stemmer stores the word that it is processing, so threads must not share one.
     stemmed: str = EnglishStemmer().stemWord(word)
     return stemmed
 

@@ -1,9 +1,9 @@
 """Text analysis and text predicates: the tokenizer, `search`, `match_text` and `fuzzy`.
 
-Text predicates work on any column, even without an index. The tokenizer is part of query semantics: an index may speed
-up a query but never change its result. A string is normalized to Unicode NFKD without marks, lowercased, and split at
-every character that is neither a letter nor a digit; the English stop words below are removed, and the remaining words
-are stemmed (`stem.py`).
+Text predicates work on any column, even without an index. The tokenizer is part of the query semantics: an index may
+speed up a query but never change its result. A string is normalized to Unicode NFKD without combining marks,
+lowercased, and split at every character that is neither a letter nor a digit. The English stop words below are then
+removed, and the remaining words are stemmed (`stem.py`).
 """
 
 import unicodedata
@@ -45,7 +45,7 @@ class Tokens:
         return np.bincount(self.text_indexes, minlength=self.text_count)
 
     def is_any_of(self, tokens: frozenset[str]) -> npt.NDArray[np.bool_]:
-        """Return, for each token, whether it is one of `tokens`."""
+        """Return whether each token is one of `tokens`."""
         in_tokens = np.array([token in tokens for token in self.vocabulary], np.bool_)
         return in_tokens[self.codes] if len(in_tokens) else np.zeros(len(self.codes), np.bool_)
 
@@ -61,7 +61,7 @@ def tokenize(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _tokenize_cached(text: str) -> tuple[str, ...]:
-    """Tokenize with a cache, since the same query is tokenized again for each part of a table."""
+    """Tokenize with a cache, because the same query is tokenized again for each part of a table."""
     tokens = analyse_texts(pa.array([text]))
     return tuple(tokens.vocabulary[code] for code in tokens.codes)
 
@@ -80,9 +80,9 @@ def analyse_texts(texts: pa.Array) -> Tokens:
 
 
 def _split_words(texts: pa.Array) -> tuple[IntArray, pa.Array]:
-    """Return the case-folded words of all strings, in order, and the index of the string that contains each word.
+    """Return the case-folded words in all strings, in order, and the index of the string that contains each word.
 
-    Pure ASCII strings need no Unicode folding and are split in a third of the time.
+    Pure ASCII strings need no Unicode folding, so splitting them takes a third of the time.
     """
     is_ascii = pc.fill_null(pc.string_is_ascii(texts), True)
     if pc.all(is_ascii, min_count=0).as_py():
@@ -136,7 +136,7 @@ def _fold_letter(letter: str) -> str:
 def match_texts(
     function: Literal["search", "fuzzy", "match_text"], texts: pa.Array, query: str | None, max_edits: int | None = None
 ) -> pa.Array:
-    """Return, for each string, whether it matches a query: by any token or, for `match_text`, as a phrase."""
+    """Return whether each string matches a query: as a phrase for `match_text`, and by any token otherwise."""
     if query is None:
         return pa.nulls(len(texts), pa.bool_())
     query_tokens, tokens = tokenize(query), analyse_texts(texts)
@@ -170,7 +170,7 @@ def _find_phrase(tokens: Tokens, phrase_tokens: list[str]) -> IntArray:
 def tokens_within_edits(vocabulary: Iterable[str], query_tokens: frozenset[str], max_edits: int) -> frozenset[str]:
     """Return the tokens within `max_edits` edits of a query token."""
     if max_edits < 0:
-        raise QueryExecutionError(reason=f"`fuzzy` needs 0 or more edits, not {max_edits}")
+        raise QueryExecutionError(reason=f"`fuzzy` requires 0 or more edits, not {max_edits}")
     return frozenset(
         candidate
         for candidate in vocabulary

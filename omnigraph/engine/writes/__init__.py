@@ -1,4 +1,4 @@
-"""Insert, update and delete statements: compute a mutation's changes before they are published.
+"""Insert, update and delete statements: compute the changes that a mutation makes, before they are published.
 
-Statements run on an overlay of the stored rows, and `publish` makes the result visible. Read `mutate.py` first.
+Statements run on an overlay over the stored rows, and `publish` makes the result visible. Start with `mutate.py`.
 """

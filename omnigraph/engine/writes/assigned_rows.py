@@ -1,4 +1,4 @@
-"""Convert the assignments of an insert, upsert or patch statement to the row's id and stored values.
+"""Convert the assignments in an insert, upsert or patch statement to a row id and stored values.
 
 This module defines how such a statement identifies its row: by the id derived from its key, or by the `id` that it
 assigns. It does not check whether the row exists.
@@ -38,7 +38,7 @@ class AssignedRow:
 
     @property
     def endpoints(self) -> dict[TableKey, pa.Array]:
-        """The node ids that are assigned to an edge's endpoints, by node table."""
+        """The node ids assigned to an edge's endpoints, by node table."""
         ids_by_key: dict[TableKey, list[str]] = {}
         if isinstance(self.entity_type, EdgeType):
             node_types = {"src": self.entity_type.source, "dst": self.entity_type.target}
@@ -48,12 +48,12 @@ class AssignedRow:
 
     @property
     def changed_values(self) -> dict[str, Any]:
-        """The assigned values that are written to an existing row, that is, all values except the key."""
+        """The assigned values to write to an existing row, that is, all values except the key."""
         return {name: value for name, value in self.values.items() if name not in self.key_columns}
 
 
 def read_row(ir: SchemaIR, statement: RowWrite, params: Mapping[str, Any]) -> AssignedRow:
-    """Return the row that a statement identifies, with its assigned values."""
+    """Return the row that a statement identifies, including its assigned values."""
     table_key = TableKey.of(statement.kind, statement.type_name)
     entity_type = type_for_key(ir.catalog, table_key)
     arguments = {assignment.name: resolve_constant(assignment.value, params) for assignment in statement.assignments}
@@ -102,7 +102,7 @@ def coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyDe
     if isinstance(coerced, str | bytes) and len(coerced) * 4 > _MAX_VALUE_BYTES:
         size = len(coerced.encode() if isinstance(coerced, str) else coerced)
         hint = LARGE_BLOB_HINT if isinstance(coerced, bytes) else None
-        check_limit(f"one value of {entity_type.name}.{declared_property.name}", size, _MAX_VALUE_BYTES, hint)
+        check_limit(f"one {entity_type.name}.{declared_property.name} value", size, _MAX_VALUE_BYTES, hint)
     return coerced
 
 

@@ -1,7 +1,7 @@
-"""The rows that a `match` selects for an update or a delete.
+"""Find the rows that a `match` selects for an update or a delete.
 
-This module runs the match on the current state of the operation, requires that everything the match read stays
-unchanged, and rejects a match that assigns several values to one property of an entity.
+This module runs the match on the operation's current state, requires everything that the match read to stay unchanged
+until the commit, and rejects a match that assigns several values to the same property.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -58,10 +58,10 @@ def matched_ids(overlay: Overlay, read_plan: plan.ReadPlan, params: ParamValues)
 def matched_values(
     overlay: Overlay, statement: plan.MatchedUpdate, params: ParamValues, coerce_value: CoerceValue
 ) -> tuple[pa.Array, dict[str, pa.Array]]:
-    """Return the ids of the matched entities and, for each assigned property, the values in the same order.
+    """Return the ids of the matched entities and, in the same order, the values for each assigned property.
 
     Raises:
-        AmbiguousAssignment: two matched rows assign different values to the same property of an entity.
+        AmbiguousAssignment: Two matched rows assign different values to the same property of an entity.
 
     """
     matches = _run_match(overlay, statement.matched, params)
@@ -104,7 +104,7 @@ def stored_values(
     values: pa.Array,
     coerce_value: CoerceValue,
 ) -> pa.Array:
-    """Convert the values of matched rows to the property's type; only numbers need a conversion."""
+    """Convert the values in matched rows to the property's type; only numbers need conversion."""
     if values.null_count and not declared_property.type.nullable:
         first_null = pc.index(pc.is_null(values), True).as_py()
         raise PropertyValueError(
@@ -139,7 +139,7 @@ def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return a JSON-compatible value. None becomes the string "null", because facts without a value are omitted."""
+    """Return a JSON-compatible value; None becomes the string "null", because facts that are None are omitted."""
     if value is None:
         return "null"
     return value if isinstance(value, str | int | float) else str(value)

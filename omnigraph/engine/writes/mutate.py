@@ -1,7 +1,7 @@
-"""Mutations: run statements in order as one commit, where each statement sees the writes of earlier statements.
+"""Mutations: run statements in order as one commit; each statement sees the writes of earlier ones.
 
-This module executes write plans. All statements run on an overlay of one branch state. If another writer commits first,
-the statements run again on the newer state, with the same timestamp and generated ids.
+This module executes write plans. All statements run on an overlay over one branch state. If another writer commits
+first, the statements run again on the newer state, with the same timestamp and generated ids.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,18 +52,18 @@ class WriteOutcome:
 
 
 WriteOperation = Callable[[Overlay, WriteStats, IdGenerator], None]
-"""One operation of a write, which adds its changes to an overlay; a retry repeats it on a newer branch state."""
+"""One operation in a write: it adds its changes to an overlay, and a retry runs it again on a newer branch state."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundMutation:
-    """The statements of a mutation, with bound parameters. The mutation's timestamp is the time of binding."""
+    """A mutation's statements with bound parameters; the mutation's timestamp is the time of binding."""
 
     statements: Sequence[plan.WriteStatement]
     params: ParamValues
 
     def run(self, overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
-        """Run the statements in order; this is a `WriteOperation`."""
+        """Run the statements in order; this method is a `WriteOperation`."""
         touched_rows = TouchedRows(self.statements)
         for statement_number, statement in enumerate(self.statements, 1):
             affected = run_statement(overlay, statement, self.params, write_stats, id_generator)
@@ -72,7 +72,7 @@ class BoundMutation:
         overlay.apply_pending()
 
     def row_filters(self, ir: SchemaIR) -> dict[TableKey, RowFilter | None]:
-        """Return filters, by table, for the rows that the statements depend on; inserts depend on no rows."""
+        """Return row filters, by table, for the rows that the statements depend on; inserts depend on no rows."""
         dependencies = RowDependencies()
         dependencies.add_mutation(self.statements, self.params, ir)
         return dependencies.row_filters()
@@ -82,7 +82,7 @@ def bind_mutation(query: CompiledQuery, params: Mapping[str, Any], mode: Paramet
     """Bind the parameters of a mutation query."""
     write_plan = query.plan
     if not isinstance(write_plan, plan.WritePlan):
-        raise InputError(reason=f"query `{query.name}` only reads; expected a mutation")
+        raise InputError(reason=f"`{query.name}` is a read query, not a mutation")
     bound_params = bind_parameters(query.parameters, params, mode, clock_and_ids.now_millis())
     return BoundMutation(write_plan.statements, bound_params)
 
@@ -93,7 +93,7 @@ def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
         raise InputError(reason="a transaction cannot overwrite whole types")
     if parsed_load.mode not in ("append", "merge"):
         hint = "use `update` and `delete`, or load outside the transaction"
-        raise InputError(reason=f"a transaction cannot load with the mode '{parsed_load.mode}'", hint=hint)
+        raise InputError(reason=f"a transaction cannot load in mode '{parsed_load.mode}'", hint=hint)
 
     def write_tables(overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
         for table_key, table_delta in parsed_load.delta.tables.items():
@@ -120,11 +120,11 @@ def run_mutation(  # noqa: PLR0913 - all but three are keyword-only
     schema_hash: str | None = None,
     mode: ParameterMode = "standard",
 ) -> WriteOutcome:
-    """Run a mutation query as one commit, or without a commit if nothing matched.
+    """Run a mutation query as one commit, or create no commit if nothing matched.
 
-    `conditions` are the caller's requirements; they are checked on every attempt, and a failed check is never retried.
-    Without conditions, an update or delete requires its rows to match this process's last known state. `schema_hash`
-    identifies the schema that the query was compiled with.
+    `conditions` are the caller's requirements. They are checked on every attempt, and a write whose check fails is not
+    retried. Without conditions, an update or delete requires its rows to match this process's last known state.
+    `schema_hash` identifies the schema that the query was compiled with.
     """
     mutation = bind_mutation(query, params, mode)
     if conditions is None:
@@ -146,7 +146,7 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
     schema_hash: str | None = None,
     id_generator: IdGenerator | None = None,
 ) -> WriteOutcome:
-    """Run operations one after another as one commit; a transaction consists of several operations.
+    """Run operations in order as one commit; a transaction consists of several operations.
 
     To reuse the ids that an earlier run of the operations generated, pass that run's `id_generator`.
     """
@@ -172,7 +172,7 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
 
 
 def open_overlay(txn: WriteTxn, expected_hash: str | None = None) -> Overlay:
-    """Return an empty overlay; raise ReadSetConflict if the base version does not have the expected schema."""
+    """Return an empty overlay; raise ReadSetConflict if the schema of the base version is not the expected one."""
     schema_row = txn.base.state.schema
     if expected_hash is not None and schema_row.hash != expected_hash:
         raise ReadSetConflict(member="schema", expected=expected_hash, actual=schema_row.hash)

@@ -1,7 +1,7 @@
-"""Stored rows overlaid with the rows that an operation has written so far; each id has at most one visible row.
+"""An overlay that combines the stored rows with the rows that an operation has written so far.
 
-This module implements read-your-writes. A row that the operation wrote hides the stored row with the same id, removed
-rows are not visible, and every read of stored rows is recorded as a requirement.
+This module lets an operation read its own writes. A written row hides the stored row with the same id, so each id has
+at most one visible row. Removed rows are not visible, and every read of stored rows is recorded as a requirement.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +38,7 @@ _ENDPOINT_COLUMNS = ("src", "dst")
 
 @dataclass(slots=True)
 class Overlay:
-    """All tables of a base version, overlaid with the changes of one operation."""
+    """All tables in a base version, overlaid with one operation's changes."""
 
     txn: WriteTxn
     ir: SchemaIR
@@ -68,7 +68,7 @@ class Overlay:
             self._add_pending(type_key, _PendingWrite(new_rows, origin))
 
     def insert(self, type_key: TableKey, new_rows: pa.Table) -> None:
-        """Add new rows; an existing id raises `KeyConflict` when the pending writes are applied."""
+        """Add new rows; if an id already exists, applying the pending writes raises `KeyConflict`."""
         self._add_pending(type_key, _PendingWrite(new_rows, NEW_ROW, rejects_existing=True))
 
     def _add_pending(self, type_key: TableKey, pending_write: "_PendingWrite") -> None:
@@ -88,7 +88,7 @@ class Overlay:
         params: ParamValues,
         assigned_columns: Callable[[pa.Table], Mapping[str, pa.Array]],
     ) -> pa.Array:
-        """Assign computed columns to all rows that match a predicate, and return the ids of those rows."""
+        """Assign computed columns to all rows that match a predicate, and return the ids of these rows."""
         stored_rows = self._match_stored(type_key, predicate, params, self.row_schema_of(type_key).names)
         written_mask = self._match_written(self.overlay_of(type_key), predicate, params)
         return self._replace_rows(
@@ -137,7 +137,7 @@ class Overlay:
         row_ids = np.concatenate([stored_ids, table_overlay.row_ids[written_mask]])
         addresses = np.concatenate([stored_rows[ROW_ADDRESS].to_numpy(), table_overlay.addresses[written_mask]])
         discard_written(table_overlay, written_mask)
-        if type_key.is_edge:  # if the edge was moved, its previous endpoints are affected, too
+        if type_key.is_edge:  # if an edge was moved, its previous endpoints are affected, too
             replaced_edges = stored_rows.select(table_overlay.replaced_rows.column_names)
             table_overlay.replaced_rows = pa.concat_tables(
                 [table_overlay.replaced_rows, replaced_edges.cast(table_overlay.replaced_rows.schema)]
@@ -161,7 +161,7 @@ class Overlay:
         return self._remove_rows(table_overlay, stored_rows, self._find_written(type_key, ids))
 
     def delete_edges_of(self, edge_type: EdgeType, node_type: str, deleted_ids: pa.Array) -> pa.Array:
-        """Remove the edges of a type's deleted nodes and return the ids of the removed edges."""
+        """Remove the edges attached to deleted nodes and return the ids of the removed edges."""
         table_overlay = self.overlay_of(TableKey.edge(edge_type.name))
         endpoint_columns = [
             endpoint_column
@@ -303,7 +303,7 @@ class Overlay:
         return pa.concat_tables([located_rows, looked_up.cast(located_rows.schema)])
 
     def _find_stored_ids(self, type_key: TableKey, pending_writes: Iterable["_PendingWrite"]) -> pa.Array:
-        """Return the ids that must be new but belong to stored rows."""
+        """Return the ids that must be new but already belong to stored rows."""
         id_arrays = [pending_write.ids for pending_write in pending_writes if pending_write.rejects_existing]
         if not id_arrays:
             return NO_IDS
@@ -311,7 +311,7 @@ class Overlay:
         return as_single_array(stored_matches["id"])
 
     def _check_row_rules(self, type_key: TableKey, rows: pa.Table) -> None:
-        """Check every row version against the row rules, including versions that are replaced later."""
+        """Check every row against the row rules, including rows that a later statement replaces."""
         first_violation = next(row_violations(type_for_key(self.catalog, type_key), rows), None)
         if first_violation is not None:
             raise first_violation.to_error()
@@ -319,7 +319,7 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class _PendingWrite:
-    """Rows written by an operation but not yet applied. They are applied before the next read of their table."""
+    """Rows that an operation has written but not yet applied; they are applied before the next read of their table."""
 
     rows: pa.Table
     origin: int
@@ -331,7 +331,7 @@ class _PendingWrite:
 
 
 def _reject_existing_ids(table_overlay: TableOverlay, ids: pa.Array, stored_ids: pa.Array) -> None:
-    """Raise `KeyConflict` if an id is stored and not removed, or was already written by the operation."""
+    """Raise `KeyConflict` if an id is stored and not removed, or if the operation has already written it."""
     removed_ids = as_single_array(table_overlay.removed_rows["id"])
     still_stored = stored_ids.filter(pc.invert(pc.is_in(stored_ids, value_set=removed_ids)))
     existing_ids = pa.concat_arrays([still_stored, as_single_array(table_overlay.written_rows["id"])])
@@ -357,7 +357,7 @@ def _assign_by_id(rows: pa.Table, ids: pa.Array, columns: Mapping[str, pa.Array]
 
 
 def _distinct_by_id(edges: pa.Table) -> pa.Table:
-    """Return the rows without duplicate ids; an edge may have been found from both of its endpoints."""
+    """Drop rows with duplicate ids; an edge may have been found through both of its endpoints."""
     ids = as_single_array(edges["id"])
     first_positions = pc.index_in(ids.unique(), value_set=ids)
     return edges.take(first_positions)

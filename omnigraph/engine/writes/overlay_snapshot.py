@@ -1,4 +1,4 @@
-"""Expose the content of an overlay as a snapshot, for reads that must see the writes of an unfinished operation.
+"""Expose an overlay as a snapshot, for reads that must see the writes of an unfinished operation.
 
 The snapshot consists of private table versions, which are never published.
 """

@@ -1,4 +1,4 @@
-"""Upserts and patches of records, which assign the given columns to existing rows.
+"""Upserts and patches of records, which assign the columns in each record to an existing row.
 
 This module defines what happens if a record's row does not exist: an upsert inserts the record with defaults, and a
 patch fails. A row that already has the given values is not written again.
@@ -29,7 +29,7 @@ class RecordWrite:
 
     @property
     def named_ids(self) -> dict[str, list[str]]:
-        """The ids of upserted records by type, in record order. The mapping is empty for a patch."""
+        """The ids of upserted records by type, in record order; empty for a patch."""
         return {self.partial_records.entity_type.name: self.partial_records.ids} if self.verb == "upsert" else {}
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
@@ -72,7 +72,7 @@ class RecordWrite:
         overlay.write(table_key, self._with_defaults(overlay, new_rows), NEW_ROW)
 
     def _with_defaults(self, overlay: Overlay, rows: pa.Table) -> pa.Table:
-        """Return whole rows, with defaults; raise `PropertyValueError` if the records omit a required property."""
+        """Return complete rows with defaults; raise `PropertyValueError` if the records omit a required property."""
         entity_type = self.partial_records.entity_type
         defaults = defaults_of(entity_type)
         for declared_property in entity_type.properties:

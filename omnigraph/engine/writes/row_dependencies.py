@@ -1,10 +1,10 @@
-"""The stored rows that mutations and queries depend on, as row filters by table.
+"""Determine which stored rows a mutation or query depends on, as row filters by table.
 
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
 columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
-assigns, in the row that it identifies. A statement that takes its rows from a match depends on all rows of the types
-that the match reads. A query depends on the columns that it reads, in the rows that match its scan filters. If this
-cannot be proven, as for traversals and rankings, a query depends on all rows of the types that it reads.
+assigns, in the row that it identifies. A query, or a match that feeds a statement, depends on the columns that it
+reads, in the rows that match its scan filters. If this cannot be proven, as for traversals and rankings, it depends on
+all rows of the types that it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.engine.expressions.evaluate import TableSource, true_mask
 from omnigraph.engine.operators.fetch import columns_read
-from omnigraph.errors import ClientError
+from omnigraph.errors import ClientError, ExpressionError
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.plan_variables import operands_of, variables_of
@@ -37,7 +37,7 @@ from .matched_writes import tables_read_by
 ParamValues = Mapping[str, Any]
 _ID_TYPE = PropertyType(ScalarType.STRING)
 
-# Expressions whose value depends only on the row. Every other kind of expression makes a query depend on whole types.
+# Expressions whose value depends only on the row. A query with any other expression depends on whole types.
 _EXACT_EXPRESSIONS = (
     plan.Constant
     | plan.Parameter
@@ -52,9 +52,14 @@ _EXACT_EXPRESSIONS = (
     | plan.And
     | plan.Or
     | plan.Not
+    | plan.Truth
+    | plan.Arithmetic
+    | plan.Negative
+    | plan.ScalarCall
+    | plan.Case
 )
 
-# The parts of a query plan that this module can analyse. Any other part makes a query depend on whole types.
+# The plan operators that this module can analyse. A query with any other operator depends on whole types.
 _KNOWN_PARTS = frozenset(
     {"operators", "columns", "variables", "aggregated", "distinct", "order", "ranking", "limit", "offset"}
 )
@@ -62,16 +67,19 @@ _KNOWN_PARTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BoundPredicate:
-    """Predicates that must all be true for a row, and the values of their parameters."""
+    """Predicates that must all be true for a row, with the values of their parameters."""
 
     predicates: tuple[plan.Predicate, ...]
     params: ParamValues
 
     def matches(self, rows: pa.Table) -> RowMask:
-        """Return a mask of the matching rows."""
+        """Return a mask of the matching rows; all rows match if an expression fails, as it would in the statement."""
         is_match = np.ones(rows.num_rows, np.bool_)
-        for predicate in self.predicates:
-            is_match &= true_mask(TableSource(rows, self.params), predicate)
+        try:
+            for predicate in self.predicates:
+                is_match &= true_mask(TableSource(rows, self.params), predicate)
+        except ExpressionError:
+            return np.ones(rows.num_rows, np.bool_)
         return is_match
 
     @property
@@ -99,10 +107,9 @@ class HasId:
 
 @dataclass(slots=True)
 class TableDependency:
-    """A filter for the rows of one table that match a predicate, and for the edges of the nodes that a delete matches.
+    """A filter for one table: it selects the rows that match a predicate, and the edges of nodes that a delete matches.
 
-    All predicates share the same columns, because a row that one statement changes may be tested by
-    the next statement.
+    All predicates share the same columns, because the next statement may test a row that an earlier one changed.
     """
 
     predicates: list[BoundPredicate | HasId] = field(default_factory=list)
@@ -139,7 +146,7 @@ class TableDependency:
 
 @dataclass(slots=True)
 class RowDependencies:
-    """The dependencies of a mutation or transaction, collected statement by statement and query by query."""
+    """The dependencies of a mutation or transaction, collected one statement or query at a time."""
 
     tables: dict[TableKey, TableDependency] = field(default_factory=dict)
     whole_tables: set[TableKey] = field(default_factory=set)
@@ -151,7 +158,7 @@ class RowDependencies:
     def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, ir: SchemaIR) -> None:
         """Add the rows that statements match or identify.
 
-        Inserts do not depend on any rows that the caller has read.
+        An insert does not depend on any row that the caller has read.
         """
         for statement in statements:
             if isinstance(statement, plan.UpsertRow | plan.PatchRow):
@@ -170,9 +177,25 @@ class RowDependencies:
                 for edge_name in statement.cascades:
                     self._add_cascade(ir.catalog.edge(edge_name), table_key)
             elif isinstance(statement, plan.MatchedUpdate | plan.MatchedDelete):
-                self.whole_tables |= set(tables_read_by(statement.matched))
-                cascades = statement.cascades if isinstance(statement, plan.MatchedDelete) else ()
-                self.whole_tables |= {TableKey.edge(edge_name) for edge_name in cascades}
+                self._add_matched(statement, params, ir)
+
+    def _add_matched(
+        self, statement: plan.MatchedUpdate | plan.MatchedDelete, params: ParamValues, ir: SchemaIR
+    ) -> None:
+        """Add the rows that a match reads, and the columns and edges that its statement changes."""
+        cascades = statement.cascades if isinstance(statement, plan.MatchedDelete) else ()
+        if not _depends_on_rows_alone(statement.matched):
+            self.whole_tables |= set(tables_read_by(statement.matched))
+            self.whole_tables |= {TableKey.edge(edge_name) for edge_name in cascades}
+            return
+        self._add_scans(statement.matched, params)
+        table_key = TableKey.of(statement.kind, statement.type_name)
+        if isinstance(statement, plan.MatchedUpdate):
+            self.tables[table_key].column_names |= {assignment.name for assignment in statement.assignments}
+            return
+        self.tables[table_key].reads_all_columns = True
+        for edge_name in cascades:
+            self._add_cascade(ir.catalog.edge(edge_name), table_key)
 
     def add_rows(self, table_key: TableKey, ids: pa.Array, column_names: Iterable[str]) -> None:
         """Add a dependency on the given columns of the rows with these ids, even if the rows do not exist."""
@@ -186,6 +209,10 @@ class RowDependencies:
         if not isinstance(read_plan, plan.ReadPlan) or not _depends_on_rows_alone(read_plan):
             self.whole_tables |= {TableKey.of(read.kind, read.type_name) for read in query.operation.reads}
             return
+        self._add_scans(read_plan, params)
+
+    def _add_scans(self, read_plan: plan.ReadPlan, params: ParamValues) -> None:
+        """Add the rows that pass the scan filters of a read without traversals, in the columns that it reads."""
         filters = [operator.predicate for operator in read_plan.operators if isinstance(operator, plan.Filter)]
         read_columns = columns_read(*_expressions_of(read_plan))
         whole_entities = _returned_entities(read_plan)
@@ -224,9 +251,8 @@ class RowDependencies:
 def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
     """Return whether a query's result is determined by the rows that pass its scan filters.
 
-    This is not the case for `now()`, whose result changes by the time the query is checked again, for rankings, which
-    depend on statistics of the whole type, and for interfaces and text searches, which cannot be tested on a single
-    row.
+    It is not if the query uses `now()`, whose result differs when the query is checked again, a ranking, which depends
+    on statistics for the whole type, or an interface or text search, which cannot be tested on a single row.
     """
     unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
     if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):
@@ -248,7 +274,7 @@ def _is_exact(expression: plan.Value | plan.Predicate | plan.Ranking) -> bool:
 
 
 def _expressions_of(read_plan: plan.ReadPlan) -> list[plan.Value | plan.Predicate]:
-    """Return the predicates, columns and sort keys of a query without traversals."""
+    """Return the predicates, columns and sort keys in a query without traversals."""
     expressions: list[plan.Value | plan.Predicate] = [column.value for column in read_plan.columns]
     expressions += (sort_key.value for sort_key in read_plan.order)
     for operator in read_plan.operators:

@@ -1,8 +1,8 @@
-"""Write one row by its id: insert it, change it, or insert it if it does not exist and change it otherwise.
+"""Write one row by id: insert it, change it, or insert it only if it does not exist yet.
 
-This module defines how each statement treats existing and missing rows: an existing row is a conflict for an insert,
-and a missing row is an error for a patch. Properties that a statement does not assign keep their values; in a new row,
-they get their defaults.
+This module defines how each statement treats existing and missing rows: an insert fails if the row exists, and a patch
+fails if it is missing. Properties that a statement does not assign keep their values in an existing row and get their
+defaults in a new row.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ MISSING_ROW_HINT = "use `upsert` to insert missing rows; a patch changes only ex
 
 
 def insert_row(overlay: Overlay, row: AssignedRow, generate_id: Callable[[], str]) -> str:
-    """Insert a row and return its id; if the id already exists, an error is raised at the end of the operation."""
+    """Insert a row and return its id; if the id already exists, the operation fails at its end."""
     if row.row_id is None:
         return _add_row(overlay, row, generate_id(), NEW_ROW)
     return _add_row(overlay, row, row.row_id, UNRESOLVED_ROW)

@@ -1,6 +1,6 @@
-"""Execute the statements of a mutation on an overlay, one at a time.
+"""Execute a mutation's statements on an overlay, one at a time.
 
-This module generates ids and counts affected entities. The statements never read the store directly and never publish.
+This module generates ids and counts affected entities. Statements never read the store directly and never publish.
 """
 
 from dataclasses import dataclass, field
@@ -26,21 +26,21 @@ from .touched_rows import AffectedRows
 
 @dataclass(slots=True)
 class WriteStats:
-    """Counts of the entities that an operation's statements affected, and the ids of inserted entities."""
+    """Counts of the entities that an operation has affected, and the ids of the entities that it has inserted."""
 
     node_counts: dict[str, int] = field(default_factory=dict)
     edge_counts: dict[str, int] = field(default_factory=dict)
     inserted_ids: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, type_name: str, affected: int) -> None:
-        """Add to a type's count of affected entities."""
+        """Add to the number of affected entities for a type."""
         if affected:
             counts = self.node_counts if kind == "node" else self.edge_counts
             counts[type_name] = counts.get(type_name, 0) + affected
 
 
 class IdGenerator:
-    """Generates ids, and returns the same ids again when an operation is retried."""
+    """A generator of ids that returns the same ids again when an operation is retried."""
 
     def __init__(self) -> None:
         self._issued_ids: list[str] = []
@@ -134,7 +134,7 @@ def _delete_rows(
 def _assigned_column(
     entity_type: NodeType | EdgeType, assignment: plan.Assign, rows: pa.Table, params: ParamValues
 ) -> pa.Array:
-    """Return the new values of a property, which may be computed from the previous values of the rows."""
+    """Return a property's new values, which may be computed from the rows' previous values."""
     declared_property = entity_type.property(assignment.name)
     if declared_property is None:
         raise InternalError(reason=f"{entity_type.name} has no property {assignment.name}")

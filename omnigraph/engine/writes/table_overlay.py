@@ -1,4 +1,4 @@
-"""The changes that an operation has made to one table so far, and how new writes are applied to them."""
+"""Track the changes that an operation has made to one table, and apply new writes to them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,8 @@ from omnigraph.values.table_key import TableKey
 class TableOverlay:
     """The changes that an operation has made to one table so far.
 
-    `row_ids` and `addresses` are aligned with `written_rows` and locate the stored row that each written row replaces.
+    `row_ids` and `addresses` are aligned with `written_rows` and identify the stored row that each written row
+    replaces.
     """
 
     entity_type: NodeType | EdgeType
@@ -35,7 +36,7 @@ class TableOverlay:
 
 
 def apply_write(table_overlay: TableOverlay, new_rows: pa.Table, origin: int) -> None:
-    """Apply written rows to the changes, replacing any rows with the same ids."""
+    """Add written rows to the changes, replacing any rows with the same ids."""
     ids = as_single_array(new_rows["id"])
     row_ids = np.full(len(ids), origin, np.int64)
     addresses = np.zeros(len(ids), np.uint64)
@@ -62,7 +63,7 @@ def _replace_written(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positi
 
 
 def _restore_removed(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses) -> None:
-    """Turn removed rows that are written again into replacements for their stored rows."""
+    """Restore removed rows that are written again, as replacements for their stored rows."""
     removed_ids = as_single_array(table_overlay.removed_rows["id"])
     match_index = pc.index_in(ids, value_set=removed_ids)
     is_match = pc.is_valid(match_index).to_numpy(zero_copy_only=False)

@@ -1,6 +1,6 @@
-"""Track the rows that each statement of a mutation touches, and reject other writes to deleted rows.
+"""Track the rows that each statement in a mutation touches, and reject other writes to deleted rows.
 
-A row that one statement deletes, directly or with its node, must not be written by another statement of the same query,
+If one statement deletes a row, directly or along with its node, no other statement in the same query may write it,
 because the result would depend on the order of the statements. Writing an edge also touches its nodes.
 """
 
@@ -27,7 +27,7 @@ _VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class AffectedRows:
-    """Rows of one table that a statement wrote or deleted; `endpoints` holds the nodes of written edges."""
+    """The rows in one table that a statement wrote or deleted; `endpoints` holds the nodes of written edges."""
 
     table_key: TableKey
     ids: pa.Array
@@ -45,7 +45,7 @@ class _NumberedRows:
 
 @dataclass(slots=True)
 class TouchedRows:
-    """The rows that the statements of a mutation have written and deleted so far."""
+    """The rows that a mutation's statements have written and deleted so far."""
 
     statements: Sequence[plan.WriteStatement]
     written: dict[TableKey, list[_NumberedRows]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class TouchedRows:
 
     @property
     def may_conflict(self) -> bool:
-        """Whether the mutation has both deletes and other statements."""
+        """Whether the mutation contains both deletes and other statements."""
         are_deletes = [isinstance(statement, plan.DeleteRows | plan.MatchedDelete) for statement in self.statements]
         return any(are_deletes) and not all(are_deletes)
 

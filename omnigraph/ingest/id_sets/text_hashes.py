@@ -1,4 +1,4 @@
-"""Hash and compare the Arrow strings of a whole column, eight bytes at a time.
+"""Hash and compare all Arrow strings in a column, eight bytes at a time.
 
 This module defines how ids are hashed. A string's hash is the same in every process and on every machine, but strings
 with equal hashes must still be compared. Only loads use these hashes.
@@ -24,7 +24,7 @@ _MIX_SHIFT, _FINAL_SHIFT = np.uint64(32), np.uint64(29)
 
 @dataclass(frozen=True, slots=True)
 class TextArray:
-    """An array of strings: their bytes, followed by eight bytes of padding, and the start and length of each string."""
+    """An array of strings: their bytes, followed by eight bytes of padding, and each string's start and length."""
 
     data: npt.NDArray[np.uint8]
     starts: Int64Array
@@ -54,7 +54,7 @@ class TextArray:
         return np.ndarray((len(self.data) - WORD_BYTES + 1,), "<u8", self.data, strides=(1,))
 
     def take(self, positions: Any) -> "TextArray":
-        """Return some of the strings. The result shares its bytes with this array."""
+        """Return some of the strings; the result shares its bytes with this array."""
         return TextArray(self.data, self.starts[positions], self.lengths[positions])
 
 

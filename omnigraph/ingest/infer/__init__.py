@@ -1,5 +1,5 @@
-"""Schemas proposed from data: samples of tables and files, and the types that their columns suggest.
+"""Schema inference: sample tables and files, and propose the types that their columns suggest.
 
-`samples` reads, `column_types` and `text_types` decide types, and `propose` decides keys and endpoints. A proposal is
-schema text with comments for every guess; nothing is written. Start reading with `propose`.
+`samples` reads data, `column_types` and `text_types` choose types, and `propose` chooses keys and endpoints. A proposal
+is schema text with a comment on every guess; nothing is written. Start with `propose`.
 """

@@ -1,7 +1,8 @@
-"""The property type that a column suggests, with a comment where the type is a guess.
+"""Infer a column's property type, with a comment if the type is a guess.
 
-An Arrow type decides by itself. A text column of a CSV file is a number, a date or a Bool if every cell is; a text
-column of JSON is a date if every value is. A number with leading zeros is text, because it is a code.
+An Arrow type determines the property type. A text column in a CSV file becomes a number, a date or a Bool if every cell
+is one; a text column in JSON becomes a date if every value is one. A number with leading zeros stays text, because it
+is a code.
 """
 
 import re
@@ -31,7 +32,7 @@ _NARROW_INTEGERS = {"int8": "I32", "int16": "I32", "int32": "I32", "int64": "I64
 
 @record
 class ColumnType:
-    """The type of a column; `type` is None if no property can have these values."""
+    """An inferred column type; `type` is None if no property can have these values."""
 
     type: PropertyType | None
     comment: str = ""
@@ -93,7 +94,7 @@ def _list_type(column: Any) -> ColumnType:
             return ColumnType(PropertyType(ScalarType.VECTOR, vector_dim=column.type.list_size))
         lengths = pc.unique(pc.list_value_length(values)).to_pylist()
         if len(lengths) == 1 and lengths[0] >= _MIN_VECTOR_DIMENSION:
-            comment = f"all lists have {lengths[0]} values: taken for a vector"
+            comment = f"all lists have {lengths[0]} values: assumed to be a vector"
             return ColumnType(PropertyType(ScalarType.VECTOR, vector_dim=lengths[0]), comment)
     scalar = ScalarType.STRING if kinds.is_null(element_type) else _scalar_type(element_type)
     if scalar in (None, ScalarType.BLOB):
@@ -112,7 +113,7 @@ def _text_type(column: Any, origin: SampleOrigin) -> ColumnType:
 
 
 def _scalar_of_texts(texts: Sequence[str], origin: SampleOrigin) -> ScalarType | None:
-    """Return the type that all texts have in common, or None if they are only text."""
+    """Return the type that fits all strings, or None if they are just text."""
     if all(map(_is_date, texts)):
         return ScalarType.DATE
     if all(map(_is_instant, texts)):
@@ -143,7 +144,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_instant(text: str) -> bool:
-    """Return whether a text is a point in time with a time zone; without one, a load would refuse it."""
+    """Return whether a string is a time with a time zone; without one, a load would reject it."""
     if len(text) < 16 or not text[:4].isdigit():
         return False
     try:
@@ -153,7 +154,7 @@ def _is_instant(text: str) -> bool:
 
 
 def _enum_comment(column: Any) -> str:
-    """Return a remark about a column with few distinct words, which may be an enum."""
+    """Return a comment about a column with few distinct words, which may be an enum."""
     if len(column) < _MIN_ENUM_ROWS:
         return ""
     values = pc.unique(column.drop_null()).to_pylist()

@@ -1,7 +1,7 @@
-"""The first rows of a CSV file as text, with the delimiter that fits its first lines best.
+"""Read the first rows in a CSV file as text, using the delimiter that fits its first lines best.
 
-A load finds the delimiter by the columns of a type; here there is no type yet, so the delimiter is the one that splits
-the first lines into the most columns of equal number. The first line names the columns.
+A load detects the delimiter from a type's column names. Here, there is no type yet, so the best delimiter is the one
+that splits all of the first lines into the same, highest number of columns. The first line names the columns.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _SAMPLE_RECORDS = 50
 
 
 def read_csv_sample(file: IO[Any], file_name: str, max_rows: int) -> dict[str, list[str | None]]:
-    """Return the cells of the first rows by column name; an empty cell that is not quoted is None."""
+    """Return the cells in the first rows, by column name; an empty unquoted cell is None."""
     with open_text(file, source_name=file_name) as (pieces, _):
         first_piece = next(pieces, b"")
         if b"\r" in first_piece and b"\n" not in first_piece:
@@ -43,7 +43,7 @@ def _choose_dialect(sample: bytes) -> CsvDialect:
 
 
 def _score(sample: bytes, dialect: CsvDialect) -> tuple[bool, int, bool]:
-    """Return how well a dialect fits: whether it yields a regular table, and how many columns the first line names."""
+    """Score how well a dialect fits: whether it yields a regular table, and how many columns the first line names."""
     try:
         records = first_records(sample.rpartition(b"\n")[0] or sample, dialect, _SAMPLE_RECORDS)
         counts = [len(split_cells(record, dialect)) for record in records]

@@ -1,7 +1,7 @@
 """Propose a schema for samples: properties, keys, and the node types that edges connect.
 
-Each guess has a comment in the text. A table with two endpoint columns is an edge type if the values are keys of other
-types; every other table is a node type.
+Each guess has a comment in the text. A table with two endpoint columns becomes an edge type if their values are keys of
+other types; every other table becomes a node type.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _KEY_TYPES = (ScalarType.STRING, ScalarType.I32, ScalarType.I64, ScalarType.U32,
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of a sample: its name in the data, its property name and the type that its values suggest."""
+    """A sample's column: its name in the data, its property name, and the type that its values suggest."""
 
     name: str
     property_name: str
@@ -36,14 +36,14 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _NodeTable:
-    """A node type with the column that identifies its nodes; None if no column does."""
+    """A node type and the column that identifies its nodes, or None if no column does."""
 
     sample: Sample
     columns: tuple[_Column, ...]
     key: _Column | None
 
     def key_values(self) -> set[str]:
-        """Return the ids of the nodes as text."""
+        """Return the node ids as text."""
         values = [] if self.key is None else self.key.values.drop_null().to_pylist()
         return set(map(str, values))
 
@@ -90,7 +90,7 @@ def _decode_dictionary(column: Any) -> Any:
 
 
 def _valid_name(column_name: str, sample: Sample) -> str:
-    """Return the property name of a column; reserved names get the name of the type as a prefix."""
+    """Return the property name for a column; reserved names are prefixed with the type name."""
     name = property_name(column_name)
     is_reserved = name == "id" or name in RESERVED_ROW_COLUMNS
     if is_reserved or (sample.kind == "edge" and name in RESERVED_EDGE_NAMES):
@@ -99,7 +99,7 @@ def _valid_name(column_name: str, sample: Sample) -> str:
 
 
 def _find_key(sample: Sample, columns: Sequence[_Column]) -> _Column | None:
-    """Return the unique column that most probably identifies a node: an id or a code first, then any text."""
+    """Return the unique column that most likely identifies a node: preferably an id or a code, then any text."""
     candidates = [
         (rank, column)
         for column in columns
@@ -125,7 +125,7 @@ def _key_rank(column: _Column, sample: Sample, columns: Sequence[_Column]) -> in
     if name.endswith(_KEY_SUFFIXES):
         return 20
     if len(column.values) < 2:
-        return None  # a single value says nothing
+        return None  # a single value proves nothing
     is_text = column.column_type.type is not None and column.column_type.type.scalar is ScalarType.STRING
     if is_text:
         return 30
@@ -136,9 +136,9 @@ def _propose_node(node: _NodeTable) -> ProposedType:
     is_id = node.key is not None and _is_node_id(node.key)
     comments = [_row_comment(node.sample)] if not node.sample.is_complete else []
     if is_id:
-        comments.append("the column id contains the ids of the nodes, so the type needs no key")
+        comments.append("the column id contains the node ids, so the type needs no key")
     elif node.key is None:
-        comments.append("no column identifies the nodes: a load generates ids")
+        comments.append("no column identifies the nodes: ids are generated on load")
     properties = [
         _propose_property(column, node.sample, is_key=column is node.key)
         for column in node.columns
@@ -150,12 +150,12 @@ def _propose_node(node: _NodeTable) -> ProposedType:
 
 
 def _is_node_id(column: _Column) -> bool:
-    """Return whether a column can be loaded as the ids of nodes: it is named `id` and contains text."""
+    """Return whether a column can be loaded as node ids, that is, it is named `id` and contains text."""
     return column.name == "id" and pa.types.is_string(column.values.type)
 
 
 def _row_comment(sample: Sample) -> str:
-    return f"more data exists: proposed from the first {_count_rows(sample.table.num_rows)}"
+    return f"based only on the first {_count_rows(sample.table.num_rows)}"
 
 
 def _count_rows(row_count: int) -> str:
@@ -164,7 +164,7 @@ def _count_rows(row_count: int) -> str:
 
 def _skipped_comments(columns: Sequence[_Column]) -> list[str]:
     return [
-        f'the column "{column.name}" is left out: {column.column_type.comment}'
+        f'the column "{column.name}" is omitted: {column.column_type.comment}'
         for column in columns
         if column.column_type.type is None
     ]
@@ -178,7 +178,7 @@ def _propose_property(column: _Column, sample: Sample, *, is_key: bool = False) 
     if column.property_name != column.name:
         notes.append(f'map the column "{column.name}" to this property when loading')
     if column.name in sample.mixed_columns:
-        notes.append("values of different types")
+        notes.append("mixed value types")
     if column.column_type.comment and not is_key:
         notes.append(column.column_type.comment)
     return ProposedProperty(column.property_name, property_type, ("@key",) if is_key else (), "; ".join(notes))
@@ -213,14 +213,14 @@ def _propose_edge(sample: Sample, nodes: Sequence[_NodeTable]) -> ProposedType |
 
 
 def _match_endpoint(sample: Sample, column_name: str, nodes: Sequence[_NodeTable]) -> tuple[str, str] | None:
-    """Return the node type whose keys contain most of the values, and a remark; None if no type has any of them."""
+    """Return the node type whose keys contain most of the values, and a comment, or None if no type has any of them."""
     values = set(map(str, sample.table[column_name].drop_null().unique().to_pylist()))
     counts = [(len(values & node.key_values()), node.sample.type_name) for node in nodes]
     best_count, best_type = max(counts, key=lambda match: match[0], default=(0, ""))
     if not best_count:
         return None
     share = "all" if best_count == len(values) else f"{best_count} of {len(values)}"
-    return best_type, f"{column_name}: {share} values are keys of {best_type}"
+    return best_type, f"{column_name}: {share} values are {best_type} keys"
 
 
 def _endpoint_comments(sample: Sample, endpoint_names: tuple[str, str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Read samples for a schema proposal: tables, frames, records, and CSV, NDJSON or Parquet files.
 
-A sample is a table with the first rows of one type. The cells of a CSV file stay text, because only the proposal
-decides about types. Files are read with the readers of a load, so everything that can be loaded can be sampled.
+A sample is a table with one type's first rows. Cells in a CSV file stay text, because the proposal chooses the types.
+Samples use the same readers as loads, so everything that can be loaded can be sampled.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,10 +29,10 @@ SampleOrigin = Literal["typed", "json", "csv"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The first rows of one type; `origin` says what a text column may contain.
+    """One type's first rows; `origin` says what a text column may contain.
 
     `is_complete` is false if there are more rows. `kind` is set if the records themselves say that they are nodes or
-    edges. `mixed_columns` have values of different types, which are shown as text.
+    edges. `mixed_columns` contain values of different types, which are shown as text.
     """
 
     type_name: str
@@ -44,12 +44,12 @@ class Sample:
 
 
 def read_samples(data: Any, max_rows: int) -> list[Sample]:
-    """Return a sample of each type in the data, which has the forms that `Schema.infer` accepts."""
+    """Return a sample for each type in the data; `data` has any form that `Schema.infer` accepts."""
     if isinstance(data, Mapping):
         return [_read_typed(name, type_data, max_rows) for name, type_data in data.items()]
     paths = [data] if isinstance(data, str | PathLike) else data
     if is_frame(paths) or not isinstance(paths, Iterable):
-        raise InputError("a table must be passed with the name of its type", reason='pass {"Type": table}')
+        raise InputError("a table must be passed with its type name", reason='pass {"Type": table}')
     samples: dict[str, Sample] = {}
     for path in paths:
         if not isinstance(path, str | PathLike):
@@ -131,7 +131,7 @@ def _read_json_lines(file: InputFile) -> Iterator[Mapping[str, Any]]:
 
 
 def _split_envelopes(records: Sequence[Mapping[str, Any]], max_rows: int) -> Iterator[Sample]:
-    """Return one sample per type of records that are written as `{"type": ...}` or `{"edge": ...}`."""
+    """Yield one sample per type for records in the form `{"type": ...}` or `{"edge": ...}`."""
     groups: dict[tuple[EntityKind, str], list[Mapping[str, Any]]] = {}
     for record in records[:max_rows]:
         properties = record.get("data") if isinstance(record.get("data"), Mapping) else {}
@@ -156,7 +156,7 @@ def _sample_records(name: str, records: Sequence[Mapping[str, Any]], max_rows: i
 
 
 def _to_array(values: Sequence[Any]) -> tuple[pa.Array, bool]:
-    """Return values as a column, and whether they have different types; such values are shown as text."""
+    """Convert values to a column, as text if their types differ; return the column and whether they differ."""
     try:
         return pa.array(values), False
     except (pa.ArrowException, OverflowError, TypeError):
@@ -169,7 +169,7 @@ def _join_samples(samples: Sequence[Sample], max_rows: int) -> Sample:
     try:
         table = pa.concat_tables([sample.table for sample in samples], promote_options="permissive")
     except pa.ArrowException as error:
-        reason = f"the files of {samples[0].type_name} have different columns: {error}"
+        reason = f"the files for {samples[0].type_name} have different columns: {error}"
         raise InputError(reason=reason) from error
     is_complete = all(sample.is_complete for sample in samples) and table.num_rows <= max_rows
     mixed_columns = frozenset().union(*(sample.mixed_columns for sample in samples))

@@ -1,7 +1,7 @@
 """The `.gq` query language: compile query text into checked plans, or raise typed errors.
 
-Other packages need only the functions defined in this module; each function imports its part of the language when it is
-first called. The returned objects are defined in `model` (syntax tree), `plan`, `compile`, `describe` and `lint`.
+Other packages need only the functions in this module, each of which imports its part of the language on first use. The
+objects that they return are defined in `model` (syntax tree), `plan`, `compile`, `describe` and `lint`.
 """
 
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def parse_queries(text: str, name: str = "<query>") -> "QueryFile":
-    """Return the syntax tree of a query file; raise `ParseError` with every syntax error.
+    """Return a query file's syntax tree, or raise a `ParseError` that lists every syntax error.
 
     >>> parse_queries("query q() { match { $p: Person } return { $p.name } }").queries[0].name.text
     'q'
@@ -44,7 +44,7 @@ def parse_queries(text: str, name: str = "<query>") -> "QueryFile":
 
 
 def format_queries(text: str, name: str = "<query>") -> str:
-    """Return the text in canonical layout, including comments; raise `ParseError` if the text has syntax errors."""
+    """Return the text in canonical layout, with its comments. Raise `ParseError` if the text has syntax errors."""
     from . import format as layout
 
     return layout.format_queries(text, name)
@@ -53,7 +53,7 @@ def format_queries(text: str, name: str = "<query>") -> str:
 def compile_query(
     query: "str | Query", catalog: "Catalog", *, name: str = "<query>", source: "SourceText | None" = None
 ) -> "CompiledQuery":
-    """Compile one query, given as source text or as a syntax tree; `source` is the text that the tree was parsed from.
+    """Compile one query from source text or a syntax tree. `source` is the text that the tree was parsed from.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> people = compile_schema("node Person { name: String @key }")
@@ -68,7 +68,7 @@ def compile_query(
 
 
 def compile_queries(text: str, catalog: "Catalog", name: str = "<query>") -> "tuple[CompiledQuery, ...]":
-    """Compile every query in a source text; raise one language error with all problems."""
+    """Compile every query in a source text. If there are problems, raise one language error that lists them all."""
     from . import compile as compiler
 
     return compiler.compile_queries(text, catalog, name)
@@ -77,7 +77,7 @@ def compile_queries(text: str, catalog: "Catalog", name: str = "<query>") -> "tu
 def diagnose_queries(
     text: str, catalog: "Catalog", name: str = "<query>"
 ) -> "tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]":
-    """Return the valid queries, and all diagnostics in source order. Invalid text never raises an exception.
+    """Return the valid queries and all diagnostics, in source order. Invalid text never raises an exception.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> _, diagnostics = diagnose_queries(
@@ -94,7 +94,7 @@ def diagnose_queries(
 def lint_queries(
     text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>"
 ) -> "QueryFileReport":
-    """Return a report of all findings about a source text; commands print the report's `to_json()`.
+    """Return a report of all findings in a source text. Commands print the report's `to_json()`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> lint_queries("query bad() {", compile_schema("")).status
@@ -113,14 +113,14 @@ def bind_parameters(
     mode: "ParameterMode" = "standard",
     now: object = None,
 ) -> "dict[str, Any]":
-    """Return the stored value of each parameter; raise one `ParameterError` with all problems."""
+    """Return each parameter's stored value. If there are problems, raise one `ParameterError` that lists them all."""
     from . import parameters as binding
 
     return binding.bind_parameters(parameters, given, mode, now)
 
 
 def explain_plan(plan: "Plan") -> str:
-    """Return a plan as text, one operator per line."""
+    """Return a plan as text with one operator per line."""
     from . import print_plan
 
     return print_plan.explain_plan(plan)

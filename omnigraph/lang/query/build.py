@@ -1,8 +1,8 @@
-"""Build syntax tree nodes from the parser's generic tree of one query.
+"""Build syntax tree nodes from the parser's generic tree for one query.
 
-This module implements the tree walk, the offsets, and the errors for text that the grammar accepts but the language
-rejects. The walk must not recurse, so that deep nesting cannot overflow the stack. The actions of the grammar rules
-are in `build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
+This module walks the tree, adjusts offsets, and reports text that the grammar accepts but the language rejects. The
+walk must not recurse, so that deep nesting cannot overflow the stack. The actions for the grammar rules are in
+`build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ RuleAction = Callable[["Builder", Span, list[Any]], Any]
 
 
 class Builder:
-    """Builds syntax tree nodes from the parser's trees, one query at a time."""
+    """Builds syntax tree nodes from parser trees, one query at a time."""
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
@@ -25,7 +25,7 @@ class Builder:
         self._declaration_offset = 0
 
     def build_query(self, syntax_tree: Any, offset: int) -> Query | None:
-        """Build a query from its tree, which begins at `offset` in the file; return None if problems were found."""
+        """Build a query from its tree, which begins at `offset` in the file. Return None if there were problems."""
         from .build_bodies import RULES
 
         self._declaration_offset = offset
@@ -60,22 +60,22 @@ class Builder:
         return Span(token.start_pos + self._declaration_offset, token.end_pos + self._declaration_offset)
 
     def report_problem(self, span: Span, message: str, hint: str | None = None) -> None:
-        """Record a problem and continue, so that all mistakes in a query are reported together."""
+        """Record a problem without raising, so that all mistakes in a query are reported together."""
         self.problems.append(Diagnostic.at_span(self.source, span, message, hint=hint))
 
     def withdraw_problem(self, span: Span) -> None:
-        """Remove the problem that was recorded for a span, because the context makes the text valid."""
+        """Remove the problem recorded for a span, because the text turned out to be valid in its context."""
         self.problems = [problem for problem in self.problems if (problem.start, problem.end) != (span.start, span.end)]
 
     def make_name(self, token: Any) -> Name:
-        """Return a word with its position."""
+        """Return a word and its position as a `Name`."""
         return Name(str(token), self.token_span(token))
 
     def make_variable(self, token: Any) -> Variable:
-        """Build a variable, whose name excludes the dollar sign."""
+        """Build a variable. Its name excludes the dollar sign."""
         return Variable(str(token)[1:], self.token_span(token))
 
 
 def is_token(tree_node: Any) -> bool:
-    """Return whether a node of the parser's tree is a single token."""
+    """Return whether a node in the parser's tree is a single token."""
     return hasattr(tree_node, "type") and hasattr(tree_node, "start_pos")

@@ -1,4 +1,4 @@
-"""Rule actions for whole queries: headers, parameters, the parts of a read, and the statements of a mutation."""
+"""Rule actions for whole queries: headers, parameters, the parts of a read, and the statements in a mutation."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def declaration(builder: Builder, rule_span: Span, children: list[Any]) -> Query
 
 
 def parameters(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Parameter, ...]:
-    """Build the parameter list of a query."""
+    """Build a query's parameter list."""
     return tuple(children)
 
 
@@ -71,27 +71,27 @@ def vector_type(builder: Builder, rule_span: Span, children: list[Any]) -> Prope
 
 
 def note(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[str, Span, str]:
-    """Build an annotation of a query, such as `@description("..")`."""
+    """Build a query annotation, such as `@description("..")`."""
     return (str(children[0])[1:], builder.token_span(children[0]), decode_string(builder, children[1]))
 
 
 def collect_children(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Any, ...]:
-    """Return the items of a query part as a tuple."""
+    """Return the items in a part of a query as a tuple."""
     return tuple(children)
 
 
 def match_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Any, ...]:
-    """Return the clauses of `match { .. }`."""
+    """Return the clauses in `match { .. }`."""
     return tuple(children[1:])
 
 
 def return_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Projection, ...]]:
-    """Return whether `return { .. }` is distinct, and the list of projections."""
+    """Return whether `return { .. }` is distinct, and its projections."""
     return children[0] is not None, tuple(children[1:])
 
 
 def row_count(builder: Builder, rule_span: Span, children: list[Any]) -> Literal | Variable:
-    """Build the row count of `limit` or `offset`."""
+    """Build the row count for `limit` or `offset`."""
     token = children[0]
     if token.type == "VAR":
         return builder.make_variable(token)
@@ -100,7 +100,7 @@ def row_count(builder: Builder, rule_span: Span, children: list[Any]) -> Literal
 
 
 def projection(builder: Builder, rule_span: Span, children: list[Any]) -> Projection:
-    """Build a projection such as `count($x) as n`; its span excludes a trailing comma."""
+    """Build a projection such as `count($x) as n`. Its span excludes any trailing comma."""
     expression_child, _, alias_token = children
     projected_expression = as_expression(builder, expression_child)
     end_span = builder.token_span(alias_token) if alias_token is not None else projected_expression.span
@@ -165,7 +165,7 @@ def matched_delete(builder: Builder, rule_span: Span, children: list[Any]) -> Ma
 
 
 def assignment(builder: Builder, rule_span: Span, children: list[Any]) -> Assignment:
-    """Build the assignment of a value to a property; its span excludes a trailing comma."""
+    """Build a property assignment. Its span excludes any trailing comma."""
     property_name = builder.make_name(children[0])
     assigned_value = as_expression(builder, children[1])
     return Assignment(property_name, assigned_value, property_name.span.to(assigned_value.span))

@@ -1,4 +1,4 @@
-"""Rule actions for the clauses of `match`: bindings, traversals, word pairs, `not` and `optional`."""
+"""Rule actions for the clauses in `match`: bindings, traversals, word pairs, `not` and `optional`."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -27,7 +27,7 @@ from .model import (
 
 
 def binding(builder: Builder, rule_span: Span, children: list[Any]) -> Binding:
-    """Build a binding of a variable to a type, with its inline predicates."""
+    """Build a binding, which gives a variable a type and optional inline predicates."""
     variable_token, type_token, predicates = children
     return Binding(builder.make_variable(variable_token), builder.make_name(type_token), predicates or (), rule_span)
 
@@ -38,17 +38,17 @@ def inline(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Inli
 
 
 def predicate(builder: Builder, rule_span: Span, children: list[Any]) -> InlinePredicate:
-    """Build an inline predicate of a binding."""
+    """Build one of a binding's inline predicates."""
     return InlinePredicate(builder.make_name(children[0]), as_expression(builder, children[1]))
 
 
 def edges(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Name, ...]]:
-    """Return False (directed), and the edge names of `knows|likes`."""
+    """Return False (directed), and the edge names in `knows|likes`."""
     return False, tuple(builder.make_name(edge_token) for edge_token in children)
 
 
 def undirected(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Name, ...]]:
-    """Return True (undirected), and the edge names of `<knows|likes>`."""
+    """Return True (undirected), and the edge names in `<knows|likes>`."""
     return True, tuple(
         builder.make_name(child_token) for child_token in children if child_token.type not in ("LT", "GT")
     )
@@ -79,7 +79,7 @@ def traversal(builder: Builder, rule_span: Span, children: list[Any]) -> Travers
 
 
 def edge_test(builder: Builder, rule_span: Span, children: list[Any]) -> Condition:
-    """Return the condition of `where $w.k > 1` after a traversal."""
+    """Return the condition in `where $w.k > 1` after a traversal."""
     return as_condition(children[0])
 
 
@@ -100,7 +100,7 @@ def path(builder: Builder, rule_span: Span, children: list[Any]) -> Traversal:
 
 
 def path_mode(builder: Builder, rule_span: Span, children: list[Any]) -> PathMode:
-    """Return the mode of a path, such as `any shortest` or `trail`."""
+    """Return a path's mode, such as `any shortest` or `trail`."""
     return cast("PathMode", " ".join(str(word_token) for word_token in children))
 
 

@@ -1,8 +1,8 @@
-"""Rule actions for conditions: comparisons, tests, and their combinations with `and`, `or` and `not`.
+"""Rule actions for conditions: comparisons and tests, which can be combined with `and`, `or` and `not`.
 
-This module produces the flat form: an `And` never contains an `And`, an `Or` never contains an `Or`, and parentheses
-are dropped. A word between two variables becomes a test if the word pair is part of a condition, and stays a `WordPair`
-if it is a clause.
+This module flattens conditions: an `And` never contains an `And`, an `Or` never contains an `Or`, and parentheses are
+dropped. A word between two variables becomes a test if it is part of a condition, but stays a `WordPair` if it is a
+clause of its own.
 """
 
 from typing import Any
@@ -92,7 +92,7 @@ def filter_clause(builder: Builder, rule_span: Span, children: list[Any]) -> Fil
 
 
 def row_comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Comparison:
-    """Build the comparison `left operator right` in a mutation's `where`, in which a property may be called `not`."""
+    """Build the comparison `left operator right` in a mutation's `where`, where a property may be called `not`."""
     left = children[0]
     if is_token(left) and left.type == "NOT":
         left = Alias(str(left), builder.token_span(left))

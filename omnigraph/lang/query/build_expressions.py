@@ -1,6 +1,6 @@
 """Rule actions for expressions and literals.
 
-This module decodes strings and numbers but does not check types, so date strings stay unparsed.
+This module decodes strings and numbers, but does not check types, so it leaves date strings unparsed.
 """
 
 import math
@@ -17,13 +17,13 @@ _I64_MAX = 2**63 - 1
 
 
 def as_expression(builder: Builder, child: Any) -> Expression:
-    """Return the child if it is already a node, or the variable that a token names."""
+    """Return the child if it is already a node. If it is a token, return the variable that it names."""
     built_expression: Expression = builder.make_variable(child) if is_token(child) else child
     return built_expression
 
 
 def decode_string(builder: Builder, token: Any) -> str:
-    """Return the content of a quoted string; report unknown escapes."""
+    """Return the content of a quoted string, and report any unknown escapes."""
     token_start = builder.token_span(token).start
     for escape_offset, escape in literals.find_unknown_escapes(str(token)):
         message = f"unknown escape `{escape}` in a string"
@@ -35,7 +35,7 @@ def decode_string(builder: Builder, token: Any) -> str:
 
 
 def parse_integer(builder: Builder, token: Any) -> int:
-    """Return an integer; report a value that does not fit in 64 bits."""
+    """Parse an integer, and report a value that does not fit in 64 bits."""
     number_text = str(token)
     digits = number_text.lstrip("-0") or "0"
     parsed_number = int(digits) if len(digits) <= _I64_MAX_DIGITS else _I64_MAX + 2
@@ -74,7 +74,7 @@ def null(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
 
 
 def date(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
-    """Build a `date("..")` or `datetime("..")` literal; the string is parsed when the literal is checked."""
+    """Build a `date("..")` or `datetime("..")` literal. The string is parsed later, when the literal is checked."""
     literal_kind = "date" if children[0] == "date" else "datetime"
     return Literal(literal_kind, decode_string(builder, children[1]), rule_span)  # type: ignore[arg-type]
 
@@ -90,7 +90,7 @@ def field(builder: Builder, rule_span: Span, children: list[Any]) -> Field:
 
 
 def now(builder: Builder, rule_span: Span, children: list[Any]) -> Now:
-    """Build a call of `now()`."""
+    """Build a call to `now()`."""
     return Now(rule_span)
 
 
@@ -100,7 +100,7 @@ def alias(builder: Builder, rule_span: Span, children: list[Any]) -> Alias:
 
 
 def call(builder: Builder, rule_span: Span, children: list[Any]) -> Call:
-    """Build a call of a search or ranking function."""
+    """Build a call to a search or ranking function."""
     call_arguments = tuple(as_expression(builder, child) for child in children[1:] if child is not None)
     return Call(str(children[0]), call_arguments, rule_span)  # type: ignore[arg-type]
 

@@ -27,12 +27,12 @@ def select(builder: Builder, rule_span: Span, children: list[Any]) -> ReadBody:
 
 
 def having_part(builder: Builder, rule_span: Span, children: list[Any]) -> Condition:
-    """Return the condition of `having { count(*) > 1 }`."""
+    """Return the condition in `having { count(*) > 1 }`."""
     return as_condition(children[0])
 
 
 def union_word(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, Span]:
-    """Return whether duplicates are kept, as in `union all`, and the position of the keywords."""
+    """Return whether the union keeps duplicates (`union all`), and the position of its keywords."""
     return children[1] is not None, rule_span
 
 

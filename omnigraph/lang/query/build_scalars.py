@@ -1,7 +1,7 @@
 """Rule actions for scalar expressions: arithmetic, signs, parentheses, function calls and `case`.
 
-This module produces the canonical form: the first operand of a chain is never a chain of the same precedence, negative
-numbers are literals, and parentheses are dropped. `case` nests without brackets, so this module limits its depth.
+This module produces the canonical form: a chain's first operand is never a chain with the same precedence, negative
+numbers are literals, and parentheses are dropped. `case` nests without brackets, so its depth is limited here.
 """
 
 from dataclasses import replace
@@ -31,17 +31,17 @@ def chain(builder: Builder, rule_span: Span, children: list[Any]) -> Arithmetic:
 
 
 def negation_of(builder: Builder, rule_span: Span, children: list[Any]) -> Expression:
-    """Build the negative of an operand, `-operand`."""
+    """Build a negated operand, `-operand`."""
     operand = as_expression(builder, children[1])
     if not isinstance(operand, Literal) or operand.kind not in ("int", "float") or operand.text.startswith("-"):
         return Negative(operand, rule_span)
     if operand.kind == "int" and operand.text.lstrip("0") == "9223372036854775808":
-        builder.withdraw_problem(operand.span)  # this number fits in 64 bits only if it is negated
+        builder.withdraw_problem(operand.span)  # this number fits in 64 bits only when negated
     return Literal(operand.kind, f"-{operand.text}", rule_span)
 
 
 def parenthesized(builder: Builder, rule_span: Span, children: list[Any]) -> Expression:
-    """Return the value inside parentheses; a literal keeps its own span, which the formatter copies."""
+    """Return the value inside parentheses. A literal keeps its own span, from which the formatter copies it."""
     value = as_expression(builder, children[0])
     return value if isinstance(value, Literal) else replace(value, span=rule_span)
 
@@ -53,7 +53,7 @@ def scalar_call(builder: Builder, rule_span: Span, children: list[Any]) -> Scala
 
 
 def branch(builder: Builder, rule_span: Span, children: list[Any]) -> CaseBranch:
-    """Build one branch of a `case`, `when condition then value`."""
+    """Build one `when condition then value` branch of a `case`."""
     _, condition, _, value = children
     return CaseBranch(as_condition(condition), as_expression(builder, value))
 
@@ -69,7 +69,7 @@ def case(builder: Builder, rule_span: Span, children: list[Any]) -> Case:
 
 
 def _check_case_depth(builder: Builder, case_span: Span) -> None:
-    """Report a `case` that contains too many nested levels of `case`; the recursive checks rely on the limit."""
+    """Report a `case` that is nested too deeply. Recursive checks rely on this limit."""
     inner_depth = 0
     while builder.case_depths and builder.case_depths[-1][0].start >= case_span.start:
         inner_depth = max(inner_depth, builder.case_depths.pop()[1])

@@ -1,7 +1,7 @@
 """The catalogue of query diagnostics: the code and meaning of each type error and lint finding.
 
-This module contains only data. Every diagnostic uses a code from this table, except for a few type errors that have no
-code. Codes are stable; their descriptions may be reworded.
+This module contains only data. Every diagnostic has a code from this table, except for a few type errors that have no
+code. Codes are stable, but their descriptions may be reworded.
 """
 
 from types import MappingProxyType
@@ -16,8 +16,8 @@ TYPE_CODES = MappingProxyType(
         "T6": "a variable is unbound, or a property is unknown",
         "T7": "operands have incompatible types, or a parameter does not match the type of its property",
         "T8": "an aggregate function does not support the type of its argument",
-        "T9": "a `not` or `optional` uses no outer variable, or a column or operand of `having` is not a group key",
-        "T10": "a mutation refers to an unknown type or has no assignments",
+        "T9": "a `not` or `optional` block uses no outer variable, or a column or `having` operand is not a group key",
+        "T10": "a mutation refers to an unknown type or assigns nothing",
         "T11": "a mutation refers to an unknown property or uses a Blob in a condition",
         "T12": "an insert or upsert omits a required property or endpoint, or a patch or upsert omits its key or `id`",
         "T13": "a property is assigned twice in one statement",
@@ -32,7 +32,7 @@ TYPE_CODES = MappingProxyType(
         "T22": "an undirected traversal uses an edge between different node types",
         "T23": "an edge variable is used incorrectly",
         "T24": "a Blob is used as a value",
-        "T25": "a function is unknown, or is called with the wrong number or types of arguments",
+        "T25": "a function is unknown, or is called with the wrong number or type of arguments",
         "T26": "a path is bound or used incorrectly",
         "T30": "the parts of a union return different columns, or a union is not ordered by a column name",
     }
@@ -47,8 +47,8 @@ LINT_CODES = MappingProxyType(
         "L204": "a limit or offset is used without an order",
         "L205": "a comparison with null is never true",
         "L206": "an enum is compared with a value that it does not contain",
-        "L207": "the direction of a ranking is ignored",
-        "L208": "an argument of `coalesce` is never used",
-        "L210": "a `having` condition does not test an aggregate and could be a condition of the match",
+        "L207": "a sort direction on a ranking is ignored",
+        "L208": "an argument to `coalesce` is never used",
+        "L210": "a `having` condition does not test an aggregate and belongs in `match`",
     }
 )

@@ -1,6 +1,6 @@
-"""The rule that determines the names of result columns.
+"""Name result columns.
 
-A query's descriptor, plan and results all use these names.
+A query's descriptor, plan and results all use the names that this module returns.
 """
 
 import re
@@ -10,7 +10,10 @@ from .print_syntax import Speller
 
 
 def column_name(projection: m.Projection) -> str:
-    """Return the alias or, if there is none, the expression as written, without dollar signs and constant arguments.
+    """Return the name of a result column.
+
+    It is the alias if there is one. Otherwise, it is the expression as written, but without dollar signs and constant
+    arguments.
 
     >>> field = m.Field("p", "age")
     >>> column_name(m.Projection(m.Aggregate("count", field, distinct=True)))
@@ -48,7 +51,7 @@ def _expression_name(expression: m.Expression) -> str:  # noqa: PLR0911 - one re
 
 
 def _scalar_name(expression: m.Arithmetic | m.Negative | m.ScalarCall) -> str:
-    """Return an expression as the formatter spells it, without dollar signs outside of strings."""
+    """Return an expression as the formatter writes it, but without dollar signs outside strings."""
     spelling = Speller().expression(expression)
     code_parts = re.split(r'("[^"\\]*+(?:\\(?s:.)[^"\\]*+)*+")', spelling)
     return "".join(part if part.startswith('"') else part.replace("$", "") for part in code_parts)

@@ -1,7 +1,7 @@
 """Compile query text or a syntax tree in four steps: parse, check, lower and describe.
 
 This module defines `CompiledQuery`, which every layer above the language uses. Errors in one query must never hide
-errors in another, so all diagnostics for a source text are raised in one error.
+errors in another, so all diagnostics for a source text are raised together as one error.
 """
 
 from dataclasses import replace
@@ -38,7 +38,7 @@ class CompiledQuery:
     instruction: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Return a JSON object with everything that a client needs to call the query and read its result."""
+        """Return a JSON object with everything that a client needs in order to call the query and read its result."""
         members: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
@@ -64,7 +64,7 @@ class QueryDiagnosis:
 def compile_query(
     query: str | m.Query, catalog: Catalog, *, source_name: str = "<query>", source: SourceText | None = None
 ) -> CompiledQuery:
-    """Compile one query, given as source text or as a syntax tree.
+    """Compile one query from source text or a syntax tree.
 
     `source` is the text that the tree was parsed from.
     """
@@ -83,14 +83,14 @@ def compile_query(
 def compile_named_query(
     query_text: str, catalog: Catalog, query_name: str, source_name: str = "<query>"
 ) -> CompiledQuery | None:
-    """Compile the only query with this name and no other; return None if it is invalid or not found."""
+    """Compile only the query with this name. Return None if it is invalid, not found or defined more than once."""
     source = SourceText(source_name, query_text)
     query = read_named_query(source, query_name)
     return diagnose_query(query, catalog, source).compiled if query is not None else None
 
 
 def compile_queries(query_text: str, catalog: Catalog, source_name: str = "<query>") -> tuple[CompiledQuery, ...]:
-    """Compile every query in a source text, or raise one error with all diagnostics."""
+    """Compile every query in a source text. If any query is invalid, raise one error with all diagnostics."""
     source = SourceText(source_name, query_text)
     compiled, diagnostics = diagnose_queries(query_text, catalog, source_name)
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
@@ -102,7 +102,7 @@ def compile_queries(query_text: str, catalog: Catalog, source_name: str = "<quer
 def diagnose_queries(
     query_text: str, catalog: Catalog, source_name: str = "<query>"
 ) -> tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]:
-    """Return the valid queries in a source text, and all diagnostics in source order. Never raises."""
+    """Return the valid queries in a source text and all diagnostics, in source order. Never raises."""
     diagnoses, syntax_errors = diagnose_each_query(SourceText(source_name, query_text), catalog)
     diagnostics = list(syntax_errors)
     for diagnosis in diagnoses:
@@ -114,7 +114,7 @@ def diagnose_queries(
 def diagnose_each_query(
     source: SourceText, catalog: Catalog
 ) -> tuple[tuple[QueryDiagnosis, ...], tuple[Diagnostic, ...]]:
-    """Return a diagnosis of each query that can be parsed, and the syntax errors in all other queries."""
+    """Return a diagnosis for each query that can be parsed, and the syntax errors in all other queries."""
     query_file, syntax_errors = read_queries(source)
     seen_names: set[str] = set()
     diagnoses: list[QueryDiagnosis] = []
@@ -163,7 +163,7 @@ def _reject_duplicate_name(diagnosis: QueryDiagnosis, source: SourceText, is_dup
 
 
 def describe_parameter(parameter: CheckedParameter) -> dict[str, object]:
-    """Return a JSON object `{name, type, nullable, default?}` that describes a parameter."""
+    """Describe a parameter as a JSON object `{name, type, nullable, default?}`."""
     from omnigraph.values import encode_result
 
     members: dict[str, object] = {

@@ -1,7 +1,7 @@
 """The connected components of a `match`: groups of variables that are connected by traversals.
 
 A traversal to `$_` does not connect variables. Components are sorted by the position of their first clause. Lowering
-uses components to choose seeds, and lint uses them to find cross products.
+uses them to choose where to start scanning, and lint uses them to find cross products.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from .check.checked import CheckedBinding, CheckedMatch, CheckedTraversal
 
 @record
 class Component:
-    """A group of connected variables, with the bindings and traversals of these variables in textual order.
+    """A group of connected variables, with their bindings and traversals in textual order.
 
-    `has_outer_variable` is true if one of the variables is bound outside the match, so no seed is needed.
+    `has_outer_variable` is true if one of the variables is bound outside the match, in which case no seed is needed.
     """
 
     variables: frozenset[str]
@@ -56,7 +56,7 @@ class ConnectedNames:
 
 
 def find_components(match: CheckedMatch, outer_variables: Iterable[str] = ()) -> tuple[Component, ...]:
-    """Return the components of one list of clauses, ignoring nested lists."""
+    """Return the components in one list of clauses, ignoring nested lists."""
     outer_set = frozenset(outer_variables)
     joining_clauses = [joining for joining in match.clauses if isinstance(joining, CheckedBinding | CheckedTraversal)]
     connected_names = ConnectedNames()

@@ -1,6 +1,6 @@
 """Translate a short Cypher statement into the query language, for use in a hint.
 
-Translation is best effort: only simple patterns, conditions, columns and changes are supported.
+Translation is best-effort: only simple patterns, conditions, columns and updates are supported.
 """
 
 import re
@@ -54,7 +54,7 @@ def _result(parts: re.Match[str]) -> str:
 
 
 def _update(settings: str) -> str:
-    """Return an update of one variable, or an empty string if the statement updates several variables."""
+    """Return an update statement, or an empty string unless exactly one variable is updated."""
     items = [re.fullmatch(r"(\w+)\.(\w+)\s*=\s*(.+)", item, re.DOTALL) for item in split_list(settings)]
     assignments = [f"{item[2]}: {_expression(item[3])}" for item in items if item is not None]
     variables = {item[1] if item is not None else "" for item in items}
@@ -64,7 +64,7 @@ def _update(settings: str) -> str:
 
 
 def _expression(text: str, aliases: set[str] | None = None) -> str:
-    """Return the rewritten expression, with every bare word except an alias written as a variable."""
+    """Rewrite an expression, turning every bare word that is not an alias into a variable."""
 
     def write_name(name: str) -> str:
         return name if aliases is not None and name in aliases else f"${variable_name(name)}"
@@ -80,7 +80,7 @@ def _properties(braces: str) -> str:
 
 
 def _pattern_clauses(pattern: str) -> Iterator[str]:
-    """Yield a binding for each typed node of a path, followed by the path's traversals."""
+    """Yield a binding for each typed node in a path, followed by the path's traversals."""
     traversals: list[str] = []
     node = _NODE.match(pattern)
     while node is not None:

@@ -1,7 +1,7 @@
 """Describe what a compiled query returns, reads and writes, without running it.
 
-This module defines the operation descriptor that clients and tools see. The descriptor's JSON form is part of the wire
-format and must not change. Descriptors use the same column names as results.
+Clients and tools receive this description as an operation descriptor. Its JSON form is part of the wire format and must
+not change. Descriptors use the same column names as results.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ _SCALAR_KINDS = {
 
 @record
 class ResultColumn:
-    """A result column: its name and the kind of its values."""
+    """A result column, with its name and the kind of values it contains."""
 
     name: str
     kind: str
@@ -68,7 +68,7 @@ class TypeRef:
 
 @record
 class Operation:
-    """The descriptor of a query; `result` is empty if the query is a mutation."""
+    """A query's descriptor. `result` is empty if the query is a mutation."""
 
     result: tuple[ResultColumn, ...]
     reads: tuple[TypeRef, ...]
@@ -84,7 +84,7 @@ class Operation:
 
 
 def describe_plan(query_plan: plan.Plan, catalog: Catalog) -> Operation:
-    """Return the descriptor of a plan."""
+    """Return a plan's descriptor."""
     if isinstance(query_plan, plan.ReadPlan):
         return Operation(_describe_columns(query_plan), _sort_types(_read_types(query_plan.operators, catalog)), ())
     if isinstance(query_plan, plan.UnionPlan):
@@ -101,7 +101,7 @@ def _describe_columns(read_plan: plan.ReadPlan) -> tuple[ResultColumn, ...]:
 
 
 def _describe_union_columns(union_plan: plan.UnionPlan) -> tuple[ResultColumn, ...]:
-    """Return the columns of a union; a column is nullable if it is nullable in any part."""
+    """Return a union's columns. A column is nullable if it is nullable in any part."""
     columns_by_part = [_describe_columns(part) for part in union_plan.parts]
     nullable_columns = [any(column.nullable for column in same) for same in zip(*columns_by_part, strict=True)]
     return tuple(
@@ -130,10 +130,17 @@ def _describe_column(plan_column: plan.PlanColumn, optional_variables: frozenset
             and column_value.variable in optional_variables
         )
         return ResultColumn(plan_column.name, "object", may_be_missing)
-    item_kind = _SCALAR_KINDS[column_type.scalar] if column_type.is_list else None
-    return ResultColumn(
-        plan_column.name, kind_word(column_type), column_type.nullable, item_kind, column_type.vector_dim
-    )
+    return describe_value_kind(plan_column.name, column_type)
+
+
+def describe_value_kind(name: str, value_type: PropertyType) -> ResultColumn:
+    """Return the kind of a named value, as clients see it: a result column or a parameter.
+
+    >>> describe_value_kind("tags", PropertyType(ScalarType.STRING, is_list=True)).to_json()
+    {'name': 'tags', 'kind': 'list', 'nullable': False, 'item_kind': 'string'}
+    """
+    item_kind = _SCALAR_KINDS[value_type.scalar] if value_type.is_list else None
+    return ResultColumn(name, kind_word(value_type), value_type.nullable, item_kind, value_type.vector_dim)
 
 
 def _optional_variables(operators: Iterable[plan.Operator]) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""Hints for SQL and Cypher keywords in a query: each hint names the keyword and shows the equivalent syntax.
+"""Hints for SQL and Cypher keywords in a query. Each hint names the keyword and shows the equivalent syntax.
 
-Like `hints`, this module defines only the wording of hints.
+Like `hints`, this module only provides the wording of hints and never affects whether a query is valid.
 """
 
 import re
@@ -13,7 +13,7 @@ _KEYWORD = re.compile(
     "match|return|having|union|all|order|limit|offset|set|where|as|insert|upsert|patch|update|delete|distinct|asc|desc|optional|not"
     "|and|or|in|is|null|true|false|contains|starts_with|query"
 )
-_TEXT_TESTS = "use `contains`, `starts_with`, `matches(..)` for a regular expression or, for words, `search(..)`"
+_TEXT_TESTS = "use `contains` or `starts_with`, `matches(..)` for a regular expression, or `search(..)` for words"
 
 _CYPHER_NODE = re.compile(r"(?<=\()[a-z]\w*\s*:\s*[A-Z]\w*\s*[){]|(?<=\()[a-z]\w*\s*\)\s*<?-")
 
@@ -30,7 +30,7 @@ _WORD_HINTS: tuple[tuple[str, str], ...] = (
     (r"(?<=\border )\s*(?i:by)\b", "write the sort keys in braces: `order { $p.name desc }`"),
     (r"(?i:order)\s+(?i:by)\b", "write the sort keys in braces after `return { .. }`: `order { $p.name desc }`"),
     (r"(?i:skip)\b", "write `offset 10`, after `limit`"),
-    (r"(?i:detach)\b", "write `delete $p`, which also deletes the edges of the nodes"),
+    (r"(?i:detach)\b", "write `delete $p`, which also deletes the nodes' edges"),
     (r"(?i:create)\b", 'write `insert Person { name: "Ann" }`'),
     (r"(?i:merge)\b", 'write `upsert Person { name: "Ann" }`'),
     (r"(?i:having)\b", "write `having { count(*) > 1 }` after `return { .. }` and before `order`"),
@@ -39,7 +39,7 @@ _WORD_HINTS: tuple[tuple[str, str], ...] = (
 
 
 def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozenset[str]) -> str | None:
-    """Return a hint for the text at `span` if it is a keyword or statement of another language, otherwise None."""
+    """Return a hint if the text at `span` is a keyword or statement from another language, or None otherwise."""
     own_form = suggest_own_form(source, span, at_file_level="_QUERY" in expected_terminals)
     if own_form is not None:
         return own_form
@@ -48,14 +48,14 @@ def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozen
         if re.compile(pattern).match(source.text, span.start):
             return hint
     if _KEYWORD.fullmatch(found_text.lower()) and found_text != found_text.lower():
-        return f"keywords are lower case: write `{found_text.lower()}`"
+        return f"keywords are lowercase: write `{found_text.lower()}`"
     if "STRING" in expected_terminals and _CYPHER_NODE.match(source.text, span.start):
         return "write a node as `$p: Person` and a traversal as `$p knows $q`, without parentheses"
     return _suggest_variable(found_text, expected_terminals)
 
 
 def _suggest_variable(found_text: str, expected_terminals: frozenset[str]) -> str | None:
-    """Return a hint about the target of an update or delete or about `*` as a column, or None if neither applies."""
+    """Return a hint about an update or delete target or a `*` column, or None if neither applies."""
     if found_text.startswith("$") and expected_terminals == {"TYPE_NAME"}:
         return f"write the match first: `match {{ {found_text}: Person }} update {found_text} set {{ .. }}`"  # noqa: S608
     if found_text[:1].isupper() and expected_terminals == {"VAR"}:

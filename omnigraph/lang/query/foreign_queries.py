@@ -1,7 +1,7 @@
-"""Hints for text in another query language: each hint names the language and shows an equivalent query.
+"""Hints for text in another query language. Each hint names the language and shows an equivalent query.
 
-This module recognizes Cypher, SQL and Gremlin at a syntax error. A translation is shown only if our
-parser accepts it; otherwise the hint shows an example. Only short statements are translated, so the cost is bounded.
+After a syntax error, this module checks whether the text is Cypher, SQL or Gremlin. A translation is shown only if our
+parser accepts it; otherwise, the hint shows an example. Only short statements are translated, so the cost is bounded.
 """
 
 import re
@@ -12,7 +12,7 @@ from .cypher_translation import translate_cypher
 from .sql_translation import translate_sql
 
 _MAX_STATEMENT_LENGTH = 300
-_MAX_PARTS = 8  # maximum number of parts in a statement, because the translation patterns try every combination of them
+_MAX_PARTS = 8  # maximum number of parts in a statement; the translation patterns may try every combination of them
 _PART_WORD = re.compile(r"\b(?:from|where|return|group|having|order|skip|limit|set|values)\b", re.IGNORECASE)
 _MAX_LOOK_BACK = 60
 _STATEMENT_OPENING = re.compile(
@@ -33,9 +33,9 @@ _TYPES_HINT = "types are declared in a schema file (.pg), as in `node Person { n
 
 
 def suggest_own_form(source: SourceText, span: Span, *, at_file_level: bool) -> str | None:
-    """Return a hint with a translation of the statement at `span`, or None if the statement is not in another language.
+    """Return a hint that translates the statement at `span`, or None if it is not in another language.
 
-    `at_file_level` is true outside a query, where the hint must include the query header.
+    If `at_file_level` is true, the statement is outside a query, so the hint must include a query header.
     """
     statement = _statement_at(source.text, span.start)
     if _CREATE_TYPE.match(statement):
@@ -50,7 +50,7 @@ def suggest_own_form(source: SourceText, span: Span, *, at_file_level: bool) -> 
         return f"this is {language}; write `{_as_query(translation, at_file_level)}`"
     opening = re.match(r"insert|create|merge", statement, re.IGNORECASE)
     example = _READ_EXAMPLE if opening is None else _WRITE_EXAMPLES.get(opening[0].lower(), _INSERT_EXAMPLE)
-    hint = f"this is {language}; write for example `{_as_query(example, at_file_level)}`"
+    hint = f"this is {language}; for example, write `{_as_query(example, at_file_level)}`"
     return hint + _REGULAR_EXPRESSION_HINT * ("=~" in statement)
 
 

@@ -1,6 +1,6 @@
 """Rewrite fragments of Cypher and SQL, such as conditions and columns, in the query language.
 
-Rewriting is best effort and is used only for hints: the caller parses the result before showing it.
+Rewriting is best-effort and is used only for hints. The caller parses the result before showing it.
 """
 
 import re
@@ -16,7 +16,7 @@ NameWriter = Callable[[str], str]
 
 
 def rewrite_expression(text: str, write_name: NameWriter) -> str:
-    """Return a rewritten expression, condition or list; `write_name` rewrites a name such as `age` or `p.age`.
+    """Rewrite an expression, condition or list. `write_name` rewrites a name such as `age` or `p.age`.
 
     >>> rewrite_expression("p.age <> 3 AND name = 'x'", lambda name: f"${name}")
     '$p.age != 3 and $name = "x"'
@@ -50,12 +50,12 @@ def edge_word(edge_name: str) -> str:
 
 
 def type_name(name: str) -> str:
-    """Return a name with its first letter in upper case, as in type names."""
+    """Capitalize the first letter of a name, as in type names."""
     return name[:1].upper() + name[1:]
 
 
 def variable_name(name: str) -> str:
-    """Return a name with its first letter in lower case, as in variable names."""
+    """Make the first letter of a name lower case, as in variable names."""
     return name[:1].lower() + name[1:]
 
 

@@ -1,7 +1,7 @@
-"""The canonical layout of a `.gq` file.
+"""Format a `.gq` file in its canonical layout.
 
-This module decides where lines break. Comments stay with the code they belong to, consecutive blank lines are reduced
-to one, and the formatted text must parse to an equal tree. Text with syntax errors is rejected.
+This module decides where lines break. Comments stay with the code they belong to, and consecutive blank lines are
+reduced to one. The formatted text must parse to an equal tree. Text with syntax errors is rejected.
 """
 
 from bisect import bisect_left, bisect_right
@@ -41,7 +41,7 @@ _NodeWriter = Callable[[int, Any, BlankLinePolicy], None]
 
 
 def format_queries(query_text: str, source_name: str = "<query>") -> str:
-    """Return the queries in canonical layout; raise `ParseError` if any query cannot be parsed.
+    """Return the queries in canonical layout, or raise `ParseError` if any of them cannot be parsed.
 
     >>> print(format_queries('query q(){match{$p:Person{name:"A"}}return{$p.name}limit 3}'), end="")
     query q() {
@@ -60,7 +60,7 @@ def format_queries(query_text: str, source_name: str = "<query>") -> str:
 
 
 class _TokenFinder:
-    """Finds brackets and keywords, which the syntax tree omits, from the positions of nearby tree nodes."""
+    """Finds brackets and keywords, which the syntax tree omits, by the positions of nearby tree nodes."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -127,7 +127,7 @@ class _QueryWriter:
         blank_line: BlankLinePolicy,
         suffix: str = "",
     ) -> None:
-        """Write `heading { a, b } suffix` on one line if it fits, otherwise one item per line."""
+        """Write `heading { a, b } suffix` on one line if it fits, or with one item per line otherwise."""
         opening_brace = self._tokens.find_token(list_span.start, "{")
         closing_brace = self._tokens.find_token(items[-1][1].end, "}")
         line = f"{heading} {{ {', '.join(item_text for item_text, _ in items)} }}{suffix}"
@@ -220,7 +220,7 @@ class _QueryWriter:
         return part_end
 
     def _write_select(self, read_body: ReadBody) -> int:
-        """Write the match, return and having blocks; return the offset where they end."""
+        """Write the match, return and having blocks, and return the offset where they end."""
         match_end = self._write_match(1, read_body.span, read_body.clauses, "never")
         spelled_columns = [
             (self._speller.projection(projection), projection.span) for projection in read_body.projections
@@ -233,7 +233,7 @@ class _QueryWriter:
         return self._write_part("having", part_end, [(having_text, read_body.having.span)])
 
     def _write_match(self, depth: int, match_span: Span, clauses: Sequence[Clause], blank_line: BlankLinePolicy) -> int:
-        """Write the `match { .. }` block at the start of a span; return the offset where it ends."""
+        """Write the `match { .. }` block at the start of a span, and return the offset where it ends."""
         opening_brace = self._tokens.find_token(match_span.start, "{")
         heading_span = Span(match_span.start, opening_brace.end)
         self._layout.add_item(depth, "match {", heading_span, blank_line=blank_line)

@@ -1,7 +1,6 @@
-"""The wording of syntax errors in `.gq` files: names of terminals and hints about likely mistakes.
+"""The wording of syntax errors in `.gq` files: readable names for terminals, and hints about likely mistakes.
 
-This module defines only the wording of messages. Hints never determine whether a query is valid, so a wrong hint never
-causes a rejection.
+Hints never determine whether a query is valid, so a wrong hint can never cause a query to be rejected.
 """
 
 import re
@@ -138,40 +137,39 @@ _QUOTES_HINT = 'strings use double quotes: ".."'
 _CONDITIONS_HINT = "write conditions as clauses inside `match { .. }`"
 _ROW_FILTER_HINT = "`where` supports = != < <= > >=, `in`, `contains`, `starts_with`, `is null`, `and`, `or` and `not`"
 _QUERY_SHAPE_HINT = (
-    "a query consists of `match`, `return`, `having`, `order`, `limit` and `offset`, in this order, or of a list of "
-    "statements"
+    "a query consists of `match`, `return`, `having`, `order`, `limit` and `offset`, in this order, or of statements"
 )
-_TRAVERSAL_HINT = "write a traversal as `$a knows $b`, or as `$a <knows> $b` if it is undirected"
+_TRAVERSAL_HINT = "write a traversal as `$a knows $b`, or as `$a <knows> $b` to ignore direction"
 _TYPES_HINT = (
-    "the types are String, Bool, I32, I64, U32, U64, F32, F64, Date, DateTime, Blob, a list "
+    "valid types are String, Bool, I32, I64, U32, U64, F32, F64, Date, DateTime, Blob, a list "
     "such as [String], and Vector(n)"
 )
 _SEPARATE_TRAVERSAL_HINT = "a traversal is a separate clause, not part of a condition; negate it with `not { .. }`"
 _TYPE_OR_EDGE_HINT = "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
 _BARE_WORD_HINT = 'write a property as `$x.name`, a parameter as `$name`, and a string as `"name"`'
 
-# Patterns that match the text at an error, with hints that apply regardless of the allowed terminals. The patterns are
-# compiled when a query has an error, not at start-up.
+# Patterns for the text at an error, with hints that apply no matter which terminals are allowed there. The patterns are
+# compiled only when a query has an error, not at start-up.
 _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
     (r"'", _QUOTES_HINT),
-    (r"(?<==)=|==", "compare with `=`; there is no `==`"),
+    (r"(?<==)=|==", "use `=` to compare; there is no `==`"),
     (r"(?<=<)>", "use `!=` to test for inequality"),
     (r"&", "write `and`"),
     (r"\|\|", "write `or`; join strings with `+`"),
     (r"!(?!=)", "write `not`"),
     (r"#|--", "a comment begins with `//`"),
     (r"-\[|->|<-|(?<=-)>|(?<=-\[)", _TRAVERSAL_HINT),
-    (r"\$[A-Z]", "variable names begin with a lower-case letter"),
+    (r"\$[A-Z]", "variable names begin with a lowercase letter"),
     (r"\$[0-9]", "a variable is `$` followed by a name that begins with a letter"),
     (r"\+", "a value cannot have a leading `+`"),
     (r"-[ \t]*-", "write `-(-x)` for a double sign"),
-    (r";", "clauses have no separator; columns are separated by commas"),
+    (r";", "clauses are not separated by `;`; columns are separated by commas"),
     (r"@", "a query may have `@description(..)` and `@instruction(..)` before its `{`"),
 )
 
 
 def suggest_hint(source: SourceText, span: Span, expected_terminals: ExpectedTerminals) -> str | None:
-    """Return a hint for the text at `span`, where only `expected_terminals` are allowed, or None if no hint applies."""
+    """Return a hint for the text at `span`, or None if there is none. Only `expected_terminals` are allowed there."""
     # Imported here, because its patterns are needed only when a query has an error.
     from .first_try_hints import suggest_first_try
 
@@ -212,9 +210,9 @@ def _is_missing_brace(found_text: str, expected_terminals: ExpectedTerminals) ->
 
 
 # The first test that matches determines the hint. `f` is the text that was found, and `e` is the set of terminals that
-# were allowed.
+# would have been allowed.
 _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ...] = (
-    (lambda f, e: f == "," and _expects_clause(e), "clauses need no commas between them"),
+    (lambda f, e: f == "," and _expects_clause(e), "clauses are not separated by commas"),
     (lambda f, e: f == "where" and (_expects_clause(e) or "_RETURN" in e), _CONDITIONS_HINT),
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
     (lambda f, e: "_RETURN" in e, "`match { .. }` must be followed by `return { .. }`, `update` or `delete`"),
@@ -229,8 +227,8 @@ _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ..
     (lambda f, e: f[:1].isupper() and {"DOT", "COLON", "IDENT"} <= e, _TYPE_OR_EDGE_HINT),
     (lambda f, e: _starts_lower_case(f) and {"VAR", "STRING"} <= e, _BARE_WORD_HINT),
     (lambda f, e: "BASE_TYPE" in e and f[:1].isalpha(), _TYPES_HINT),
-    (lambda f, e: e == {"TYPE_NAME"} and _starts_lower_case(f), "type names begin with an upper-case letter"),
+    (lambda f, e: e == {"TYPE_NAME"} and _starts_lower_case(f), "type names begin with an uppercase letter"),
     (_is_missing_dollar, "parameter names begin with `$`"),
     (_is_missing_brace, "enclose this part in braces: `{ .. }`"),
-    (lambda f, e: e == {"IDENT"} and f[:1].isupper(), "names begin with a lower-case letter"),
+    (lambda f, e: e == {"IDENT"} and f[:1].isupper(), "names begin with a lowercase letter"),
 )

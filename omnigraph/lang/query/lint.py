@@ -1,7 +1,7 @@
-"""Collect all lint findings about a `.gq` file in one report for tools.
+"""Collect all lint findings in a `.gq` file into one report for tools.
 
-This module defines the format of the report, the L201 check, and the warning about mutations without parameters.
-Diagnostics from the parser and the checker are included in the report unchanged.
+This module defines the report format, the L201 check, and the warning about mutations without parameters. Diagnostics
+from the parser and the checker are copied into the report unchanged.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ HARD_CODED_MESSAGE = "a mutation without parameters has hard-coded values"
 
 @record
 class LintFinding:
-    """One finding about a file; type errors are part of the `QueryLintResult` of their query instead."""
+    """A finding in a file. Type errors belong to their query's `QueryLintResult` instead."""
 
     diagnostic: Diagnostic
     type_name: str | None = None
@@ -48,7 +48,7 @@ class LintFinding:
 
 @record
 class QueryLintResult:
-    """The lint result for one query; the `error` member of its JSON form joins all type errors."""
+    """The lint result for one query. In its JSON form, the `error` member joins all type errors."""
 
     diagnosis: QueryDiagnosis
     warnings: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class QueryLintResult:
 
 @record
 class QueryFileReport:
-    """The lint report on one query file; commands print the result of its `to_json` method."""
+    """The lint report for one query file. Commands print the result of its `to_json` method."""
 
     schema_source: str
     query_path: str
@@ -110,7 +110,7 @@ class QueryFileReport:
 
 
 def lint_source(catalog: Catalog, source: SourceText, schema_source: str = "<schema>") -> QueryFileReport:
-    """Lint every query in a `.gq` file; text that cannot be parsed is reported as a `Q000` finding."""
+    """Lint every query in a `.gq` file. Text that cannot be parsed is reported as a `Q000` finding."""
     diagnoses, syntax_errors = diagnose_each_query(source, catalog)
     findings = [_syntax_error_finding(error) for error in syntax_errors]
     for diagnosis in diagnoses:
@@ -146,10 +146,10 @@ def _sort_findings(findings: list[LintFinding]) -> list[LintFinding]:
 
 @record
 class _CheckedUpdate:
-    """An update in a valid query: the properties it assigns and the position of its target."""
+    """An update in a valid query: the properties that it assigns, and the position of its target."""
 
     query_name: str
-    target: tuple[str, str]  # (kind, name) of the type
+    target: tuple[str, str]  # (kind, name)
     assigned_names: frozenset[str]
     target_span: Span
 
@@ -157,7 +157,7 @@ class _CheckedUpdate:
 def _find_unassigned_properties(
     catalog: Catalog, diagnoses: tuple[QueryDiagnosis, ...], source: SourceText
 ) -> list[LintFinding]:
-    """For each type that is updated, report the nullable properties that are never assigned by an update."""
+    """For each updated type, report the nullable properties that no update ever assigns."""
     updates = [update for diagnosis in diagnoses for update in _updates_of(diagnosis)]
     findings: list[LintFinding] = []
     entity_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]

@@ -1,9 +1,9 @@
 """Lower a checked query to the plan that engines run.
 
-This module determines the order of operators. For each connected component, the plan scans the component's seed and
-then expands traversals. The next traversal is always the first one in the text that has a bound endpoint. Filters come
-next. The plan ends with `not`, `optional` and the filters that depend on an `optional`, in textual order. Lowering
-never depends on data or costs.
+This module determines the order of operators. For each connected component, the plan scans a starting variable (the
+seed) and then expands traversals, always choosing the first one in the text that has a bound endpoint. Filters come
+next. The plan ends with `not`, `optional`, and filters that depend on an `optional`, in textual order. The order never
+depends on data or costs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,20 +31,20 @@ from .components import Component, find_components
 from .plan_variables import variables_needed_by, variables_of
 
 _REVERSED_DIRECTIONS: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
-_VariableOrder = dict[str, int]  # variables, each with its position in the order of introduction
+_VariableOrder = dict[str, int]  # maps each variable to its position in the order of introduction
 _PredicatesByVariable = dict[str, tuple[plan.Predicate, ...]]
 
 
 @record
 class _LoweringContext:
-    """The shared inputs of lowering: the schema, and a generator of variable names that cannot occur in a query."""
+    """Shared inputs for lowering: the schema, and a generator for variable names that cannot occur in a query."""
 
     catalog: Catalog
     fresh_names: Iterator[str]
 
 
 def lower_read(checked_read: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
-    """Return the plan of a checked read."""
+    """Return the plan for a checked read."""
     context = _LoweringContext(catalog, (f"#{serial_number}" for serial_number in count(1)))
     return plan.ReadPlan(
         operators=tuple(_lower_match(context, checked_read.match, {})),
@@ -65,7 +65,7 @@ def _lower_match(
 ) -> Iterator[plan.Operator]:
     """Yield the operators for a list of clauses.
 
-    `outer_variables` are the variables that the input rows already contain.
+    `outer_variables` are the variables that are already present in the input rows.
     """
     bound_variables = dict(outer_variables)
     remaining_clauses: list[CheckedClause] = [
@@ -73,8 +73,7 @@ def _lower_match(
         for checked_clause in match.clauses
         if not isinstance(checked_clause, CheckedBinding | CheckedTraversal)
     ]
-    # Type tests come first: an id may occur in several types, and traversals rely on the type of
-    # their source.
+    # Type tests come first, because the same id may occur in several types, and traversals rely on their source's type.
     type_filters, remaining_clauses = _split_filters(
         remaining_clauses, lambda filter_clause: isinstance(filter_clause.predicate, plan.OfType)
     )
@@ -132,7 +131,7 @@ def _add_variables(bound_variables: _VariableOrder, variables: Iterable[str | No
 def _lower_component(
     context: _LoweringContext, component: Component, match: CheckedMatch, bound_variables: _VariableOrder
 ) -> Iterator[plan.Operator]:
-    """Yield the seed's scan and then the expansions; add the introduced variables to `bound_variables`."""
+    """Yield the seed's scan and then the expansions. Add the variables that they introduce to `bound_variables`."""
     predicates_by_variable = _gather_predicates(component.bindings)
     for variable in [candidate for candidate in predicates_by_variable if candidate in bound_variables]:
         yield from (plan.Filter(predicate) for predicate in predicates_by_variable[variable])
@@ -174,7 +173,7 @@ def _reachable_traversals(traversals_by_variable: dict[str, list[int]], variable
 
 
 def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVariable:
-    """Return all predicates of each variable; repeated bindings of a variable only add predicates."""
+    """Return all predicates for each variable. A repeated binding only adds predicates."""
     predicates_by_variable: _PredicatesByVariable = {}
     for binding in bindings:
         predicates_by_variable[binding.variable] = predicates_by_variable.get(binding.variable, ()) + binding.predicates
@@ -184,7 +183,7 @@ def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVaria
 def _choose_seed(
     context: _LoweringContext, component: Component, match: CheckedMatch, predicates_by_variable: _PredicatesByVariable
 ) -> tuple[plan.NodeScan, list[CheckedTraversal]]:
-    """Return a scan of the first binding or, if there are no bindings, of the first named endpoint."""
+    """Return a scan of the first binding, or of the first named endpoint if there are no bindings."""
     traversals = list(component.traversals)
     if component.bindings:
         seed_variable = component.bindings[0].variable

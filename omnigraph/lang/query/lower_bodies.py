@@ -1,4 +1,4 @@
-"""Lower a checked query of any kind to its plan: a read, a union of reads, or the statements of a mutation."""
+"""Lower any kind of checked query to a plan: a read, a union of reads, or a mutation."""
 
 from omnigraph.lang.schema.catalog import Catalog
 
@@ -15,7 +15,7 @@ from .lower import lower_read
 
 
 def lower_body(checked_body: CheckedBody, catalog: Catalog) -> plan.Plan:
-    """Return the plan of a checked query."""
+    """Return the plan for a checked query."""
     if isinstance(checked_body, CheckedRead):
         return lower_read(checked_body, catalog)
     if isinstance(checked_body, CheckedUnion):

@@ -1,7 +1,7 @@
 """The unresolved syntax tree of a `.gq` file.
 
-This module defines the nodes that the parser builds and the formatter prints. Names are not resolved here, and types
-are not checked. Spans are excluded from equality, so files with the same meaning have equal trees.
+The parser builds these nodes, and the formatter prints them. Names are not resolved, and types are not checked.
+Equality ignores spans, so files with the same meaning have equal trees.
 """
 
 from dataclasses import field
@@ -49,7 +49,7 @@ class Name:
 
 @record
 class Literal:
-    """A constant. `text` is the decoded string, or the number, date text or word as written."""
+    """A constant. `text` is the decoded string, or the number, date or word exactly as written."""
 
     kind: LiteralKind
     text: str
@@ -66,7 +66,7 @@ class ListLiteral:
 
 @record
 class Variable:
-    """A variable such as `$x`; its name excludes the dollar sign. `$_` is anonymous."""
+    """A variable such as `$x`. Its name excludes the dollar sign. `$_` is anonymous."""
 
     name: str
     span: Span = field(default=NO_SPAN, compare=False)
@@ -116,7 +116,7 @@ class AllRows:
 
 @record
 class Alias:
-    """A bare word, which is a result column in `order` and `having` and a property in a mutation's `where`."""
+    """A bare word: a result column in `order` and `having`, or a property in a mutation's `where`."""
 
     name: str
     span: Span = field(default=NO_SPAN, compare=False)
@@ -183,7 +183,7 @@ class Or:
 
 @record
 class Not:
-    """A condition that is true if its operand is false; unknown stays unknown."""
+    """A condition that is true if its operand is false. If the operand is unknown, so is the result."""
 
     item: "Condition"
     span: Span = field(default=NO_SPAN, compare=False)
@@ -215,7 +215,7 @@ class Binding:
 
 @record
 class Hops:
-    """A hop range such as `{1,3}`; `high` is None in `{2,}`, which the checker rejects."""
+    """A hop range such as `{1,3}`. `high` is None for `{2,}`, which the checker rejects."""
 
     low: int
     high: int | None
@@ -224,7 +224,7 @@ class Hops:
 
 @record
 class PathPattern:
-    """A path prefix such as `$p = any shortest` before a traversal; `cost` is the property after `by`."""
+    """A path prefix such as `$p = any shortest` before a traversal. `cost` is the property after `by`."""
 
     variable: Variable
     mode: PathMode
@@ -297,7 +297,7 @@ class Projection:
 
 @record
 class Ordering:
-    """One sort key; `direction` is None if the query does not state a direction."""
+    """A sort key. `direction` is None if the query does not specify one."""
 
     expression: Expression
     direction: OneOf["asc", "desc"] | None = None
@@ -320,7 +320,7 @@ class ReadBody:
 
 @record
 class UnionBody:
-    """A union of several reads; only the union as a whole can have an order, limit and offset.
+    """A union of several reads. Only the union as a whole can have an order, limit and offset.
 
     `keeps_duplicates` is true for `union all`.
     """

@@ -1,6 +1,6 @@
 """The unresolved syntax tree of a mutation and its statements.
 
-These nodes are part of the tree that `model` defines and are imported from there.
+These nodes belong to the tree that `model` defines, and other modules import them from there.
 """
 
 from dataclasses import field
@@ -51,7 +51,7 @@ class Patch:
 
 @record
 class Update:
-    """An update such as `update Person set { age: 3 } where name = "Ann"`; bare words in `where` are `Alias` nodes."""
+    """An update such as `update Person set { age: 3 } where name = "Ann"`. Bare words in `where` are `Alias` nodes."""
 
     type_name: "Name"
     assignments: tuple[Assignment, ...]

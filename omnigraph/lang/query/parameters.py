@@ -1,7 +1,7 @@
-"""Bind values to the parameters of a compiled query before it runs.
+"""Bind values to a compiled query's parameters before it runs.
 
-This module defines which parameters callers may omit and which values they may pass. All problems are reported in one
-error, and the query runs only if every parameter has a value of its type.
+This module decides which parameters callers may omit and which values they may pass. All problems are reported in one
+error, and a query runs only if every parameter has a value of the right type.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,10 +25,10 @@ def bind_parameters(
     coercion_mode: ParameterMode = "standard",
     request_time: object = None,
 ) -> dict[str, Any]:
-    """Return each parameter's value in stored form; raise one `ParameterError` that lists all problems.
+    """Return each parameter's value in stored form, or raise one `ParameterError` that lists all problems.
 
-    `request_time` is the time of the request (a datetime, a string, or milliseconds). The request time is stored
-    under the reserved name `__now`, for `now()`.
+    `request_time` is a datetime, a string, or a number of milliseconds. It is stored under the reserved name `__now`,
+    which `now()` reads.
 
     >>> age = CheckedParameter("age", PropertyType(ScalarType.I32))
     >>> bind_parameters([age], {"age": "7"})
@@ -59,7 +59,7 @@ def bind_parameters(
 
 
 class ParameterBinder:
-    """Binds the parameters of one query, which is called many times; the result is that of `bind_parameters`."""
+    """Binds parameters for a query that is called many times. The result is the same as from `bind_parameters`."""
 
     __slots__ = ("_coercion_mode", "_converters", "_parameters")
 
@@ -104,7 +104,7 @@ def _unknown_parameter_error(argument_name: str, declared_parameters: Mapping[st
 
 
 def _combine_errors(problems: list[ParameterError]) -> ParameterError:
-    """Combine problems into one error, with the first problem's details and a full list in `details["problems"]`."""
+    """Combine problems into one error. Its details are those of the first problem, plus a full list in `problems`."""
     first_error = problems[0]
     messages = [problem.message for problem in problems]
     if len(problems) == 1:

@@ -1,7 +1,7 @@
-"""Parse the text of a `.gq` file into its syntax tree.
+"""Parse a `.gq` file into a syntax tree.
 
-This module defines how a query begins and the words used in syntax errors. The entry points are `parse_queries` for
-files that must be valid, and `read_queries` for files that may contain errors.
+This module defines how a query begins and how syntax errors are worded. Use `parse_queries` for files that must be
+valid, and `read_queries` for files that may contain errors.
 """
 
 from omnigraph.errors import ParseError
@@ -17,7 +17,7 @@ _QUERY_OPENING = coarse_scan.DeclarationOpening(frozenset({"query"}), ("word", "
 
 
 def parse_queries(query_text: str, source_name: str = "<query>") -> QueryFile:
-    """Return all queries in a source text; raise `ParseError` with all diagnostics if any query is invalid.
+    """Return all queries in a source text. If any query is invalid, raise `ParseError` with all diagnostics.
 
     >>> parse_queries("query q() { match { $p: Person } return { $p.name } }").queries[0].name.text
     'q'
@@ -30,7 +30,7 @@ def parse_queries(query_text: str, source_name: str = "<query>") -> QueryFile:
 
 
 def read_queries(source: SourceText) -> tuple[QueryFile, tuple[Diagnostic, ...]]:
-    """Return the queries that can be parsed, and the diagnostics for all others; no error is raised.
+    """Return the queries that can be parsed, and diagnostics for all others. Never raises.
 
     >>> source = SourceText("q.gq", "query a() { query b() { delete P where x = 1 }")
     >>> file, diagnostics = read_queries(source)
@@ -46,9 +46,9 @@ def read_queries(source: SourceText) -> tuple[QueryFile, tuple[Diagnostic, ...]]
 
 
 def read_named_query(source: SourceText, query_name: str) -> Query | None:
-    """Return the only query with this name, without parsing queries that do not contain the name.
+    """Return the query with this name, without parsing queries that do not contain the name.
 
-    Returns None if the query cannot be found in this way, for example because it is invalid or defined twice.
+    Returns None if the query is missing, invalid or defined twice.
     """
     builder = Builder(source)
     queries = parse_declarations_with(_query_language(builder), source, query_name)

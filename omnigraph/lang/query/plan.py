@@ -1,7 +1,7 @@
-"""The immutable plan (IR) that engines run for a compiled query, with all names resolved.
+"""The immutable plan (IR) of a compiled query, with all names resolved.
 
-This module defines the operator and expression nodes. A plan contains no data. Positions in the query text are used
-only in runtime errors and are ignored in comparisons, so two queries with the same meaning lower to equal plans. The
+This module defines the operators and expressions that engines run. A plan contains no data. Positions in the query text
+are used only in runtime errors and do not affect equality, so queries with the same meaning lower to equal plans. The
 engine decides how to find neighbours.
 """
 
@@ -34,7 +34,7 @@ from .plan_writes import UpsertRow as UpsertRow
 from .plan_writes import WritePlan as WritePlan
 from .plan_writes import WriteStatement as WriteStatement
 
-ROW_VARIABLE = "_"  # the variable of the tested row in the `where` of a mutation
+ROW_VARIABLE = "_"  # the variable for the row that a mutation's `where` tests
 
 Direction = OneOf["out", "in", "both"]
 CompareOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
@@ -42,7 +42,7 @@ TextOperator = OneOf["string_contains", "starts_with", "list_contains"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 SystemField = OneOf["id", "from", "to"]
 
-NOW_PARAMETER = "__now"  # the reserved parameter for the time of the request
+NOW_PARAMETER = "__now"  # the reserved parameter that contains the request time
 
 
 # Values -------------------------------------------------------------------------------------
@@ -84,9 +84,9 @@ class SystemValue:
 
 @record
 class Entity:
-    """A bound node or edge; it is projected as an object that includes its id, and is counted by id.
+    """A bound node or edge. It is returned as an object that includes its id, and counted by id.
 
-    `edge_types` names the possible types of an edge, and is empty for a node.
+    `edge_types` lists the possible types of an edge. It is empty for a node.
     """
 
     variable: str
@@ -103,7 +103,7 @@ class Score:
 
 @record
 class Aggregate:
-    """An aggregate over the rows of a group; `argument` is evaluated for each row."""
+    """An aggregate over the rows in a group. `argument` is evaluated for each row."""
 
     function: AggregateFunction
     argument: "Value"
@@ -121,7 +121,7 @@ Value = Constant | Parameter | PropertyValue | SystemValue | Entity | PathRead |
 
 @record
 class Compare:
-    """A comparison by value; the result is unknown if either operand is null."""
+    """A comparison by value. The result is unknown if either operand is null."""
 
     left: Value
     operator: CompareOperator
@@ -130,7 +130,7 @@ class Compare:
 
 @record
 class TextTest:
-    """A test for a substring, for a prefix, or for the membership of a scalar in a list value."""
+    """A test for a substring, a prefix, or a scalar in a list value."""
 
     left: Value
     operator: TextOperator
@@ -139,7 +139,7 @@ class TextTest:
 
 @record
 class InList:
-    """A test for the membership of a scalar in a constant or parameter list."""
+    """A test for whether a scalar is in a constant list or a list parameter."""
 
     operand: Value
     items: Value
@@ -147,7 +147,7 @@ class InList:
 
 @record
 class IsNull:
-    """A null test; its result is never unknown."""
+    """A null test. Its result is never unknown."""
 
     operand: Value
     negated: bool = False
@@ -155,7 +155,7 @@ class IsNull:
 
 @record
 class OfType:
-    """A test of whether a variable's node, which was scanned as an interface, has this node type."""
+    """A test for whether a node that was scanned as an interface has this node type."""
 
     variable: str
     type_name: str
@@ -187,7 +187,7 @@ class Or:
 
 @record
 class Not:
-    """The negation of a predicate; unknown stays unknown."""
+    """The negation of a predicate. If the predicate is unknown, so is the negation."""
 
     item: "Predicate"
 
@@ -200,7 +200,7 @@ Predicate = Compare | TextTest | InList | IsNull | OfType | TextSearch | Truth |
 
 @record
 class Bm25:
-    """A ranking by descending text score, which keeps only matching rows."""
+    """A ranking by descending text score. Only matching rows are kept."""
 
     field: PropertyValue
     query: Value
@@ -208,7 +208,7 @@ class Bm25:
 
 @record
 class Nearest:
-    """A ranking by ascending distance; rows without a vector are dropped. `model` is the model named in `@embed`."""
+    """A ranking by ascending distance. Rows without a vector are dropped. `model` is the model named in `@embed`."""
 
     field: PropertyValue
     query: Value
@@ -232,7 +232,7 @@ Ranking = Bm25 | Nearest | Fuse
 
 @record
 class NodeScan:
-    """Scan the nodes of a type that pass the filters; a second scan forms a cross product.
+    """Scan the nodes of a type that pass the filters. A second scan forms a cross product.
 
     `implementers` names the node types to scan when `type_name` is an interface.
     """
@@ -245,7 +245,7 @@ class NodeScan:
 
 @record
 class PlanStep:
-    """An edge type in an expansion, and its direction of traversal."""
+    """An edge type in an expansion, and the direction in which it is traversed."""
 
     edge_type: str
     direction: Direction
@@ -255,8 +255,8 @@ class PlanStep:
 class Expand:
     """Traverse from a bound variable to new nodes.
 
-    For each input row, the nodes are distinct unless `edge_variable` is set. `target` is None for the anonymous
-    variable; `target_filters` test only the emitted nodes.
+    Unless `edge_variable` is set, the nodes found for each input row are distinct. `target` is None for the anonymous
+    variable. `target_filters` test only the emitted nodes.
     """
 
     source: str
@@ -272,7 +272,7 @@ class Expand:
 
 @record
 class CloseCycle:
-    """Keep only the rows in which two variables are bound to the same entity; this closes a cycle after an `Expand`."""
+    """Keep only the rows in which two variables are bound to the same entity, to close a cycle after an `Expand`."""
 
     left: str
     right: str
@@ -295,9 +295,9 @@ class AntiJoin:
 
 @record
 class LeftJoin:
-    """Extend rows by running the inner operators; a row without a result gets nulls for the `introduced` variables.
+    """Extend rows by running the inner operators. If a row has no result, the `introduced` variables are null.
 
-    If a variable is null, `Expand` finds no nodes from it and `CloseCycle` drops the row.
+    If a variable is null, `Expand` finds no nodes for it and `CloseCycle` drops the row.
     """
 
     outer: tuple[str, ...]
@@ -313,7 +313,7 @@ Operator = NodeScan | Expand | FindPaths | CloseCycle | Filter | AntiJoin | Left
 
 @record
 class PlanColumn:
-    """One result column; `type` is None for a whole entity."""
+    """A result column. `type` is None for a whole entity."""
 
     name: str
     value: Value
@@ -322,7 +322,7 @@ class PlanColumn:
 
 @record
 class SortKey:
-    """A sort key: `column` is set if the sort key is a result column; otherwise `value` is computed for each row.
+    """A sort key. If `column` is set, the key is a result column. Otherwise, `value` is computed for each row.
 
     An `Entity` sorts by its id.
     """
@@ -336,9 +336,9 @@ class SortKey:
 class ReadPlan:
     """A read: a match, followed by projection or grouping, ordering or ranking, offset and limit.
 
-    `variables` lists every named variable (nodes and edges) in order of first appearance, which determines the default
-    order and the order of ties. `having` keeps the groups for which it is TRUE; its operands are group keys, aggregates
-    and constants.
+    `variables` lists every named variable (nodes and edges) in order of first appearance. This order determines how
+    rows are sorted by default and how ties are broken. `having` keeps the groups for which it is TRUE. Its operands are
+    group keys, aggregates and constants.
     """
 
     operators: tuple[Operator, ...]
@@ -355,10 +355,10 @@ class ReadPlan:
 
 @record
 class UnionPlan:
-    """Concatenate the rows of several reads, then apply duplicate removal, ordering, offset and limit.
+    """Concatenate the rows of several reads, then remove duplicates and apply the ordering, offset and limit.
 
-    Each part returns columns with the names in `columns`, and its values are converted to the types in `columns`.
-    Rows with equal sort keys keep the order of the parts and of the rows within each part.
+    Each part returns the columns named in `columns`, and its values are converted to the types given there. Rows with
+    equal sort keys keep their original order, both between parts and within each part.
     """
 
     parts: tuple[ReadPlan, ...]

@@ -1,6 +1,6 @@
-"""The plan nodes for paths: the operator that finds paths, path values, and tests of the edges on a path.
+"""Plan nodes for paths: the operator that finds paths, path values, and tests for the edges of a path.
 
-`plan` re-exports the operators of this module. This module contains only records.
+This module contains only records. `plan` re-exports its operators.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ PathFunction = OneOf["length", "nodes", "edges", "cost"]
 
 @record
 class PathEntity:
-    """A bound path, which is projected as an object with its nodes and edges."""
+    """A bound path. It is returned as an object with the path's nodes and edges."""
 
     variable: str
     type_name: str
@@ -27,7 +27,7 @@ class PathEntity:
 
 @record
 class PathValue:
-    """A property of a bound path: its number of edges, the ids of its nodes or edges, or its cost."""
+    """An attribute of a bound path: its number of edges, the ids of its nodes or edges, or its cost."""
 
     variable: str
     function: PathFunction
@@ -36,9 +36,9 @@ class PathValue:
 
 @record
 class EdgeTest:
-    """Predicates that every edge of an expansion must pass.
+    """Predicates that every edge in an expansion must satisfy.
 
-    The predicates refer to the edge as `variable`, which is never bound.
+    The predicates refer to the edge as `variable`, which is not bound in any row.
     """
 
     variable: str

@@ -1,7 +1,7 @@
-"""The plan nodes for scalar expressions, with resolved result types.
+"""Plan nodes for scalar expressions, with their result types.
 
-`plan` re-exports the classes of this module, and other modules import them from `plan`. A node that can fail at
-run time records its position in the query text. Positions are ignored when plans are compared.
+`plan` re-exports these classes, and other modules import them from there. A node that can fail at run time records its
+position in the query text. Comparing plans ignores positions.
 """
 
 from dataclasses import field
@@ -40,7 +40,7 @@ ScalarFunction = OneOf[
 
 @record
 class SourcePlace:
-    """The position of an expression in the query text, for runtime errors."""
+    """An expression's position in the query text, for use in runtime errors."""
 
     source: SourceText = SourceText("<query>", "")
     span: Span = NO_SPAN
@@ -48,9 +48,9 @@ class SourcePlace:
 
 @record
 class Arithmetic:
-    """An arithmetic chain: `first`, followed by operators and their operands, applied from left to right.
+    """An arithmetic chain. Starting with `first`, each operator is applied to its operand, from left to right.
 
-    Integer arithmetic uses I64, and a result outside its range is an error. `/` and any operation with a float return
+    Integer arithmetic uses I64, and a result that does not fit is an error. `/`, and any operation on a float, returns
     F64. `+` also concatenates strings. The result is null if an operand is null or a divisor is zero.
     """
 
@@ -71,7 +71,7 @@ class Negative:
 
 @record
 class ScalarCall:
-    """A call to a scalar function; except for `coalesce`, the result is null if an argument is null."""
+    """A call to a scalar function. Except for `coalesce`, the result is null if any argument is null."""
 
     function: ScalarFunction
     arguments: tuple["Value", ...]
@@ -81,7 +81,7 @@ class ScalarCall:
 
 @record
 class Case:
-    """The value of the first branch whose predicate is true, or else `default`; no other value is computed."""
+    """The value of the first branch whose predicate is true, or else `default`. No other value is computed."""
 
     branches: tuple[tuple["Predicate", "Value"], ...]
     default: "Value"
@@ -90,6 +90,6 @@ class Case:
 
 @record
 class Truth:
-    """A Bool value used as a predicate; null counts as unknown."""
+    """A Bool value used as a predicate. Null counts as unknown."""
 
     value: "Value"

@@ -1,6 +1,6 @@
 """Find the values that a plan's result needs, and replace values in predicates.
 
-The engine's plan rewrites use this module to treat columns, sort keys and the operands of `having` alike.
+The engine's plan rewrites use this module to treat columns, sort keys and `having` operands alike.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def values_in(predicate: plan.Predicate) -> Iterator[plan.Value]:
 def replace_values(  # noqa: PLR0911 - one return per kind
     predicate: plan.Predicate, replace_value: Callable[[plan.Value], plan.Value]
 ) -> plan.Predicate:
-    """Return a predicate with `replace_value` applied to each of its values; searches and type tests stay unchanged."""
+    """Apply `replace_value` to each value in a predicate. Searches and type tests stay unchanged."""
     match predicate:
         case plan.And() | plan.Or():
             return replace(predicate, items=tuple(replace_values(item, replace_value) for item in predicate.items))

@@ -1,6 +1,6 @@
-"""Determine which variables a part of a plan reads or introduces.
+"""Find the variables that part of a plan reads or introduces.
 
-This module is used by lowering, lint and the engine. The returned sets are unordered.
+Lowering, lint and the engine use this module.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ def contains_aggregate(plan_node: PlanNode) -> bool:
 
 
 def contains_collect(plan_node: PlanNode) -> bool:
-    """Return whether a value is or contains a `collect`, whose result depends on the row order."""
+    """Return whether a value is or contains a `collect`, whose result depends on the order of rows."""
     if isinstance(plan_node, plan.Aggregate):
         return plan_node.function == "collect"
     return any(map(contains_collect, operands_of(plan_node)))

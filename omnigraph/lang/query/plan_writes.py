@@ -1,6 +1,6 @@
-"""The plan of a mutation: its statements in execution order, with every name resolved.
+"""The plan for a mutation: its statements in execution order, with every name resolved.
 
-These records are part of the plan that `plan` defines and are imported from there.
+These records belong to the plan that `plan` defines, and other modules import them from there.
 """
 
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ class Assign:
 
 @record
 class InsertRow:
-    """Insert one entity; it is a conflict if the key already exists."""
+    """Insert one entity. An existing key is a conflict."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -35,7 +35,7 @@ class InsertRow:
 
 @record
 class UpsertRow:
-    """Insert one entity, or change the entity with the same key or `id`; unassigned properties keep their values."""
+    """Insert one entity, or update the entity with the same key or `id`. Unassigned properties keep their values."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -44,7 +44,7 @@ class UpsertRow:
 
 @record
 class PatchRow:
-    """Assign values to the existing entity with this key or `id`; it is an error if there is none."""
+    """Update the existing entity with this key or `id`. A missing entity is an error."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -53,7 +53,7 @@ class PatchRow:
 
 @record
 class UpdateRows:
-    """Assign values to properties of all matching entities; a value may depend on the row before the update."""
+    """Update all matching entities. A value may depend on the row as it was before the update."""
 
     type_name: str
     assignments: tuple[Assign, ...]
@@ -65,7 +65,7 @@ class UpdateRows:
 class DeleteRows:
     """Delete matching entities.
 
-    Deleting a node also deletes its edges; `cascades` lists the edge types that may be affected.
+    Deleting a node also deletes its edges. `cascades` lists the edge types that may be affected.
     """
 
     kind: OneOf["node", "edge"]
@@ -78,8 +78,8 @@ class DeleteRows:
 class MatchedUpdate:
     """Update the entities that a read returns.
 
-    The first column of the read is the id, and the other columns are the values to assign. The rows are distinct, so
-    two rows with the same id assign different values.
+    The read's first column is the id, and its other columns are the values to assign. The rows are distinct, so two
+    rows with the same id always assign different values.
     """
 
     type_name: str
@@ -90,7 +90,7 @@ class MatchedUpdate:
 
 @record
 class MatchedDelete:
-    """Delete the entities with the ids that the read returns in its only column; see `DeleteRows` for `cascades`."""
+    """Delete the entities whose ids the read returns in its only column. See `DeleteRows` for `cascades`."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -103,6 +103,6 @@ WriteStatement = InsertRow | UpsertRow | PatchRow | UpdateRows | DeleteRows | Ma
 
 @record
 class WritePlan:
-    """The statements of a mutation in execution order; each statement sees the changes made by earlier statements."""
+    """A mutation's statements in execution order. Each statement sees the changes made by earlier statements."""
 
     statements: tuple[WriteStatement, ...]

@@ -1,6 +1,6 @@
 """Print a plan as text, one operator per line, for people and tests.
 
-The text is never parsed. The only guarantee is that equal plans are printed identically.
+The text is never parsed. The only guarantee is that equal plans produce the same text.
 """
 
 from collections.abc import Iterable, Iterator
@@ -79,7 +79,7 @@ def _operator_lines(operators: Iterable[plan.Operator], indent: str) -> Iterator
 
 
 def operator_text(operator: plan.Operator) -> str:  # noqa: PLR0911 - one return per kind
-    """Return the text of one operator, without its inner operators."""
+    """Return one operator as text, without its inner operators."""
     match operator:
         case plan.NodeScan():
             implementers_text = f" ({' | '.join(operator.implementers)})" if operator.implementers else ""
@@ -213,7 +213,7 @@ def _scalar_text(value: plan.ScalarValue) -> str:
 
 
 def _aggregate_text(aggregate: plan.Aggregate) -> str:
-    """Return an aggregate as text; counting a non-null constant is printed as counting rows."""
+    """Return an aggregate as text. Counting a constant that is not null is printed as counting rows."""
     is_constant = isinstance(aggregate.argument, plan.Constant) and aggregate.argument.value is not None
     if aggregate.function == "count" and not aggregate.distinct and is_constant:
         return "count(*)"

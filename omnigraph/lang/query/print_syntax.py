@@ -1,6 +1,6 @@
 """Print syntax nodes on one line.
 
-This module defines the canonical spelling: spaces, commas, and parentheses only where the tree requires them. The
+This module defines the canonical spacing and commas, and prints parentheses only where the tree requires them. The
 printed text must parse to an equal tree. The formatter decides where lines break.
 """
 
@@ -65,7 +65,7 @@ _PAIRING_OPERATORS = ("contains", "starts_with")
 
 
 def quote_string(text: str) -> str:
-    r"""Return a string literal whose content is `text`.
+    r"""Return `text` as a quoted string literal.
 
     >>> print(quote_string('a "b"'))
     "a \"b\""
@@ -74,7 +74,7 @@ def quote_string(text: str) -> str:
 
 
 class Speller:
-    """Prints nodes; string literals keep their spelling in the source text.
+    """Prints nodes. String literals are printed exactly as they are written in the source text.
 
     >>> Speller().expression(Field("p", "name"))
     '$p.name'
@@ -133,7 +133,7 @@ class Speller:
         return f"case {' '.join(branches)} {default_text}end"
 
     def _spell_operand(self, operand: Expression, is_additive: bool, is_first: bool) -> str:
-        """Return an arithmetic operand as text, in parentheses if it would otherwise become part of another chain."""
+        """Return an arithmetic operand as text, in parentheses if it would otherwise merge with another chain."""
         spelling = self.expression(operand)
         if not isinstance(operand, Arithmetic):
             return spelling
@@ -155,7 +155,7 @@ class Speller:
     # Conditions -----------------------------------------------------------------------------
 
     def condition(self, condition: Condition) -> str:
-        """Return a condition as text, with parentheses around nested conditions where they are needed."""
+        """Return a condition as text, with parentheses around nested conditions where necessary."""
         match condition:
             case Comparison(left, operator, right):
                 spelling = f"{self.expression(left)} {operator} {self.expression(right)}"
@@ -177,7 +177,7 @@ class Speller:
         return spelling
 
     def operands(self, combination: And | Or) -> list[str]:
-        """Return the operands of a combined condition, in parentheses where they are needed."""
+        """Return a combined condition's operands, in parentheses where necessary."""
         looser_class = Or if isinstance(combination, And) else ()
         spelled_operands = ((operand, self.condition(operand)) for operand in combination.items)
         return [

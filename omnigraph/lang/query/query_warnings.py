@@ -1,7 +1,6 @@
 """Warnings about queries that are legal but probably not intended.
 
-This module reports the codes L202 to L204; the checks report L205 to L210. Warnings never affect the meaning of a
-query.
+This module reports the codes L202 to L204; the checks report L205 to L210. Warnings never affect what a query means.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
@@ -26,11 +25,11 @@ from .check.checked import (
 from .components import Component, ConnectedNames, find_components
 from .plan_variables import contains_aggregate, variables_of
 
-_OUTER_VARIABLES = "outside #"  # represents all outer variables; variable names cannot contain spaces
+_OUTER_VARIABLES = "outside #"  # stands for all outer variables; no variable name contains a space
 
 
 def collect_warnings(query: m.Query, checked: CheckedQuery, source: SourceText) -> tuple[Diagnostic, ...]:
-    """Return all warnings about a query in source order, omitting heuristic warnings if there are errors."""
+    """Return all warnings about a query in source order. If the query has errors, omit heuristic warnings."""
     warnings = list(checked.warnings)
     if checked.body is not None:
         warnings += _find_unused_parameters(query, checked, source)
@@ -60,7 +59,7 @@ def _find_unused_parameters(query: m.Query, checked: CheckedQuery, source: Sourc
 
 
 def _whole_matches(checked_body: CheckedBody | None) -> list[CheckedMatch]:
-    """Return the outermost `match` of every part of a query."""
+    """Return the outermost `match` in every part of a query."""
     match checked_body:
         case CheckedRead():
             return [checked_body.match]
@@ -85,12 +84,12 @@ def _find_unordered_limit(
     )
     if checked_body is None or limit_or_offset is None or read_body.orderings or is_single_row:
         return []
-    message = "without an `order`, the returned rows are chosen by id"
+    message = "without an `order`, rows are selected by id"
     return [_make_warning(source, limit_or_offset.span, message, "L204", "add an `order`")]
 
 
 def _find_cross_products(match: CheckedMatch, outer_variables: frozenset[str], source: SourceText) -> list[Diagnostic]:
-    """Report parts of a match that are not connected to the other parts by a traversal, condition or nested match."""
+    """Report parts of a match that no traversal, condition or nested match connects to the rest."""
     match_parts = find_components(match, outer_variables)
     hint = "connect the parts with a traversal or a condition"
     message = "this part is not connected to any earlier part, so the result is a cross product"
@@ -108,7 +107,7 @@ def _find_cross_products(match: CheckedMatch, outer_variables: frozenset[str], s
 def _find_disconnected(
     match_parts: tuple[Component, ...], match: CheckedMatch, outer_variables: frozenset[str]
 ) -> list[Component]:
-    """Return the first part of each connected group other than the first group."""
+    """Return the first part of every connected group except the first group."""
     connected_names = ConnectedNames()
     variables_by_part = [_merge_outer_variables(component.variables, outer_variables) for component in match_parts]
     for part_variables in variables_by_part:
@@ -131,7 +130,7 @@ def _merge_outer_variables(variables: frozenset[str], outer_variables: frozenset
 
 
 def _mentioned_variables(clause: CheckedClause) -> frozenset[str]:
-    """Return the variables that a clause names, including those inside `not` and `optional`."""
+    """Return the variables that a clause mentions, including those inside `not` and `optional`."""
     match clause:
         case CheckedBinding():
             return frozenset({clause.variable})

@@ -1,7 +1,7 @@
-"""The syntax nodes for scalar expressions: arithmetic, function calls and `case`.
+"""Syntax nodes for scalar expressions: arithmetic, function calls and `case`.
 
-`model` re-exports the classes of this module, and other modules import them from `model`. Operator chains are
-kept flat, so the depth of a tree is bounded by the nesting of brackets and `case` expressions.
+`model` re-exports these classes, and other modules import them from there. Operator chains are flat, so a tree is only
+as deep as the nesting of brackets and `case` expressions.
 """
 
 from dataclasses import field
@@ -19,10 +19,9 @@ ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
 
 @record
 class Arithmetic:
-    """A chain such as `a + b - c` or `a * b / c`; its operators have the same precedence and apply from left to right.
+    """A chain such as `a + b - c` or `a * b / c`. Its operators have equal precedence and apply from left to right.
 
-    The number of operators is one less than the number of operands. The first operand is never a chain of the same
-    precedence.
+    There is one operator fewer than there are operands. The first operand is never a chain with the same precedence.
     """
 
     operands: tuple["Expression", ...]
@@ -37,7 +36,7 @@ class Arithmetic:
 
 @record
 class Negative:
-    """The negation `-operand`; a negated number literal is parsed as a literal instead."""
+    """The negation `-operand`. A negated number is parsed as a literal instead."""
 
     operand: "Expression"
     span: Span = field(default=NO_SPAN, compare=False)
@@ -45,7 +44,7 @@ class Negative:
 
 @record
 class ScalarCall:
-    """A function call such as `lower($p.name)`, excluding aggregates and searches; the checker validates the name."""
+    """A function call such as `lower($p.name)`, but not an aggregate or a search. The checker validates the name."""
 
     function: str
     arguments: tuple["Expression", ...]
@@ -54,7 +53,7 @@ class ScalarCall:
 
 @record
 class CaseBranch:
-    """One branch of a `case`, `when condition then value`."""
+    """One `when condition then value` branch of a `case`."""
 
     condition: "Condition"
     value: "Expression"
@@ -62,7 +61,7 @@ class CaseBranch:
 
 @record
 class Case:
-    """The expression `case when c then v else d end`; without `else`, the value is null if no condition is true."""
+    """The expression `case when c then v else d end`. Without `else`, the value is null if no condition is true."""
 
     branches: tuple[CaseBranch, ...]
     default: "Expression | None" = None
@@ -71,7 +70,7 @@ class Case:
 
 @record
 class Truth:
-    """A value used as a condition, such as `matches($p.name, "^A")`; the checker requires a Bool."""
+    """A value used as a condition, such as `matches($p.name, "^A")`. The checker requires a Bool."""
 
     value: "Expression"
     span: Span = field(default=NO_SPAN, compare=False)

@@ -1,6 +1,6 @@
 """Translate a short SQL statement on one table into the query language, for use in a hint.
 
-Translation is best effort: joins, subqueries and anything else beyond one table are not supported.
+Translation is best-effort: joins, subqueries and anything else that involves several tables are not supported.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""The `.pg` schema language: compiles schema text into a catalog, or raises typed errors.
+"""The `.pg` schema language: compile schema text into a catalog, or raise typed errors.
 
-Other packages need only the functions defined here; each function imports its part of the language when it is first
-called. The returned data structures are defined in `model` (syntax tree) and `catalog` (checked form).
+Other packages need only the functions in this module, each of which imports its part of the language on first use. The
+objects that they return are defined in `model` (syntax tree) and `catalog` (checked form).
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ __all__ = ["compile_schema", "diagnose_schema", "examine_schema", "format_schema
 
 
 def parse_schema(schema_text: str, source_name: str = "<schema>") -> "SchemaFile":
-    """Return the syntax tree of a schema; raise `ParseError` with every syntax error.
+    """Return a schema's syntax tree, or raise a `ParseError` that lists every syntax error.
 
     >>> [d.name.text for d in parse_schema("node Lamp {} edge Lights: Lamp -> Room").declarations]
     ['Lamp', 'Lights']
@@ -39,9 +39,9 @@ def parse_schema(schema_text: str, source_name: str = "<schema>") -> "SchemaFile
 def compile_schema(
     schema_text: str, source_name: str = "<schema>", *, existing_names: "Container[str]" = ()
 ) -> "Catalog":
-    """Return the catalog of a schema; raise one language error that lists every mistake.
+    """Return a schema's catalog, or raise one language error that lists every mistake.
 
-    `existing_names` are the names already in use in the graph; only these names may exceed the length limit.
+    `existing_names` are the names already in use in the graph. Only these names may exceed the length limit.
 
     >>> compile_schema("node Lamp { watts: I32  name: String @key }").nodes[0].key
     ('name',)
@@ -58,7 +58,7 @@ def compile_schema(
 def diagnose_schema(
     schema_text: str, source_name: str = "<schema>", *, existing_names: "Container[str]" = ()
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """Return the catalog (None if there are errors) and all errors; invalid text never raises an exception.
+    """Return the catalog (None if there are errors) and all errors. Invalid text never raises an exception.
 
     >>> diagnose_schema("edge Lights: Lamp -> Room")[1][0].message
     'edge `Lights` starts at `Lamp`, which is not a declared node type'
@@ -79,7 +79,7 @@ def lint_schema(
 ) -> "tuple[Diagnostic, ...]":
     """Return every error in the order of the checks, then every warning that `@allow` does not suppress.
 
-    `severities` overrides the severity of a code for this call; `off` disables the code.
+    `severities` overrides the severity of individual codes. A severity of `off` disables the code.
 
     >>> [d.code for d in lint_schema("node Big_Lamp {}")]
     ['OG-NM-101']
@@ -115,7 +115,7 @@ def examine_schema(
 
 
 def format_schema(schema_text: str, source_name: str = "<schema>") -> str:
-    """Return the text in canonical layout, including its comments; raise `ParseError` for invalid text.
+    """Return the text in canonical layout, with its comments. Raise `ParseError` if the text is invalid.
 
     >>> print(format_schema("node Lamp{watts:I32?name:String@key}"), end="")
     node Lamp {

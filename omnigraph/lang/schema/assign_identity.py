@@ -1,8 +1,8 @@
-"""Assign permanent ids to the types and properties of a schema.
+"""Assign permanent ids to the types and properties in a schema.
 
-This module matches old and new declarations: by exact name first, then by `@rename_from`. The ids in a new graph are
-sequential; types and properties that are added later have derived ids. Ids are never reused: a type that is dropped and
-declared again is a new type. The functions are pure; they take the graph's identity domain as an argument.
+Old and new declarations are matched by exact name first, then by `@rename_from`. A new graph's ids are sequential, and
+types and properties added later get derived ids. Ids are never reused: a type that is dropped and declared again is a
+new type. The functions are pure, so callers pass in the graph's identity domain.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ INERT_HINT = "inert_initialization_rename_hint"
 IGNORED_HINT = "ignored_exact_match_rename_hint"
 
 TypeReference = tuple[TypeKind, str]
-NewId = Callable[[str, int, str], int]  # (kind of the addition, id of its owner, name)
+NewId = Callable[[str, int, str], int]  # (what is added, owner id, name)
 
 
 @record
@@ -35,7 +35,7 @@ class ResolvedIdentity:
 
 @dataclass(slots=True)
 class _IdentityMatch:
-    """The state of the matching: the ids that are kept, and diagnostics about rename hints."""
+    """The state of the matching process: the ids to keep, and diagnostics about rename hints."""
 
     source: SourceText
     type_ids: dict[TypeReference, int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class _IdentityMatch:
 
 
 def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
-    """Return a new graph's schema with newly assigned ids; rename hints have no effect.
+    """Return a new graph's schema with newly assigned ids. Rename hints have no effect.
 
     >>> from .catalog import NodeType
     >>> ir = new_identity(Catalog(nodes=(NodeType("B", ()), NodeType("A", ()))), "0" * 26)
@@ -89,11 +89,11 @@ def find_inert_hints(catalog: Catalog, source_name: str = "schema.pg") -> tuple[
 def resolve_identity(
     accepted: SchemaIR, desired: Catalog, source_name: str = "schema.pg", retired_ids: frozenset[int] = frozenset()
 ) -> ResolvedIdentity:
-    """Return the ids of a schema that replaces the accepted schema.
+    """Assign ids to a schema that replaces the accepted schema.
 
-    Types and properties whose names are in the accepted schema keep their ids. Rename hints are applied next, and all
-    remaining types and properties are new. `retired_ids` are the ids of types and properties that were dropped earlier.
-    Raise one `IdentityError` that lists every hint that cannot be applied.
+    Types and properties whose names are in the accepted schema keep their ids. Rename hints are applied next, and
+    everything else is new. `retired_ids` are the ids of types and properties that were dropped earlier. If any hint
+    cannot be applied, raise one `IdentityError` that lists all such hints.
     """
     match = _IdentityMatch(SourceText(source_name, desired.source))
     _match_types(accepted, desired, match)
@@ -102,7 +102,7 @@ def resolve_identity(
         type_id = match.type_ids.get((declared_type.kind, declared_type.name))
         if type_id is not None:
             _match_properties(accepted, accepted_by_id[type_id], declared_type, match)
-        # Otherwise, the hint on the type is invalid and has already been reported.
+        # If the type has a rename hint, the hint is invalid and has already been reported.
         elif declared_type.rename_from is None:
             _report_hints_of_new_type(declared_type, match)
     if any(diagnostic.severity == "error" for diagnostic in match.diagnostics):
@@ -120,7 +120,7 @@ def resolve_identity(
 
 
 def _rename_hint_subjects(catalog: Catalog) -> Iterator[tuple[CatalogType | PropertyDefinition, str]]:
-    """Yield every type and property that can have a rename hint, each with the label that messages use for it."""
+    """Yield every type and property that can have a rename hint, each with its label for messages."""
     for declared_type in catalog_types(catalog):
         yield declared_type, _type_label(declared_type)
         for definition in declared_type.properties:
@@ -175,7 +175,7 @@ def _report_double_claim(
     match: _IdentityMatch, subject: CatalogType | PropertyDefinition, old_label: str, claimant_label: str
 ) -> None:
     message = f"{old_label} is already claimed by {claimant_label}"
-    match.add_error(subject, message, "a type or property can have only one successor")
+    match.add_error(subject, message, "a type or property can be renamed only once")
 
 
 def _report_unknown_type(
@@ -230,7 +230,7 @@ def _follow_rename_hint(
         claimed_names[old_name] = definition.name
         match.property_ids[(declared_type.kind, declared_type.name), definition.name] = accepted_ids[old_name]
     elif not definition.declared_directly:
-        return  # the hint applies to the interface; this type may never have had the property
+        return  # the hint is for the interface; this type may never have had the property
     elif old_name in accepted_ids:
         claimant_label = f"{_type_label(declared_type)}.{claimed_names[old_name]}"
         _report_double_claim(match, definition, f"{_type_label(declared_type)}.{old_name}", claimant_label)
@@ -266,7 +266,7 @@ def _report_hints_of_new_type(declared_type: CatalogType, match: _IdentityMatch)
 
 
 def _assign_ids(catalog: Catalog, domain: str, match: _IdentityMatch, assign_new_id: NewId) -> SchemaIR:
-    """Assign new ids to types, then to properties type by type, then to tables; the caller sets `next_identity_id`."""
+    """Assign new ids to types, then to each type's properties, then to tables. The caller sets `next_identity_id`."""
     canonical_catalog = canonicalize(catalog)
     type_references: list[TypeReference] = [
         (declared_type.kind, declared_type.name) for declared_type in catalog_types(canonical_catalog)

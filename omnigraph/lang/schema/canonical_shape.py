@@ -1,7 +1,7 @@
-"""The canonical shape of a schema, which excludes order, comments and identity ids.
+"""A schema's canonical shape, which does not depend on order, comments or identity ids.
 
-This module defines the canonical form of a catalog, its JSON form and its hash. Two schemas with the same meaning have
-the same shape, byte for byte. This module never assigns ids (see `assign_identity`) and never reads schema text.
+This module defines a catalog's canonical form, JSON form and hash. Two schemas with the same meaning have the same
+shape, byte for byte. This module never assigns ids (see `assign_identity`) or reads schema text.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ _NamedItem = TypeVar("_NamedItem", bound=_HasName)
 
 
 def canonical_shape(catalog: Catalog) -> JsonObject:
-    """Return the canonical form of a schema, excluding identity ids, as plain JSON values.
+    """Return a schema's canonical form as plain JSON values, without identity ids.
 
     >>> from omnigraph.values import ScalarType
     >>> watts = PropertyDefinition("watts", PropertyType(ScalarType.I32))
@@ -75,7 +75,7 @@ def canonicalize(catalog: Catalog) -> Catalog:
 
 
 def compact_json(value: Any) -> str:
-    """Return JSON text without spaces and with members in the given order, for hashing and comparison."""
+    """Return JSON text for hashing and comparison, without spaces and with members in their existing order."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -102,13 +102,13 @@ def type_json(property_type: PropertyType) -> JsonObject:
 
 
 def annotation_json(annotation: StoredAnnotation) -> JsonObject:
-    """Return the JSON form of an annotation; `kwargs` is present only if there are keyword arguments."""
+    """Return an annotation as JSON. `kwargs` is present only if there are keyword arguments."""
     kwargs = {"kwargs": dict(annotation.options)} if annotation.options else {}
     return {"name": annotation.name, "value": annotation.value} | kwargs
 
 
 def annotations_json(definition: PropertyDefinition) -> list[JsonObject]:
-    """Return the annotations of a property, including its default."""
+    """Return a property's annotations as JSON, including its default."""
     annotations = [*definition.annotations]
     if definition.default is not None:
         annotations.append(StoredAnnotation("default", definition.default.text))
@@ -116,21 +116,21 @@ def annotations_json(definition: PropertyDefinition) -> list[JsonObject]:
 
 
 def default_literal(property_type: PropertyType, text: str) -> Literal:
-    """Return the literal of a default; the property type determines how `text` is interpreted."""
+    """Return a default as a literal. The property type determines how `text` is interpreted."""
     if property_type.is_numeric:
         return Literal("int" if property_type.is_integer else "float", text)
     return Literal("bool" if property_type.scalar.value == "Bool" else "string", text)
 
 
 def bound_json(bound: int | float | None) -> JsonObject | None:
-    """Return the JSON form of a range bound, which distinguishes integers from decimals; None means no bound."""
+    """Return a range bound as JSON, or None if there is no bound. Integers and decimals are kept distinct."""
     if bound is None:
         return None
     return {"Integer": bound} if isinstance(bound, int) else {"Float": bound}
 
 
 def constraint_json(constraint: Constraint) -> JsonObject:
-    """Return the JSON form of a constraint: an object whose only member is named after the constraint kind.
+    """Return a constraint as a JSON object whose only member is named after the kind of constraint.
 
     >>> constraint_json(Range("year", 1600, None))
     {'Range': {'property': 'year', 'min': {'Integer': 1600}, 'max': None}}

@@ -1,8 +1,7 @@
 """A checked schema: the types, properties and rules that all higher layers use.
 
-This module defines the resolved form of a `.pg` file: interfaces are expanded into the nodes that implement them,
-constraints are typed, and everything is in name order. Only `check` builds a catalog from text, so every catalog is
-valid.
+A catalog is the resolved form of a `.pg` file: interfaces are expanded into the nodes that implement them, constraints
+are typed, and everything is sorted by name. Only `check` builds a catalog from text, so every catalog is valid.
 """
 
 from dataclasses import field
@@ -16,13 +15,13 @@ from omnigraph.values import PropertyType, ScalarType
 from .model import Literal
 
 TypeKind = OneOf["interface", "node", "edge"]
-ENDPOINT_COLUMNS = ("src", "dst")  # the columns with the ids of an edge's nodes
+ENDPOINT_COLUMNS = ("src", "dst")  # the columns that contain the ids of an edge's endpoints
 _ENDPOINT_TYPE = PropertyType(ScalarType.STRING)
 
 
 @record
 class Key:
-    """The `@key` constraint: the columns that determine the id of a node or edge, in name order."""
+    """`@key`: the columns that determine the id of a node or edge, in name order."""
 
     columns: tuple[str, ...]
 
@@ -36,7 +35,7 @@ class Unique:
 
 @record
 class Index:
-    """`@index`: a declared index; `options` contains its kind, metric and language in name order."""
+    """`@index`: a declared index. `options` contains its kind, metric and language in name order."""
 
     columns: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
@@ -44,7 +43,7 @@ class Index:
 
 @record
 class Range:
-    """`@range`: inclusive bounds, which are exact for integers; None means that there is no bound."""
+    """`@range`: inclusive bounds, or None where there is no bound. Integer bounds are exact."""
 
     column: str
     low: int | float | None
@@ -64,7 +63,7 @@ Constraint = Key | Unique | Index | Range | Check
 
 @record
 class StoredAnnotation:
-    """An annotation stored verbatim: its name, the text of its argument, and its keyword arguments."""
+    """An annotation that is stored verbatim, with its name, argument text and keyword arguments."""
 
     name: str
     value: str | None = None
@@ -91,8 +90,8 @@ class EmbeddingDefinition:
 class PropertyDefinition:
     """One property of an interface, node or edge, after interface expansion.
 
-    `satisfies` lists the (interface, property) pairs that the property satisfies; `inline_constraints` lists the
-    constraints written on the property itself; `default` is the checked literal of `@default`.
+    `satisfies` lists the (interface, property) pairs that the property satisfies, `inline_constraints` lists the
+    constraints written on the property itself, and `default` is the checked `@default` literal.
     """
 
     name: str
@@ -142,7 +141,7 @@ class NodeType:
 
     @cached_property
     def properties_by_name(self) -> dict[str, PropertyDefinition]:
-        """The properties of the type, keyed by name."""
+        """The type's properties, keyed by name."""
         return {definition.name: definition for definition in self.properties}
 
     def property(self, property_name: str) -> PropertyDefinition | None:
@@ -179,7 +178,7 @@ class EdgeType:
 
     @cached_property
     def properties_by_name(self) -> dict[str, PropertyDefinition]:
-        """The properties of the type, keyed by name."""
+        """The type's properties, keyed by name."""
         return {definition.name: definition for definition in self.properties}
 
     def property(self, property_name: str) -> PropertyDefinition | None:
@@ -223,12 +222,12 @@ class Catalog:
         return next((interface for interface in self.interfaces if interface.name == interface_name), None)
 
     def edge(self, type_name: str) -> EdgeType | None:
-        """Return the edge type with this exact name, or None if there is none; used by mutations and exports."""
+        """Return the edge type with this exact name, or None. Mutations and exports use this lookup."""
         edge_type = self._edges_by_name.get(type_name)
         return edge_type if edge_type is not None and edge_type.name == type_name else None
 
     def edge_ignoring_case(self, edge_name: str) -> EdgeType | None:
-        """Return the edge type that a query names, or None if there is none.
+        """Return the edge type that a query refers to, or None if there is none.
 
         An exact match takes precedence over a case-insensitive match.
         """

@@ -1,9 +1,9 @@
 """The catalogue of schema findings: every `OG-…` code with its tier, severity and meaning.
 
-This module contains only data. Every reported finding must have a code from this list. The families are DS
-(destructive), MF (may fail on data), CD (constraint deletion), BC (backward-incompatible), NM (naming), VE (vectors and
-embeddings) and ED (edge topology). The families OW (ownership), NL (non-linear branches) and LK (locks and cost) are
-reserved. Codes with numbers below 200 are findings about a migration plan or about names; all others are lint findings.
+This module contains only data. Every finding must have a code from this list. The families are DS (destructive), MF
+(may fail on data), CD (constraint deletion), BC (backward-incompatible), NM (naming), VE (vectors and embeddings) and
+ED (edge topology). The families OW (ownership), NL (non-linear branches) and LK (locks and cost) are reserved. Codes
+below 200 are findings about migration plans or names. All others are lint findings.
 """
 
 from typing import Literal
@@ -16,7 +16,7 @@ Tier = Literal["safe", "validated", "destructive"]
 
 @record
 class FindingCode:
-    """One entry: `tier` classifies the risk of the change, and `severity` determines how the finding is reported."""
+    """An entry in the catalogue. `tier` rates the risk of the change, and `severity` decides how it is reported."""
 
     code: str
     tier: Tier
@@ -45,9 +45,7 @@ _MIGRATION_CODES = (
     FindingCode("OG-BC-103", "destructive", "error", "a property moves between a type and an interface"),
     FindingCode("OG-BC-104", "destructive", "error", "an interface is removed while nodes still implement it"),
     FindingCode("OG-BC-105", "destructive", "error", "an unknown annotation changes"),
-    FindingCode(
-        "OG-BC-106", "destructive", "error", "the schemas differ in a way that is not covered by any migration step"
-    ),
+    FindingCode("OG-BC-106", "destructive", "error", "no migration step covers this difference between the schemas"),
     FindingCode("OG-ED-101", "validated", "warning", "the endpoints of an edge type change"),
     FindingCode("OG-VE-101", "destructive", "error", "the source property of a vector changes"),
     FindingCode("OG-VE-102", "destructive", "error", "the embedding model of a vector changes"),
@@ -64,6 +62,7 @@ _LINT_CODES = (
     FindingCode("OG-NM-107", "safe", "warning", "a unique constraint has no effect, because the key implies it"),
     FindingCode("OG-VE-201", "safe", "warning", "a vector has neither `@index` nor `@embed`"),
     FindingCode("OG-ED-201", "safe", "info", "an edge without `@card` may connect a node to itself"),
+    FindingCode("OG-ED-202", "safe", "warning", "queries cannot traverse an edge type named `Not`"),
 )
 
 CODES: dict[str, FindingCode] = {entry.code: entry for entry in (*_MIGRATION_CODES, *_LINT_CODES)}

@@ -1,7 +1,7 @@
 """The order in which a schema file declares its types and properties.
 
-A catalog is in name order, because order has no meaning. People read a schema in the order in which it is written, so
-listings and diagrams use the order of the text. Nothing here decides what a schema means.
+A catalog is sorted by name, because order has no meaning in a schema. Listings and diagrams, however, use the order in
+which the schema is written, because that is how people read it. This module never affects what a schema means.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ _NamedItem = TypeVar("_NamedItem", bound=_Named)
 
 @record
 class DeclaredType:
-    """A declaration as written: its text, and the names of its own properties in order."""
+    """A declaration as written, with its text and the names of its own properties in order."""
 
     text: str
     property_names: tuple[str, ...] = ()
@@ -32,26 +32,26 @@ class DeclaredType:
 
 @record
 class DeclaredOrder:
-    """The declarations of a schema file by kind and name, in the order of the file."""
+    """A schema file's declarations, keyed by kind and name, in file order."""
 
     declarations: dict[tuple[TypeKind, str], DeclaredType]
 
     def sort_types(self, kind: TypeKind, types: Iterable[_NamedItem]) -> list[_NamedItem]:
-        """Return types of one kind in the order of the file; types that the file lacks come last, in name order."""
+        """Sort types of one kind in file order. Types that are missing from the file come last, in name order."""
         return _sort_by_name(types, [name for declared_kind, name in self.declarations if declared_kind == kind])
 
     def sort_properties(self, entity_type: NodeType | EdgeType) -> list[PropertyDefinition]:
-        """Return the properties of a type in the order of the file; inherited properties come first."""
+        """Return a type's properties in file order, with inherited properties first."""
         declared = self.declaration(entity_type)
         return _sort_by_name(entity_type.properties, declared.property_names, missing_first=True)
 
     def declaration(self, entity_type: NodeType | EdgeType) -> DeclaredType:
-        """Return the declaration of a type as written."""
+        """Return a type's declaration as written."""
         return self.declarations.get((entity_type.kind, entity_type.name), DeclaredType(""))
 
 
 def read_declared_order(schema_text: str) -> DeclaredOrder:
-    """Return the order of the declarations in a text; invalid declarations are skipped.
+    """Read the order of declarations in a schema text. Invalid declarations are skipped.
 
     >>> order = read_declared_order("node B { z: I32 a: I32 } node A {}")
     >>> [(name, declared.property_names) for (_, name), declared in order.declarations.items()]

@@ -1,20 +1,20 @@
-"""Derive the ids of the types and properties that a schema change adds.
+"""Derive ids for the types and properties that a schema change adds.
 
-Ids are compared across branches. Two branches that add the same property to the same type must
-therefore assign it the same id, and different additions must never share an id. To achieve this, an
-id is a hash of the owner and the name instead of the next value of a per-branch counter.
+Ids are compared across branches. If two branches add the same property to the same type, both must therefore assign it
+the same id, and different additions must never share an id. For this reason, an id is a hash of the owner and the name
+rather than the next value of a per-branch counter.
 """
 
 from collections.abc import Container
 from hashlib import sha256
 
-# Derived ids have exactly 52 bits: they never collide with the small ids of a new graph, and JSON numbers represent
+# Derived ids have exactly 52 bits, so they never collide with a new graph's small ids, and JSON numbers can represent
 # them exactly.
 FIRST_DERIVED_ID = 1 << 51
 
 
 def derive_id(domain: str, kind: str, owner_id: int, name: str, taken_ids: Container[int]) -> int:
-    """Return the id for an added type or property; it is never in `taken_ids`, the set of all current and former ids.
+    """Return an id for an added type or property that is not in `taken_ids`, the set of all current and former ids.
 
     >>> first = derive_id("0" * 26, "property", 1, "email", ())
     >>> first == derive_id("0" * 26, "property", 1, "email", ())
@@ -29,7 +29,7 @@ def derive_id(domain: str, kind: str, owner_id: int, name: str, taken_ids: Conta
 
 
 def is_derived(assigned_id: int) -> bool:
-    """Return whether an id is a derived id, as opposed to a sequential id of a new graph or an earlier release."""
+    """Return whether an id is derived, rather than a sequential id from a new graph or an earlier release."""
     return assigned_id >= FIRST_DERIVED_ID
 
 

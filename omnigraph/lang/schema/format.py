@@ -1,7 +1,7 @@
-"""The canonical layout of a schema file.
+"""Format a schema file in its canonical layout.
 
-This module defines how a tree is printed: one member per line, indented by four spaces, without wrapping. Comments,
-the order of declarations and the spelling of strings and numbers are preserved; the meaning never changes.
+Each member is on its own line, indented by four spaces, and lines are never wrapped. Formatting preserves comments, the
+order of declarations, and the spelling of strings and numbers. It never changes the meaning.
 """
 
 from bisect import bisect_left
@@ -27,7 +27,7 @@ from .model import (
 
 
 def format_tree(schema_text: str, tree: SchemaFile) -> str:
-    """Return `tree` in canonical layout; `schema_text` must be the text that the tree was parsed from."""
+    """Return `tree` in canonical layout. `schema_text` must be the text that the tree was parsed from."""
     printer = _TreePrinter(schema_text)
     previous: Declaration | None = None
     for declaration in tree.declarations:
@@ -37,7 +37,7 @@ def format_tree(schema_text: str, tree: SchemaFile) -> str:
 
 
 def _blank_before(previous: Declaration | None, declaration: Declaration, printer: "_TreePrinter") -> BlankLinePolicy:
-    """Return the blank-line policy before a declaration; only one-line declarations may follow each other directly."""
+    """Decide whether a blank line precedes a declaration. Only one-line declarations may follow each other directly."""
     both_one_line = not printer.has_body(declaration) and not (previous and printer.has_body(previous))
     return "keep" if both_one_line else "always"
 
@@ -46,7 +46,7 @@ class _BodyLayout(Layout):
     """A layout in which comments before a closing brace belong to the body."""
 
     def close_body(self, depth: int, brace: Span, *, empty: bool) -> None:
-        """Print the closing brace of a body."""
+        """Print a body's closing brace."""
         blank: BlankLinePolicy = "never" if empty else "keep"
         while self._comments and self._comments[-1].start < brace.start:
             comment = self._comments.pop()
@@ -112,7 +112,7 @@ class _TreePrinter:
         return " ".join([f"{member.name.text}:", self._format_type(member), *annotation_texts])
 
     def _format_type(self, declared_property: Property) -> str:
-        """Return the type as text; enum values stay in their original order."""
+        """Return the type as text. Enum values keep their original order."""
         if not declared_property.type.is_enum:
             return declared_property.type.display()
         type_span = declared_property.type_span

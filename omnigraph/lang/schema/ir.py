@@ -1,6 +1,6 @@
-"""An accepted schema: its shape and the permanent ids of its types and properties.
+"""An accepted schema, with its shape and the permanent ids of its types and properties.
 
-This module defines the record in which a graph stores its accepted schema, and the record's JSON form and hash.
+A graph stores its accepted schema as the record in this module, which also defines the record's JSON form and hash.
 `assign_identity` assigns the ids, and `ir_reading` reads records back.
 """
 
@@ -41,7 +41,7 @@ CatalogType = InterfaceType | NodeType | EdgeType
 
 @record
 class TypeIdentity:
-    """The ids of one type: the type id, the table id, and the property ids by name.
+    """A type's ids: its type id, its table id, and its property ids keyed by name.
 
     An interface has no table and therefore no incarnation id.
     """
@@ -55,9 +55,9 @@ class TypeIdentity:
 
 @record(slots=False)
 class SchemaIR:
-    """An accepted schema: its canonical catalog and the ids of its types, tables and properties.
+    """An accepted schema, with its canonical catalog and the ids of its types, tables and properties.
 
-    `identity_domain` is a ULID that is generated once per graph; `next_identity_id` is greater than every assigned id.
+    `identity_domain` is a ULID that is generated once per graph. `next_identity_id` is greater than every assigned id.
     """
 
     identity_domain: str
@@ -98,19 +98,19 @@ class SchemaIR:
 
     @classmethod
     def from_json(cls, ir_json: Any) -> "SchemaIR":
-        """Return the schema stored in a record; raise `IdentityError` if the record is invalid."""
+        """Return the schema stored in a record, or raise `IdentityError` if the record is invalid."""
         from .ir_reading import read_ir
 
         return read_ir(ir_json)
 
 
 def hash_ir(ir: SchemaIR) -> str:
-    """Return the hash of a schema, including its identity ids."""
+    """Return a hash of a schema that includes its identity ids."""
     return hash_json(ir.to_json())
 
 
 def assigned_ids(ir: SchemaIR) -> list[int]:
-    """Return every id that is in use by a type, table or property."""
+    """Return every id that a type, table or property uses."""
     ids: list[int] = []
     for identity in ir.type_identities:
         ids.append(identity.type_id)
@@ -120,10 +120,10 @@ def assigned_ids(ir: SchemaIR) -> list[int]:
 
 
 def ordered_key_columns(ir: SchemaIR, type_name: str, kind: TypeKind = "node") -> tuple[str, ...]:
-    """Return the key columns in the order of their values in an id.
+    """Return the key columns in the order in which their values appear in an id.
 
-    `src` and `dst` come first, then properties by property id, which renames do not change. The result is empty if the
-    type has no `@key`.
+    `src` and `dst` come first, then properties by property id, so renames do not change the order. The result is empty
+    if the type has no `@key`.
     """
     table_type = ir.catalog.edge(type_name) if kind == "edge" else ir.catalog.node(type_name)
     key_columns = table_type.key or () if table_type is not None else ()

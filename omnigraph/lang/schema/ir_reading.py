@@ -1,8 +1,8 @@
-"""Read the stored record of an accepted schema, without trusting its content.
+"""Read an accepted schema from its stored record, without trusting the record's content.
 
-If the record is damaged, edited by hand or not in canonical order, an `IdentityError` with the position is raised.
-References to types and properties are resolved by name. Finally, the schema is serialized again and compared with the
-record, which also checks the ids in all references. The validity rules are in `ir_soundness`.
+If the record is damaged, edited by hand or not in canonical order, reading raises an `IdentityError` that states the
+position. References to types and properties are resolved by name. Finally, the schema is serialized again and compared
+with the record, which also checks the ids in all references. The validity rules are in `ir_soundness`.
 """
 
 from typing import Any, NoReturn
@@ -85,7 +85,7 @@ class _RecordNode:
 
 
 def read_ir(ir_json: Any) -> SchemaIR:
-    """Return the schema stored in a record; raise `IdentityError` for the first invalid position."""
+    """Return the schema stored in a record, or raise `IdentityError` for the first invalid position."""
     root_node = _RecordNode(ir_json)
     version_node = root_node.member("ir_version")
     if version_node.as_integer() != IR_VERSION:
@@ -109,7 +109,7 @@ def read_ir(ir_json: Any) -> SchemaIR:
 
 
 def _require_same_content(stored: Any, expected: Any, record_node: _RecordNode) -> None:
-    """Raise an error for the first position at which the record differs from its re-serialized content."""
+    """Raise an error for the first position where the record differs from its re-serialized content."""
     if type(stored) is not type(expected):
         record_node.reject(f"got {compact_json(stored)}, expected {compact_json(expected)}")
     if isinstance(stored, dict):

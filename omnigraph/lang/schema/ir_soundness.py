@@ -1,7 +1,6 @@
 """Check that an accepted schema is sound: ids are unique, references resolve, and interfaces are satisfied.
 
-This module defines the rules that hold for every `SchemaIR`, regardless of its source. An unsound schema is rejected,
-never repaired.
+Every `SchemaIR` must satisfy these rules, wherever it comes from. An unsound schema is rejected, never repaired.
 """
 
 import re
@@ -62,7 +61,7 @@ def _assigned_ids(ir: SchemaIR) -> Iterator[tuple[str, int]]:
         label = f"{identity.kind}:{identity.name}"
         yield label, identity.type_id
         if identity.table_incarnation_id is not None:
-            yield f"the table of {label}", identity.table_incarnation_id
+            yield f"the table for {label}", identity.table_incarnation_id
         for property_name, property_id in identity.property_ids:
             yield f"{label}.{property_name}", property_id
 

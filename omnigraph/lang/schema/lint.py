@@ -1,7 +1,7 @@
 """Warnings about schemas that are valid but probably not intended.
 
-This module defines rules about style and about declarations that have no effect. A rule is a generator over one
-declaration; `RULES` lists all rules. Lint never rejects a schema; only `check` does.
+The rules cover style, and declarations that have no effect. Each rule is a generator that examines one declaration, and
+`RULES` lists all rules. Only `check` can reject a schema; lint never does.
 """
 
 import re
@@ -33,10 +33,10 @@ _SNAKE_CASE = re.compile(r"[a-z_][a-z0-9_]*")
 
 @record
 class LintContext:
-    """Facts about the entire schema, for rules that need more than one declaration.
+    """Facts about the whole schema, for rules that need to see more than one declaration.
 
-    `names_by_declaration` contains the names of each kind of declaration. `indexed_by_interface` maps each interface to
-    the columns that its implementing nodes list in an `@index(…)`.
+    `names_by_declaration` contains the declared names for each kind of declaration. `indexed_by_interface` maps each
+    interface to the columns that its implementing nodes list in an `@index(…)`.
     """
 
     names_by_declaration: dict[type[Declaration], set[str]]
@@ -45,7 +45,7 @@ class LintContext:
 
 @record
 class SchemaLintFinding:
-    """A problem that a rule reports; `owner_property` is the property it concerns, if any."""
+    """A problem that a rule reports. `owner_property` is the property that it concerns, if any."""
 
     code: str
     span: Span
@@ -58,7 +58,7 @@ SchemaLintRule = Callable[[Declaration, LintContext], Iterator[SchemaLintFinding
 
 
 def lint(parsed: ParsedSchema, severities: Mapping[str, LintLevel]) -> tuple[Diagnostic, ...]:
-    """Return the findings that `@allow` does not suppress, for every parsed declaration, sorted by position."""
+    """Return all findings that `@allow` does not suppress, sorted by position."""
     _require_known_codes(severities)
     lint_context = _build_lint_context(parsed.declarations)
     levels_by_code: dict[str, LintLevel] = {code: entry.severity for code, entry in CODES.items()}
@@ -96,7 +96,7 @@ def _silenced_codes(declaration: Declaration, owner_property: Property | None) -
 
 
 def check_type_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report type names that are not in PascalCase, because queries change only the first letter to lower case."""
+    """Report type names that are not in PascalCase, because queries lower-case only the first letter."""
     name = declaration.name
     if not _PASCAL_CASE.fullmatch(name.text):
         suggestion = "".join(name_part[:1].upper() + name_part[1:] for name_part in name.text.split("_"))
@@ -184,6 +184,13 @@ def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Ite
         yield SchemaLintFinding("OG-ED-201", declaration.name.span, message, hint)
 
 
+def check_traversable_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
+    """Report an edge type whose name in queries would be the keyword `not`."""
+    if isinstance(declaration, EdgeDeclaration) and declaration.name.text == "Not":
+        message = "edge `Not` cannot be traversed: in queries, `not` begins a negation"
+        yield SchemaLintFinding("OG-ED-202", declaration.name.span, message, "rename the edge type")
+
+
 def check_implied_uniqueness(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Report a `@unique` constraint whose columns include the whole key, because keys are already unique."""
     constraints = list(_column_constraints(declaration))
@@ -202,6 +209,7 @@ RULES: tuple[SchemaLintRule, ...] = (
     check_allowed_codes,
     check_vectors,
     check_self_loops,
+    check_traversable_names,
     check_implied_uniqueness,
 )
 
@@ -219,7 +227,7 @@ def _annotations_with_owner(declaration: Declaration) -> Iterator[tuple[Annotati
 
 
 def _column_constraints(declaration: Declaration) -> Iterator[tuple[str, set[str], Span, Property | None]]:
-    """Yield the kind, columns and position of each constraint, and the property on which it is written, if any."""
+    """Yield each constraint's kind, columns and position, and the property that it is written on, if any."""
     for annotation, owner_property in _annotations_with_owner(declaration):
         if owner_property is not None:
             yield annotation.name.text, {owner_property.name.text}, annotation.span, owner_property
@@ -240,7 +248,7 @@ def _build_lint_context(declarations: tuple[Declaration, ...]) -> LintContext:
 
 
 def _body_indexed_columns(declaration: Declaration) -> set[str]:
-    """Return the columns in the `@index(…)` constraints of the body."""
+    """Return the columns in the body's `@index(…)` constraints."""
     if isinstance(declaration, InterfaceDeclaration):
         return set()
     return {

@@ -1,7 +1,7 @@
-r"""Decode the quoted strings and parse the numbers in a schema file.
+r"""Decode quoted strings and parse numbers in a schema file.
 
-This module decodes the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and parses numbers exactly. It does not consider
-property types.
+Strings may contain five escapes (`\"`, `\\`, `\n`, `\r`, `\t`), and numbers are parsed exactly. This module does not
+take property types into account.
 """
 
 import math
@@ -18,7 +18,7 @@ _MAX_INTEGER_DIGITS = 40  # more digits than any integer type has, but fewer tha
 
 
 def decode_string(quoted: str) -> str:
-    r"""Return the content of a quoted string; an unknown escape is kept unchanged.
+    r"""Return the content of a quoted string. Unknown escapes are kept unchanged.
 
     >>> decode_string(r'"a\tb"')
     'a\tb'
@@ -45,7 +45,7 @@ def find_unknown_escapes(quoted: str) -> list[tuple[int, str]]:
 
 
 def quoted_offset(quoted: str, decoded_index: int) -> int:
-    r"""Return the offset in the quoted text that corresponds to a character of the decoded string.
+    r"""Return the offset in the quoted text of a character in the decoded string.
 
     >>> quoted_offset(r'"\\d{2"', 2)
     4

@@ -1,9 +1,8 @@
 """The syntax tree of a `.pg` file.
 
-This module defines the nodes that the parser builds and the formatter prints. Nothing is resolved or checked:
-interfaces are not expanded and names may be undefined (see `catalog` for the checked form).
-Equality ignores spans, so two files with the same meaning have equal trees.
-The `body` of a declaration is the span from `{` to `}`.
+The parser builds these nodes, and the formatter prints them. Nothing is resolved or checked: interfaces are not
+expanded, and names may be undefined (see `catalog` for the checked form). Equality ignores spans, so two files with the
+same meaning have equal trees. A declaration's `body` is the span from `{` to `}`.
 """
 
 from dataclasses import field
@@ -56,7 +55,7 @@ class Annotation:
 class Property:
     """A property declaration such as `title: String? @index`.
 
-    `type_rejected` marks a type whose error has already been reported; `type` is then a placeholder.
+    `type_rejected` is true if an error in the type has already been reported. `type` is then a placeholder.
     """
 
     name: Name
@@ -69,7 +68,7 @@ class Property:
 
 @record
 class Bounds:
-    """The bounds of a `@range`, such as `0..9`, `0..` or `..9`."""
+    """The bounds in a `@range`, such as `0..9`, `0..` or `..9`."""
 
     low: Literal | None
     high: Literal | None
@@ -88,7 +87,7 @@ class Constraint:
 
 @record
 class Cardinality:
-    """A cardinality, `@card(low..high)`: the number of edges per source node, unbounded if `high` is None."""
+    """A cardinality, `@card(low..high)`, which limits the edges per source node. No upper limit if `high` is None."""
 
     low: int
     high: int | None
@@ -100,7 +99,7 @@ DeclarationMember = Property | Constraint
 
 @record
 class InterfaceDeclaration:
-    """A declaration such as `interface Titled { title: String }`; its only annotation is `@allow`."""
+    """A declaration such as `interface Titled { title: String }`. Its only allowed annotation is `@allow`."""
 
     name: Name
     properties: tuple[Property, ...] = ()

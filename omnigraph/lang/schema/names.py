@@ -1,6 +1,6 @@
 """Reserved names, and suggestions for misspelled names.
 
-This module defines the list of names that are not allowed for properties, and the search for similar names.
+This module lists the names that properties may not have, and searches for similar names.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ def find_nearest_name(name: str, known_names: Iterable[str]) -> str | None:
         return by_lower_case[name.lower()]
     from difflib import get_close_matches  # imported here because only misspelled names need it
 
-    # The comparison is slow, and a schema may contain thousands of names and thousands of mistakes.
+    # The comparison is slow, and a schema may contain thousands of names and as many mistakes.
     similar_names = [candidate for candidate in candidates if candidate[:1] == name[:1] or candidate[-1:] == name[-1:]][
         :_MAX_CANDIDATES
     ]

@@ -1,8 +1,8 @@
-"""Parse the text of a schema file into its syntax tree.
+"""Parse a schema file into a syntax tree.
 
-This module converts the parser's generic tree to `model`, and reports all errors that can be detected within one
+This module converts the parser's generic tree to `model` nodes, and reports every error that can be detected within one
 declaration: misspelled names, unknown types, stray commas and invalid escapes. An invalid declaration is still read to
-its end, so all its errors are reported together.
+its end, so that all of its errors are reported together.
 """
 
 from collections.abc import Iterable
@@ -43,8 +43,7 @@ _MAX_CARDINALITY = 2**32 - 1
 class ParsedSchema:
     """The parsed declarations, the diagnostics, and the names of declarations that could not be parsed.
 
-    `unreadable_names` contains (kind, name) pairs, so that later checks do not report such a type as
-    missing.
+    `unreadable_names` contains (kind, name) pairs. Later checks use it to avoid reporting these types as missing.
     """
 
     source: SourceText
@@ -54,7 +53,7 @@ class ParsedSchema:
 
 
 def parse(source: SourceText) -> ParsedSchema:
-    """Return the syntax tree of a schema and every syntax error; invalid text never raises an exception."""
+    """Return a schema's syntax tree and every syntax error. Invalid text never raises an exception."""
     builder = _TreeBuilder(source)
     build_declaration = builder.build_declaration
     language = Language(
@@ -99,14 +98,14 @@ class _TreeBuilder:
         self._offset = 0
 
     def build_declaration(self, tree: Any, offset: int) -> Declaration:
-        """Convert the tree of a declaration that starts at `offset` in the source."""
+        """Convert a parser tree for a declaration that starts at `offset` in the source."""
         self._offset = offset
         build_method: Any = getattr(self, f"_{tree.data}")
         declaration: Declaration = build_method(tree)
         return declaration
 
     def report_problem(self, span: Span, message: str, hint: str | None = None) -> None:
-        """Record a problem and continue."""
+        """Record a problem without raising."""
         self.problems.append(Diagnostic.at_span(self.source, span, message, hint=hint))
 
     def source_span(self, token_or_tree: Any) -> Span:
@@ -179,7 +178,7 @@ class _TreeBuilder:
         bound = literals.parse_integer(number_literal(token, self.source_span(token)))
         if bound is not None and 0 <= bound <= _MAX_CARDINALITY:
             return bound
-        message = f"`@card` takes whole numbers from 0 to {_MAX_CARDINALITY}, not `{token}`"
+        message = f"`@card` bounds must be whole numbers from 0 to {_MAX_CARDINALITY}, not `{token}`"
         self.report_problem(self.source_span(token), message)
         return None
 
@@ -241,7 +240,7 @@ class _TreeBuilder:
         name = Name(name_text, Span(span.end - len(name_text), span.end))
         if name_text[:1].isupper():
             hint = f"did you mean `@{_lower_first(name_text)}`?"
-            self.report_problem(span, f"annotation name `@{name_text}` must start with a lower-case letter", hint)
+            self.report_problem(span, f"annotation name `@{name_text}` must start with a lowercase letter", hint)
         arguments = [
             self._read_argument(argument_tree) for argument_tree in argument_trees if argument_tree is not None
         ]
@@ -293,7 +292,7 @@ class _TreeBuilder:
         name_span = self.source_span(name)
         if not (name[0].islower() or name[0] == "_") or "-" in name:
             message = f"`{name}` is not a valid argument name"
-            self.report_problem(name_span, message, "use a name that starts with a lower-case letter")
+            self.report_problem(name_span, message, "use a name that starts with a lowercase letter")
         return Option(Name(str(name), name_span), self._literal(value))
 
     def _bounds(self, tree: Any) -> Bounds:
@@ -327,7 +326,7 @@ class _TreeBuilder:
         if not token[0].isupper():
             clipped_name = shorten_name(token)
             hint = f"did you mean `{_upper_first(clipped_name)}`?"
-            self.report_problem(span, f"type name `{clipped_name}` must start with an upper-case letter", hint)
+            self.report_problem(span, f"type name `{clipped_name}` must start with an uppercase letter", hint)
         return Name(str(token), span)
 
     def _read_property_name(self, token: Any) -> Name:
@@ -335,7 +334,7 @@ class _TreeBuilder:
         if token[0].isupper():
             clipped_name = shorten_name(token)
             hint = f"did you mean `{_lower_first(clipped_name)}`?"
-            self.report_problem(span, f"property name `{clipped_name}` must start with a lower-case letter", hint)
+            self.report_problem(span, f"property name `{clipped_name}` must start with a lowercase letter", hint)
         return Name(str(token), span)
 
 

@@ -1,4 +1,4 @@
-"""The wording of syntax errors: names of terminals, and hints for syntax from other languages."""
+"""The wording of syntax errors: readable names for terminals, and hints for syntax from other languages."""
 
 import re
 
@@ -48,14 +48,14 @@ _HINT_BY_TOKEN = {
     "'": "strings are written in double quotes",
     "enum": "declare an enum on its property: `status: enum(draft, published)`",
     "extends": "interfaces cannot extend each other; a node must list every interface that it implements",
-    "implements": "`implements` must come after the annotations of a node",
+    "implements": "`implements` must come after a node's annotations",
     "type": "write `node` for entities and `edge` for connections between them",
     "struct": "write `node` for entities and `edge` for connections between them",
 }
 
 
 def suggest_fix(source: SourceText, span: Span, expected: frozenset[str]) -> str | None:
-    """Return a hint for the text at the position of a syntax error, or None if no hint applies.
+    """Return a hint for the text at a syntax error, or None if no hint applies.
 
     >>> suggest_fix(SourceText("a.pg", "nodePerson {}"), Span(0, 10), frozenset({"_NODE"}))
     'write `node Person`'

@@ -1,6 +1,6 @@
-"""Look up types by name, and raise the same error for every unknown name.
+"""Look up types by name, and raise a uniform error for unknown names.
 
-Query and schema checks report unknown types themselves, with positions in the text.
+Query and schema checks do not use this module, because they report unknown types with positions in the text.
 """
 
 from collections.abc import Iterable
@@ -41,10 +41,10 @@ def resolve_type(
     ignore_case: bool = False,
     fallback_hint: str | None = None,
 ) -> NodeType | EdgeType:
-    """Return the type with this name; without a kind, a node type takes precedence.
+    """Return the type with this name. If no kind is given, node types take precedence over edge types.
 
-    With `ignore_case`, an edge type is looked up as in queries: by exact name first, then case-insensitively. Raise
-    `InputError` for an unknown name; its hint is the most similar name or `fallback_hint`.
+    If `ignore_case` is true, edge types are looked up as in queries: by exact name first, then case-insensitively.
+    Raise `InputError` if the name is unknown. Its hint suggests the most similar name, or is `fallback_hint`.
     """
     require_text(type_name, "type")
     if kind in (None, "node") and (node_type := catalog.node(type_name)) is not None:
@@ -56,7 +56,7 @@ def resolve_type(
 
 
 def type_for_key(catalog: Catalog, table_key: TableKey) -> NodeType | EdgeType:
-    """Return the type of a table; every table in a branch state is guaranteed to have one."""
+    """Return the type that a table stores. Every table in a branch state is guaranteed to have one."""
     kind, type_name = table_key.kind, table_key.type_name
     entity_type: NodeType | EdgeType | None = catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
     if entity_type is None:

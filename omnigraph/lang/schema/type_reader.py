@@ -1,4 +1,4 @@
-"""Convert a property's type, as written in a schema, to a `PropertyType`.
+"""Convert a type in a schema's syntax tree to a `PropertyType`.
 
 This module rejects invalid types: unknown names, unsupported lists, invalid dimensions and repeated enum values. A
 rejected type is replaced with a placeholder so that parsing can continue.
@@ -43,7 +43,7 @@ _FOREIGN_TYPE_NAMES = {
 
 
 class TypeReader:
-    """Reads one type; `rejected` is true if the result is only a placeholder."""
+    """Reads one type. `rejected` is true if the result is only a placeholder."""
 
     def __init__(
         self, report_problem: Callable[[Span, str, str | None], None], source_span: Callable[[Any], Span]
@@ -70,7 +70,7 @@ class TypeReader:
         suggestion = _FOREIGN_TYPE_NAMES.get(type_name.lower()) or find_nearest_name(
             type_name, [*PLAIN_TYPES, "Vector", "enum"]
         )
-        known_types = f"the types are {', '.join(PLAIN_TYPES)}, Vector(…) and enum(…)"
+        known_types = f"valid types are {', '.join(PLAIN_TYPES)}, Vector(…) and enum(…)"
         hint = f"did you mean `{suggestion}`?" if suggestion else known_types
         return self._reject_type(self._source_span(tree), f"unknown type `{type_name}`", hint)
 
@@ -103,12 +103,12 @@ class TypeReader:
         token = tree.children[0]
         span = self._source_span(token)
         if not token.isdigit():
-            message = f"the dimension of a Vector must be a whole number, not `{token}`"
+            message = f"the dimension in Vector(…) must be a whole number, not `{token}`"
             return self._reject_type(span, message)
         dimension = literals.parse_integer(Literal("int", str(token)))
         if dimension == 0:
-            return self._reject_type(span, "the dimension of a Vector must be greater than zero")
+            return self._reject_type(span, "the dimension in Vector(…) must be greater than zero")
         if dimension is None or dimension > MAX_DIMENSION:
-            message = f"the dimension of a Vector must be at most {MAX_DIMENSION}, not `{token}`"
+            message = f"the dimension in Vector(…) must be at most {MAX_DIMENSION}, not `{token}`"
             return self._reject_type(span, message)
         return PropertyType(ScalarType.VECTOR, vector_dim=dimension)

@@ -1,4 +1,4 @@
-"""Run the maintenance jobs of several tables in threads."""
+"""Run maintenance jobs for several tables in parallel threads."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -19,9 +19,9 @@ from .protocol import ClaimCheck, RemovalCallback, VersionKey
 
 @dataclass(frozen=True, slots=True)
 class LocalExecutor:
-    """Runs jobs in this process, several tables at a time, with the jobs of each table in sequence."""
+    """Runs jobs in this process: several tables at a time, but the jobs for one table in sequence."""
 
-    concurrent_tables: int | None = None  # if None, the environment variable is used
+    concurrent_tables: int | None = None  # None means that the environment variable decides
     name: str = "local"
     index_part_rows: int | None = None
     reads_ahead: bool = False
@@ -45,7 +45,7 @@ class LocalExecutor:
         return (listed_file for directory in directories for listed_file in store.objects.list(directory))
 
     def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
-        """Return an empty result, because in this process the mark phase reads each version when it is needed."""
+        """Return an empty result, because the mark phase reads each version in this process when it needs it."""
         del store, versions
         return {}
 

@@ -10,24 +10,24 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 from omnigraph.storage.transfer import VersionFiles
 
-VersionKey = tuple[str, int]  # (location of a table, Lance version)
-RemovalCallback = Callable[[str, str | None], None]  # (name of a file, error that prevented its removal)
+VersionKey = tuple[str, int]  # (table location, Lance version)
+RemovalCallback = Callable[[str, str | None], None]  # (file name, error that prevented its removal)
 ClaimCheck = Callable[[], None]
 
 
 class Executor(Protocol):
     """Runs maintenance jobs and returns results in job order; if a job fails, the whole call fails.
 
-    An executor may run a job more than once or only in part, and the job may be repeated in a later run.
+    An executor may run a job more than once or only partially, and a later run may repeat the job.
     """
 
     @property
     def name(self) -> str:
-        """The name of the executor, as shown in reports."""
+        """The executor's name, as shown in reports."""
 
     @property
     def index_part_rows(self) -> int | None:
-        """The minimum number of rows at which an index is built in parts; None means never."""
+        """The number of rows from which an index is built in parts; None means never."""
 
     @property
     def reads_ahead(self) -> bool:
@@ -46,14 +46,14 @@ class Executor(Protocol):
         """List every file below the given directories."""
 
     def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
-        """Return the files of the given versions, omitting versions that cannot be read."""
+        """Return the files in each of the given versions, omitting versions that cannot be read."""
 
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
         """Remove files in order of rank; call `on_removed` once for each file.
 
-        `check_claim` must be called before files are removed; it raises an error if the run must end.
+        Implementations must call `check_claim` before they remove files; it raises an error if the run must end.
         """
 
 

@@ -1,7 +1,7 @@
-"""Verify that an entity was erased by searching every file of a root, referenced or not.
+"""Verify that an entity was erased by searching every file in a root, referenced or not.
 
-This module defines what counts as a trace: the id as a value in an index or a stored row (deleted or not), or the bytes
-of the id in any other file. The search reads files, not versions, and writes nothing.
+This module defines what counts as a trace: the id as a value in an index or a stored row (deleted or not), or the id's
+bytes in any other file. The search reads files rather than versions and writes nothing.
 """
 
 import io
@@ -30,7 +30,7 @@ from omnigraph.values.table_key import TableKey
 from .mark_live import list_refs
 from .unpack_files import read_unpacked
 
-_MIN_BINARY_MATCH = 4  # minimum length of an id in bytes; a shorter id occurs by chance in every large binary file
+_MIN_BINARY_MATCH = 4  # minimum id length in bytes; a shorter id occurs by chance in every large binary file
 _ENDPOINT_COLUMNS = frozenset({"src", "dst"})
 
 
@@ -43,13 +43,13 @@ class ResidualTrace:
     type_key: TableKey | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the trace as JSON data."""
+        """Return the trace as JSON-compatible data."""
         return {"name": self.name, "kind": self.kind, "type_key": self.type_key}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Absence:
-    """The traces that a search found, and how much it read; truthy if there are no traces."""
+    """The traces that a search found, and how much it read; true if there are no traces."""
 
     type_name: str
     entity_id: str
@@ -66,7 +66,7 @@ class Absence:
         return f"<Absence: {trace_count} traces of {entity_label} in {self.files:,} files>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as JSON data."""
+        """Return the result as JSON-compatible data."""
         return {
             "type": self.type_name,
             "id": self.entity_id,
@@ -92,7 +92,7 @@ class _EntitySearch:
 
 
 def find_traces(store: Store, type_name: str, entity_id: str, other_paths: Sequence[str | Path] = ()) -> Absence:
-    """Search for an entity in every file of a root, and in other files and folders."""
+    """Search for an entity in every file in a root, and in other files and folders."""
     if not entity_id:
         raise InputError("the entity id must not be empty", reason="empty id")
     states = list(_read_states(store))
@@ -110,12 +110,12 @@ def find_traces(store: Store, type_name: str, entity_id: str, other_paths: Seque
 
 def _read_states(store: Store) -> Iterator[GraphState]:
     for ref in list_refs(store):
-        with suppress(GraphNotInitialized):  # deleted since the listing
+        with suppress(GraphNotInitialized):  # deleted after the listing
             yield read_manifest(store, ref.ulid).state
 
 
 def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dict[str, TableKey]:
-    """Return the type of every table directory that is referenced by a log."""
+    """Return the type of every table directory that a log references."""
     type_by_directory: dict[str, TableKey] = {}
     for state in states:
         log = HistoryLog(store, state)
@@ -126,7 +126,7 @@ def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dic
 
 
 def _find_id_columns(store: Store, states: Iterable[GraphState], type_name: str) -> dict[TableKey, frozenset[str]]:
-    """Return the columns that contain ids of this type: the `id` of its tables, and the endpoints of edges."""
+    """Return the columns that contain ids of this type: the `id` columns in its tables, and edge endpoint columns."""
     require_text(type_name, "type")
     columns_by_type: dict[TableKey, frozenset[str]] = {}
     existing_types: set[str] = set()
@@ -152,7 +152,7 @@ def _find_id_columns(store: Store, states: Iterable[GraphState], type_name: str)
 
 
 def _search_object(search: _EntitySearch, object_name: str) -> Iterator[ResidualTrace]:
-    """Search one object of the root; yield a trace if it contains one."""
+    """Search one object in the root; yield a trace if it contains one."""
     type_key = search.type_keys.get(owning_directory(object_name))
     with suppress(ValueError):
         if object_name.endswith(".lance") and object_name.startswith(TABLE_ROOTS):
@@ -168,15 +168,15 @@ def _search_object(search: _EntitySearch, object_name: str) -> Iterator[Residual
     body = search.store.objects.read(object_name) or b""
     is_text = object_name.startswith((layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC))
     if _contains_id_bytes(body, search.id_bytes, is_binary=not is_text):
-        # The messages and authors of its newest commits are the only text in a manifest.
+        # The only text in a manifest is the messages and authors of its newest commits.
         yield ResidualTrace(object_name, "log" if object_name.startswith(MANIFEST_ROOTS) else "bytes", type_key)
 
 
 def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: TableKey | None) -> bool:
     """Return whether the id occurs as a value in a data file or an index file.
 
-    All values of an index are searched, because an index does not record its column. In a table of
-    unknown type, all id and endpoint columns are searched.
+    All values in an index are searched, because an index does not record its column. In a table of unknown type, all id
+    and endpoint columns are searched.
     """
     if type_key is not None and type_key not in search.id_columns:
         return False

@@ -1,7 +1,7 @@
-"""Select the surveyed files that are no longer needed.
+"""Select the files in a survey that are no longer needed.
 
-This module defines which kinds of files a collector may remove. In a directory that is still in use, only known kinds
-of files are selected, but never the versions that external tools see. In an unreferenced directory, all files are
+This module defines which kinds of files a collector may remove. In a directory that is still in use, only files of
+known kinds are selected, and never the versions that external tools see. In an unreferenced directory, all files are
 selected. Old manifest versions are handled in `old_versions`, because removing them needs no handshake.
 """
 
@@ -66,9 +66,9 @@ def select_still_deletable(queued_names: Sequence[str], marking: Marking, protec
 
 
 def mark_tombstones(marking: Marking) -> None:
-    """Keep the closing version of every deleted branch or tag, with the files needed to read it.
+    """Keep the closing version of every deleted branch or tag, and the files needed to read it.
 
-    A late swap on a deleted branch must find this version; otherwise the swap would succeed.
+    A late swap on a deleted branch must find this version; otherwise, the swap would succeed.
     """
     used_locations = used_directories(marking.live)
     for directory in marking.survey.manifest_files():
@@ -92,7 +92,7 @@ def used_directories(live: LiveSet) -> set[str]:
 
 
 def mark_attached_versions(marking: Marking) -> None:
-    """Keep the versions of a used table that external tools see: its first version and the tools' own commits."""
+    """Keep the table versions that external tools see: the first version, and the tools' own commits."""
     for location in marking.used_tables:
         for version in attached_versions_of(marking.survey.files, location):
             version_key = (location, version)
@@ -121,7 +121,7 @@ def _must_stay_for_tools(file_name: str) -> bool:
 
 
 def _manifest_candidates(marking: Marking) -> Iterator[str]:
-    """Yield the unreferenced fragments of used manifests, and all files of unused manifests."""
+    """Yield the unreferenced fragments in used manifests, and all files in unused manifests."""
     used_locations = used_directories(marking.live)
     for directory, files in marking.survey.manifest_files().items():
         if directory not in used_locations:
@@ -155,7 +155,7 @@ def _is_old_enough(survey: FileSurvey, listed_file: ListedObject | None, min_age
 
 
 def find_orphans(marking: Marking, deletable_names: Sequence[str]) -> tuple[str, ...]:
-    """Return directories of branches and tags whose creation was never completed."""
+    """Return the directories of branches and tags whose creation was never completed."""
     branch_directories = {
         owning_directory(file_name) for file_name in deletable_names if file_name.startswith(f"{layout.BRANCHES}/")
     }
@@ -163,7 +163,7 @@ def find_orphans(marking: Marking, deletable_names: Sequence[str]) -> tuple[str,
 
 
 def find_unreferenced_tables(marking: Marking, deletable_names: Sequence[str]) -> tuple[str, ...]:
-    """Return table directories that contain no referenced files."""
+    """Return the table directories that contain no referenced files."""
     table_directories = {
         owning_directory(file_name) for file_name in deletable_names if file_name.startswith(TABLE_ROOTS)
     }

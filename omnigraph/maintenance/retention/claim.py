@@ -1,8 +1,7 @@
-"""The collector's claim, which only prevents duplicate work; concurrent collectors would do no harm.
+"""The collector's claim, which only prevents duplicate work; concurrent collectors are harmless.
 
-This module manages the lease on `__gc/claim`. It acquires the lease, renews it in the background,
-detects its loss, and takes over a lease that was not renewed for a minute of store time.
-Correctness never depends on the claim.
+This module manages the lease on `__gc/claim`: it acquires the lease, renews it in the background, detects its loss, and
+takes over a lease that has not been renewed for a minute of store time. Correctness never depends on the claim.
 """
 
 import threading
@@ -19,11 +18,11 @@ from omnigraph.values import clock_and_ids
 CLAIM_NAME = f"{layout.GC}/claim"
 CLAIM_LEASE = timedelta(seconds=60)  # measured by the store's clock
 CLAIM_RENEWAL_SECONDS = 20.0  # seconds between renewals
-TRUSTED_SECONDS = 30.0  # seconds after a renewal for which the owner may assume that it still holds the claim
+TRUSTED_SECONDS = 30.0  # seconds after a renewal during which the owner may assume that it still holds the claim
 
 
 class CollectorClaim:
-    """The claim that this collector holds; it can be lost while the process is suspended."""
+    """The claim that this collector holds; the collector can lose it while the process is suspended."""
 
     def __init__(self, store: Store, run_id: str) -> None:
         self.store, self.run_id = store, run_id
@@ -35,8 +34,8 @@ class CollectorClaim:
     def check(self) -> None:
         """Raise `ConcurrentCommit` if another collector has taken over the claim.
 
-        This function is called before each removal. Requests are sent only if no renewal has succeeded for a while,
-        since the process may have been suspended.
+        Call this before each removal. It sends requests only if no renewal has succeeded for a while, because the
+        process may then have been suspended.
         """
         self.has_started = True
         if clock_and_ids.monotonic() - self._renewed_at > TRUSTED_SECONDS:
@@ -72,7 +71,7 @@ def hold_claim(store: Store, run_id: str, store_time: datetime) -> Iterator[Coll
             error.effect = "unknown"
         raise
     finally:
-        with suppress(StorageError, OSError):  # harmless, because the next collector takes the claim over
+        with suppress(StorageError, OSError):  # harmless, because the next collector takes over the claim
             _release_claim(store, run_id)
 
 

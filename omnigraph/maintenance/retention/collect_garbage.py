@@ -1,9 +1,9 @@
 """Run the garbage collector, or preview what it would remove.
 
-The steps are ordered so that a file is removed only if nothing can start to reference it:
+The steps are ordered so that a file is removed only if nothing can reference it any more:
 
-1. Survey, then mark. A file that is written later is not in the survey and cannot be selected;
-   marking first would miss files that are published between the mark and the survey.
+1. Survey, then mark. A file that is written later is not in the survey and cannot be selected; marking first would miss
+   files that are published between the mark and the survey.
 2. Write the delete queue, then mark again. A process that needs to reference old data arms an
    intent and then reads the queue (see `delete_queue`). The collector writes the queue and then
    reads the intents. Regardless of the timing, the process sees the queue or the collector sees the intent.
@@ -12,9 +12,9 @@ The steps are ordered so that a file is removed only if nothing can start to ref
    published after the second mark.
 4. Record the sweep list once. The list is final for all collectors: files that are not on it may be
    referenced again, so a second, different list could remove them.
-5. Remove files, then the queue, then the sweep list.
+5. Remove the files, then the queue, then the sweep list.
 
-A crashed run is finished by the next run. A suspended run does no harm when it resumes.
+The next run finishes a crashed run. A suspended run does no harm when it resumes.
 """
 
 import logging
@@ -87,7 +87,7 @@ def preview_cleanup(
     *,
     erase: bool = False,
 ) -> Cleanup:
-    """Report what a cleanup or an erase would remove, without writing anything."""
+    """Report what a cleanup or an erase would remove; nothing is written."""
     executor = executor or LocalExecutor()
     listing_time = clock_and_ids.now() if store.effects.read_only else intents.store_time(store)
     survey = take_survey(store, listing_time, executor)
@@ -98,7 +98,7 @@ def preview_cleanup(
     deleted_rows = None
     if erase:
         erasable_names, deleted_rows = preview_erase(marking)
-        # After the rewrite, the previous head is one commit old, so the policy may keep its files.
+        # After the rewrite, the previous head is the second-newest commit, so the policy may keep its files.
         deletable_names |= dict.fromkeys(erasable_names if not policy.keeps(1, timedelta()) else ())
     report = plan.complete_report(
         Cleanup(
@@ -118,17 +118,17 @@ def cleanup(
     executor: Executor | None = None,
     executor_for_files: ExecutorForFiles | None = None,
 ) -> Cleanup:
-    """Remove files that are no longer needed, alongside concurrent readers and writers.
+    """Remove files that are no longer needed, while readers and writers stay active.
 
     The `executor` lists files; `executor_for_files` may choose a different executor for the rest of
     the work, once the number of files is known.
 
-    Crashed operations are finished or discarded first. Raises `ConcurrentCommit` if another cleanup
-    is running or a branch is too busy to be fenced, and `Conflict` if something that must be kept
-    cannot be read; in these cases, nothing is removed.
+    Crashed operations are finished or discarded first. Raises `ConcurrentCommit` if another cleanup is running or a
+    branch is too busy to be fenced, and `Conflict` if something that must be kept cannot be read. In these cases,
+    nothing is removed.
     """
     executor = executor or LocalExecutor()
-    recover(store)  # first, because intents of crashed operations would still protect their files
+    recover(store)  # first, because the intents of crashed operations still protect their files
     run_id = clock_and_ids.new_ulid()
     listing_time = intents.store_time(store)
     with hold_claim(store, run_id, listing_time) as claim:
@@ -136,7 +136,7 @@ def cleanup(
         executor = executor_for_files(len(survey.files)) if executor_for_files else executor
         marking, protected = _mark_live(store, policy, survey, executor)
         run = _CleanupRun(store, marking, claim, progress or (lambda *_: None), executor)
-        # First, because the names queued by abandoned runs must not be queued twice.
+        # Do this first, because names that an abandoned run has queued must not be queued twice.
         for abandoned_run in list_runs(store):
             _finish_abandoned_run(run, abandoned_run)
         removed_names = set(run.removed)
@@ -144,7 +144,7 @@ def cleanup(
         deletable_names = [file_name for file_name in plan.deletable_names if file_name not in removed_names]
         if deletable_names:
             queue_members = {"names": deletable_names, "run": run_id}
-            # From this point on, other processes refuse to reference these names.
+            # From here on, other processes refuse to reference these names.
             store.objects.create_json(layout.gc_name(run_id, QUEUE_PART), queue_members)
             _finish_run(run, run_id)
         store.dataset_cache.clear()  # cached handles may point to files that no longer exist
@@ -163,7 +163,7 @@ def cleanup(
 
 @dataclass(frozen=True, slots=True)
 class _CleanupPlan:
-    """The files that a cleanup removes, and the other data for its report."""
+    """The files that a cleanup removes, and other data for its report."""
 
     deletable_names: list[str]
     unreferenced_paths: tuple[str, ...]
@@ -216,7 +216,7 @@ def _group_old_versions(marking: Marking, survey: FileSurvey) -> Iterator[list[s
 
 
 def _count_spared(report: Cleanup, marking: Marking) -> Cleanup:
-    """Count the files that are kept only by the grace period, if the run removes nothing."""
+    """If the run removes nothing, count the files that only the grace period keeps."""
     policy = marking.policy
     if report.datasets or not policy.grace:
         return report
@@ -240,7 +240,7 @@ def _mark_live(
 
 
 def _versions_to_read(marking: Marking) -> list[VersionKey]:
-    """Return the versions that a mark will read, determined by a trial mark that reads none of them.
+    """Return the versions that a mark will read; a trial mark determines them without reading any.
 
     An executor can then read the versions in parallel.
     """
@@ -258,7 +258,7 @@ def _versions_to_read(marking: Marking) -> list[VersionKey]:
 
 
 def _finish_abandoned_run(run: _CleanupRun, run_id: str) -> None:
-    """Finish a run that another process abandoned; leave it unchanged if its lists are damaged."""
+    """Finish a run that another process abandoned; if its lists are damaged, leave it unchanged."""
     try:
         _finish_run(run, run_id)
     except DamagedListError as error:
@@ -266,7 +266,7 @@ def _finish_abandoned_run(run: _CleanupRun, run_id: str) -> None:
 
 
 def _finish_run(run: _CleanupRun, run_id: str) -> None:
-    """Finish a run of this process, or an abandoned run."""
+    """Finish this process's run, or a run that another process abandoned."""
     store = run.store
     queued_names = read_listed_names(store, run_id, QUEUE_PART)
     sweep_names = read_listed_names(store, run_id, SWEEP_PART)
@@ -274,13 +274,12 @@ def _finish_run(run: _CleanupRun, run_id: str) -> None:
         try:
             sweep_names = _record_sweep_list(store, run_id, _recheck_after_fence(run, queued_names))
         except BaseException:
-            # End the run, because its queue would keep blocking operations that need the queued
-            # names.
+            # End the run; otherwise, its queue would keep blocking operations that need the queued names.
             _abandon_run(store, run_id)
             raise
         queued_names = read_listed_names(store, run_id, QUEUE_PART)
-    # Another collector has ended this run. Without the queue, other processes may reference the
-    # names again, so the sweep list must no longer be used.
+    # Another collector has ended this run. Now that the queue is gone, other processes may reference the names again,
+    # so the sweep list must no longer be used.
     if queued_names is None:
         store.objects.remove(layout.gc_name(run_id, SWEEP_PART))
         return
@@ -292,23 +291,23 @@ def _finish_run(run: _CleanupRun, run_id: str) -> None:
 
 
 def _recheck_after_fence(run: _CleanupRun, queued_names: list[str]) -> list[str]:
-    """Raise the fences, mark again, and return the queued names that are still unreachable.
+    """Raise the fences and mark again; return the queued names that are still unreachable.
 
-    References can move while they are read: from an intent to a head when the operation publishes,
-    or from a head to an intent when a branch is forked and its source is deleted. Reading the heads
-    both before and after the intents catches moves in both directions.
+    References can move while they are being read: from an intent to a head when the operation publishes, or from a head
+    to an intent when a branch is forked and its source is deleted. Reading the heads both before and after the intents
+    catches moves in either direction.
     """
     raise_fences(run.store, queued_names, run.marking.unnamed)
     second_marking = run.marking.start_over()
     mark_heads(second_marking)
     protected = mark_intents(second_marking)
     mark_heads(second_marking)
-    run.claim.check()  # a suspended run must not record a result after another run took over
+    run.claim.check()  # a suspended run must not record a result after another run has taken over
     return select_still_deletable(queued_names, second_marking, protected)
 
 
 def _record_sweep_list(store: Store, run_id: str, sweep_names: list[str]) -> list[str]:
-    """Record the result of the second mark; return the recorded result, since the first record wins."""
+    """Record the result of the second mark and return the recorded result; the first one recorded wins."""
     store.objects.create_json(layout.gc_name(run_id, SWEEP_PART), {"names": sweep_names})
     recorded_names = read_listed_names(store, run_id, SWEEP_PART)
     if recorded_names is None:
@@ -317,7 +316,7 @@ def _record_sweep_list(store: Store, run_id: str, sweep_names: list[str]) -> lis
 
 
 def _abandon_run(store: Store, run_id: str) -> None:
-    """End a run by recording an empty result, so no collector can record a different result.
+    """End a run by recording an empty result, so that no collector can record a different one.
 
     If recording the result also fails, the next collector finishes the run.
     """
@@ -338,7 +337,7 @@ def _sweep_files(run: _CleanupRun, sweep_names: list[str]) -> None:
 
 
 def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:
-    """Remove old manifest versions and superseded refs, which can no longer be referenced.
+    """Remove old manifest versions and superseded refs, which nothing can reference any more.
 
     These removals do not need a delete queue.
     """
@@ -346,7 +345,7 @@ def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:
     for group in _group_old_versions(run.marking, survey):
         for file_name in group:
             # Remove versions strictly in order. If a version cannot be removed, all newer versions must stay as well,
-            # so no old version remains below a gap.
+            # so that no old version remains below a gap.
             if owning_directory(file_name) not in blocked_directories:
                 failures_before = len(run.failed_names)
                 remove_files(run.store, [file_name], run.record_removal, run.claim.check)

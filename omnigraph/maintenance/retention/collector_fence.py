@@ -1,7 +1,7 @@
-"""The collector's fence, which is a new manifest version of a branch with the same state and the next epoch.
+"""The collector's fence: a new manifest version for a branch, with the same state and the next epoch.
 
-A writer that staged before the fence loses its swap, sees the new epoch and stages again. Files that the writer
-staged earlier, which the second mark did not see, are therefore never published after that mark. A fence does not
+A writer that staged files before the fence loses its swap, sees the new epoch, and stages again. The files that it
+staged earlier, which the second mark did not see, can therefore never be published after that mark. A fence does not
 change what readers see.
 """
 
@@ -28,9 +28,9 @@ MAX_FENCE_ATTEMPTS = 50
 def raise_fences(store: Store, queued_names: Iterable[str], unnamed: Iterable[UnnamedManifest] = ()) -> int:
     """Fence every branch on which a writer may be about to publish a queued file.
 
-    Branches are listed after the queue has been written, because writers on branches that are
-    created later also stage later. A branch that lost its ref object is also fenced, because open
-    handles can still write to it. Return the number of fenced branches.
+    Branches are listed after the queue has been written, because writers on branches created later also stage later. A
+    branch that has lost its ref object is fenced as well, because open handles can still write to it. Return the number
+    of fenced branches.
     """
     affected_directories = {owning_directory(queued_name) for queued_name in queued_names}
     branch_refs = [ref for ref in list_refs(store) if ref.directory == layout.REFS]
@@ -64,7 +64,7 @@ def _read_open_state(store: Store, ref: Ref) -> GraphState | None:
 
 
 def _fence_branch(store: Store, ref: Ref) -> bool:
-    """Raise the epoch of a branch; a fence raised by another collector is sufficient."""
+    """Raise a branch's epoch; a fence that another collector has raised is sufficient."""
     branch_state = branch_state_of(store, ref.name, ref.ulid)
     first_epoch: int | None = None
     for lost_attempts in range(MAX_FENCE_ATTEMPTS):
@@ -77,13 +77,13 @@ def _fence_branch(store: Store, ref: Ref) -> bool:
             if head.gc_epoch > first_epoch or _swap_next_epoch(store, base_manifest):
                 return True
         branch_state.back_off(lost_attempts)
-    raise ConcurrentCommit(f"branch {ref.name} was too busy to be fenced; nothing was removed")
+    raise ConcurrentCommit(f"branch {ref.name} could not be fenced because of concurrent writes; nothing was removed")
 
 
 def _swap_next_epoch(store: Store, base_manifest: LoadedManifest) -> bool:
     """Swap in the next epoch; return False if the branch must be read again.
 
-    The outcome of the swap does not matter: the next read shows whether the epoch was raised.
+    The swap may have failed or succeeded; the next read shows whether the epoch was raised.
     """
     head = base_manifest.state.head
     next_head = replace(head, gc_epoch=head.gc_epoch + 1, nonce=clock_and_ids.new_nonce())

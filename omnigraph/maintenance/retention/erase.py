@@ -1,8 +1,8 @@
 """Rewrite tables that still contain deleted rows or dropped columns, so that their files can be removed.
 
-A deleted row is only marked as deleted: its data file and the indexes still contain it. A dropped
-column is no longer referenced, but its values remain in the data files. The rewrite does not change
-the content: it is published as maintenance, and is planned again if another writer publishes first.
+A deleted row is only marked as deleted: its data file and the indexes still contain it. A dropped column is no longer
+referenced, but its values remain in the data files. The rewrite does not change the graph's content. It is published as
+maintenance and planned again if another writer publishes first.
 """
 
 from contextlib import suppress
@@ -32,12 +32,11 @@ MAINTENANCE_ACTOR = "omnigraph:maintenance"
 def rewrite_deleted_data(store: Store) -> int:
     """Rewrite tables with deleted data on every branch, and rebuild their indexes.
 
-    Return the number of commits that were created. A tag is never rewritten: unless the tag is deleted, its data
-    remains.
+    Return the number of commits created. Tags are never rewritten, so a tag's data remains until the tag is deleted.
     """
     commit_count = 0
     for branch_name in list_branches(store):
-        with suppress(BranchNotFound):  # deleted since the listing
+        with suppress(BranchNotFound):  # deleted after the listing
             commit_count += _rewrite_branch(open_branch(store, branch_name))
     return commit_count
 
@@ -46,8 +45,8 @@ def _rewrite_branch(branch_state: BranchState) -> int:
     """Rewrite one branch; stop if the branch has been deleted in the meantime."""
     commit_count = 0
     try:
-        indexed_columns = _read_index_kinds(branch_state)  # read first, because a rewrite may drop an index
-        for _ in range(2):  # twice, because a rewrite that lost to a writer may have covered fewer fragments
+        indexed_columns = _read_index_kinds(branch_state)  # read this first, because a rewrite may drop an index
+        for _ in range(2):  # run twice, because a rewrite that lost to a writer may have covered fewer fragments
             commit_count += _publish_rewrite(branch_state)
         return commit_count + _publish_rebuilt_indexes(branch_state, indexed_columns)
     except (ReadSetConflict, HistoryReclaimed, AbsentError):
@@ -80,13 +79,13 @@ def _publish_rewrite(branch_state: BranchState) -> bool:
 
 
 def _read_index_kinds(branch_state: BranchState) -> dict[str, dict[str, str]]:
-    """Return the indexed columns of each table, with the kind of index."""
+    """Return each table's indexed columns, with the kind of index."""
     txn = WriteTxn(branch_state.store, branch_state.name, branch_state.refresh(), "", 0)
     return {table_key: kinds_by_index_key(txn.table(table_key)) for table_key in txn.base.state.tables}
 
 
 def _publish_rebuilt_indexes(branch_state: BranchState, earlier_indexes: dict[str, dict[str, str]]) -> bool:
-    """Rebuild the indexes, which still contain values of rows that were deleted after the indexes were built."""
+    """Rebuild the indexes, which still contain values from rows deleted after the indexes were built."""
 
     def prepare_indexes(txn: WriteTxn) -> PublishPlan | None:
         staged_changes: dict[TableKey, StagedChange] = {}

@@ -1,7 +1,7 @@
-"""Preview what an erase removes beyond what a cleanup removes: deleted data and old indexes.
+"""Preview what an erase removes in addition to a cleanup: deleted data and old indexes.
 
-The preview only reads and counts. Files that tags, merge bases and external tools need are
-excluded, because a rewrite does not free them.
+The preview changes nothing. It excludes files that tags, merge bases and external tools need, because a rewrite
+does not free them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -60,7 +60,7 @@ def _table_entries(states: list[GraphState]) -> Iterator[TableEntry]:
 
 
 def _split_rewritten_version(marking: Marking, entry: TableEntry, rewritten: LiveSet, retained: LiveSet) -> int:
-    """Split a version's files into files to rewrite and files that a new version keeps.
+    """Split a version's files into those to rewrite and those that a new version keeps.
 
     Return the number of deleted rows in the version.
     """

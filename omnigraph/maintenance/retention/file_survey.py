@@ -1,7 +1,7 @@
 """List every file that a collector may remove, with its size and modification time.
 
-This module determines which directories are listed, and which table or manifest each file belongs to. File contents are
-never read.
+This module determines which directories are listed and which table or manifest each file belongs to. It never reads
+file contents.
 """
 
 from collections.abc import Mapping
@@ -22,19 +22,19 @@ _SURVEYED_ROOTS = (*TABLE_ROOTS, *MANIFEST_ROOTS, layout.COMMITS, layout.SCHEMAS
 
 @dataclass(frozen=True, slots=True)
 class FileSurvey:
-    """The files at one point in time, by name; `unfinished` contains temporary files that were never renamed."""
+    """The files at one point in time, by name; `unfinished` holds temporary files that were never renamed."""
 
     taken_at: datetime
     files: Mapping[str, ListedObject]
     unfinished: Mapping[str, ListedObject]
 
     def size_of(self, file_name: str) -> int:
-        """Return the size of a file in bytes, or 0 if it was not listed."""
+        """Return a file's size in bytes, or 0 if it was not listed."""
         listed_file = self.files.get(file_name) or self.unfinished.get(file_name)
         return listed_file.size if listed_file is not None else 0
 
     def modified_time(self, file_name: str) -> datetime | None:
-        """Return the store time of a file, or None if it was not listed."""
+        """Return a file's modification time by the store's clock, or None if it was not listed."""
         listed_file = self.files.get(file_name) or self.unfinished.get(file_name)
         return listed_file.modified if listed_file is not None else None
 
@@ -43,7 +43,7 @@ class FileSurvey:
         return FileSurvey(self.taken_at, {**other_survey.files, **self.files}, self.unfinished)
 
     def manifest_files(self) -> dict[str, list[ListedObject]]:
-        """Return the files of every manifest, by manifest directory."""
+        """Return the files in every manifest, by manifest directory."""
         files_by_directory: dict[str, list[ListedObject]] = {}
         for file_name, listed_file in self.files.items():
             if file_name.startswith(MANIFEST_ROOTS):

@@ -1,8 +1,8 @@
-"""Protect the data that intents need: the states that they are based on or reference, and the files that they write.
+"""Protect the data that intents need: the states that they use, and the files that they write.
 
-An intent protects everything that it has confirmed. An intent also protects every file that is
-newer than the intent, because its owner may still write any file. An intent that was set aside
-protects the same files until it is dropped. Anything that an unreadable intent might need is kept.
+An intent protects everything that it has confirmed. It also protects every file that is newer than the intent itself,
+because its owner may have written that file. An intent that was set aside protects the same files until it is dropped.
+Anything that an unreadable intent might need is kept.
 """
 
 import logging
@@ -30,7 +30,7 @@ from .mark_live import Marking
 _OPERATION_LABELS = {READ_OPERATION: "a reader"}
 _ALL_DIRECTORIES = frozenset({*TABLE_ROOTS, layout.COMMITS, layout.SCHEMAS, layout.BRANCHES})
 _log = logging.getLogger("omnigraph")
-_TIME_RESOLUTION = timedelta(seconds=2)  # coarser than the time resolution of any store
+_TIME_RESOLUTION = timedelta(seconds=2)  # coarser than any store's timestamps
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class IntentProtection:
     armed_times: list[datetime] = field(default_factory=list)
 
     def covers(self, modified_at: datetime | None) -> bool:
-        """Return whether a file is newer than the oldest armed intent; a file of unknown age counts as newer."""
+        """Return whether a file is newer than the oldest armed intent; a file whose age is unknown counts as newer."""
         if not self.armed_times:
             return False
         return modified_at is None or modified_at >= min(self.armed_times)
@@ -75,8 +75,7 @@ def _protect_operation(
         holder = f"{holder} (the files that it needs are unknown, so no table files are removed)"
     marking.holders[holder] = None
     if may_write:
-        # This protection is needed even for a confirmed intent, because the blobs next to its files are not listed
-        # anywhere.
+        # Even a confirmed intent needs this protection, because the blobs next to its files are not listed anywhere.
         protection.armed_times.append(operation.armed_at - _TIME_RESOLUTION)
 
 
@@ -97,8 +96,9 @@ def _protect_pending(marking: Marking, pending: PendingIntent) -> bool:
 def _protect_unreadable(marking: Marking, unreadable_intent: UnreadableIntent) -> bool:
     """Protect the files that a damaged intent confirmed; return False if it may need files that are unreadable now.
 
-    Everything that a damaged intent wrote is newer than the intent itself. The state that the intent was based on
-    may be removed: a retry after the intent's record is restored checks whether that state still exists.
+    Everything that a damaged intent wrote is newer than the intent itself. The state that the intent was based on may
+    be removed: if the intent's record is restored and the operation is retried, the retry checks whether that state
+    still exists.
     """
     if isinstance(unreadable_intent.error, NewerReleaseError) or judge_failure(unreadable_intent.error) != "for_good":
         return False
@@ -124,12 +124,12 @@ def _protect_intent(marking: Marking, intent: Intent) -> None:
 
 
 def _protect_commit(marking: Marking, manifest_ulid: str, commit_id: str | None) -> None:
-    """Protect the newest state of a branch, and one commit in its log, if they exist."""
+    """Protect a branch's newest state and one commit in its log, if they exist."""
     try:
         manifest = read_manifest(marking.store, manifest_ulid)
     except GraphNotInitialized:
         return
-    is_closed = manifest.state.head.closed  # if so, operations on this branch can no longer be finished
+    is_closed = manifest.state.head.closed  # operations on this branch can then no longer be finished
     marking.add_state(manifest, None if is_closed else "the branch of an unfinished operation")
     with suppress(CommitNotFound, HistoryReclaimed):
         if commit_id:

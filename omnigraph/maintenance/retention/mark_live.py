@@ -1,9 +1,8 @@
-"""The mark phase, which finds all files that branches, tags and their retained history need.
+"""The mark phase: find all files that branches, tags and their retained history need.
 
-This module determines which commits are kept: the newest commits of every branch by count and age,
-merged-in commits by age, merge bases of open branches, and tagged commits. Everything that a head
-needs must be readable; otherwise, nothing is removed. Historical data that an earlier cleanup
-removed is skipped.
+This module determines which commits are kept: the newest commits on every branch by count and age, merged-in commits by
+age, the merge bases of open branches, and tagged commits. Everything that a head needs must be readable; otherwise,
+nothing is removed. Historical data that an earlier cleanup has removed is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,13 +38,12 @@ VersionReader = Callable[[Store, str, int], VersionFiles]
 class Marking:
     """A mark phase in progress: the live set so far, and the data read to build it.
 
-    `version_contents` maps table versions to their files. A version's files never change, so a second
-    mark reads only new versions; `complete_versions` are the versions without a missing file.
-    `type_by_directory` maps table directories to types, `kept_commits` are the commits that remain
-    readable, and `used_tables` are directories that are at least partially kept. `holders`
-    describes the tags and operations that retain data in addition to branches. `read_version` lists
-    the files of a table version. `unnamed` are branches and tags that lost their ref object: they
-    are treated as live until they are repaired or dropped.
+    `version_contents` maps table versions to their files. A version's files never change, so a second mark reads only
+    new versions; `complete_versions` are the versions with no missing file. `type_by_directory` maps table directories
+    to types, `kept_commits` are the commits that remain readable, and `used_tables` are directories that are at least
+    partially kept. `holders` describes the tags and operations that retain data in addition to branches. `read_version`
+    lists the files in a table version. `unnamed` are branches and tags that have lost their ref object; they are
+    treated as live until they are repaired or dropped.
     """
 
     store: Store
@@ -63,7 +61,7 @@ class Marking:
     _listed_directories: dict[str, dict[str, ListedObject]] = field(default_factory=dict)
 
     def start_over(self, policy: RetentionPolicy | None = None) -> "Marking":
-        """Return a new mark that reuses data that cannot have changed, optionally with a different policy."""
+        """Return a new marking, optionally with a different policy, that reuses the data that cannot have changed."""
         new_policy = policy or self.policy
         fresh_marking = Marking(
             self.store, new_policy, self.survey, LiveSet(), self.version_contents, self.type_by_directory
@@ -88,7 +86,7 @@ class Marking:
         try:
             self._read_complete(entry, required_by)
         except Conflict:
-            # Another collector may have removed the version since the survey, which is not damage.
+            # Another collector may have removed the version after the survey; that is not damage.
             if required_by is None and not self.store.has_version(*version_key):
                 return
             raise
@@ -107,7 +105,7 @@ class Marking:
             self.complete_versions.add(version_key)
 
     def creation_time(self, entry: TableEntry) -> datetime | None:
-        """Return the store time of a table version, or None if the version no longer exists."""
+        """Return a table version's creation time by the store's clock, or None if the version no longer exists."""
         for version_file in version_file_names(entry.location, entry.lance_version):
             listed_file = self.survey.files.get(version_file) or self._find_listed(version_file)
             if listed_file is not None:
@@ -115,14 +113,14 @@ class Marking:
         return None
 
     def _check_complete(self, entry: TableEntry, required_by: str | None) -> None:
-        """Raise `Conflict` if files of a version are missing.
+        """Raise `Conflict` if a version has missing files.
 
-        An incomplete version does not justify removing an older, complete version.
+        An incomplete version is no reason to remove an older, complete one.
         """
         needed_names = self.version_contents[entry.location, entry.lance_version].named_files
         unlisted_names = [file_name for file_name in needed_names if file_name not in self.survey.files]
         for directory in {file_name.rpartition("/")[0] for file_name in unlisted_names}:
-            self._listed_directories.pop(directory, None)  # list again, because a head may have moved since the listing
+            self._listed_directories.pop(directory, None)  # list again, because a head may have moved after the listing
         missing_name = next((file_name for file_name in unlisted_names if self._find_listed(file_name) is None), None)
         if missing_name is not None:
             raise unreadable_error(required_by or f"the history of {entry.key}", f"{missing_name} is missing")
@@ -138,7 +136,7 @@ class Marking:
 
 
 def unreadable_error(subject: str, detail: str) -> Conflict:
-    """Return the error that stops a run, because nothing may be removed on the basis of unreadable data."""
+    """Return the error that stops a run; nothing may be removed on the basis of unreadable data."""
     return Conflict(
         f"{subject} cannot be read ({detail}); nothing was removed",
         hint="restore the files, or delete the branch or tag, then run `omnigraph cleanup` again",
@@ -146,7 +144,7 @@ def unreadable_error(subject: str, detail: str) -> Conflict:
 
 
 def mark_heads(marking: Marking) -> None:
-    """Mark every existing branch and tag and its retained history."""
+    """Mark every existing branch and tag, along with its retained history."""
     open_manifests = [(ref, manifest) for ref in list_refs(marking.store) for manifest in read_head(marking, ref)]
     logs: list[tuple[GraphState, HistoryLog]] = []
     for ref, manifest in open_manifests:
@@ -163,11 +161,11 @@ def mark_heads(marking: Marking) -> None:
 
 
 def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[GraphState, HistoryLog]]:
-    """Mark all files of an unnamed manifest and everything it needs; for a branch, yield its state and log."""
+    """Mark all files in an unnamed manifest and everything it needs; for a branch, yield its state and log."""
     if unnamed.manifest is None:
         raise unreadable_error(unnamed.directory, unnamed.reason)
     subject = f"{unnamed.kind or 'branch or tag'} '{unnamed.name or unnamed.ulid}'"
-    label = f"{subject}, which lost its ref object"
+    label = f"{subject}, whose ref object is missing"
     marking.live.directories.add(unnamed.directory)
     marking.add_state(unnamed.manifest, label)
     marking.kept_commits.add(unnamed.manifest.state.head.commit_id)
@@ -212,7 +210,7 @@ def read_head(marking: Marking, ref: Ref) -> Iterator[LoadedManifest]:
 
 
 def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
-    """Keep a branch's history; read the branch again if its log chunks were merged in the meantime."""
+    """Keep a branch's history; if its log chunks were merged in the meantime, read the branch again."""
     for _ in range(_MAX_LOG_READS):
         log = HistoryLog(marking.store, manifest.state)
         try:
@@ -222,11 +220,11 @@ def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
             marking.add_state(manifest, "a branch")
         else:
             return log
-    raise unreadable_error("the log of a branch", "its chunks keep disappearing")
+    raise unreadable_error("the log for a branch", "its chunks are removed while they are read")
 
 
 def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None:
-    """Keep the ancestors of a head that the policy retains, by count along first parents or by age.
+    """Keep a head's ancestors that the policy retains, by count along first parents or by age.
 
     A commit's age is measured from when its child superseded it, not from when it was created.
     """
@@ -245,7 +243,7 @@ def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None
         merged_ids += [commit_id] if depth is None else []
         superseded_age = _superseded_age(marking, commit)
         # Push the first parent last, so that it is popped next. A commit on the first-parent chain must be visited with
-        # its depth, before it can be reached as a merged-in commit without a depth.
+        # its depth before the traversal can reach it as a merged-in commit without a depth.
         for parent_id in reversed(commit.parents):
             is_first_parent = depth is not None and parent_id == commit.parent
             pending_visits.append(
@@ -256,12 +254,12 @@ def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None
 
 
 def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
-    """Return the time since a commit was created, which is when its parents were superseded."""
+    """Return the time since a commit was created, that is, since its parents were superseded."""
     entries = [entry for entry in child_commit.tables.values() if entry is not None]
     version_times = [time for time in map(marking.creation_time, entries) if time is not None]
     if entries and not version_times:
-        return timedelta.max  # the files of the commit were already removed
-    # A merge adopts older versions, so the commit's own time is also considered, which can only make the commit
+        return timedelta.max  # the commit's files were already removed
+    # A merge adopts older versions, so the commit's own time is considered as well; this can only make the commit
     # younger. The age is never negative, even if the store's clock lags behind a writer's clock or counts whole
     # seconds.
     return max(
@@ -272,9 +270,9 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
 def _keep_first_parents(
     marking: Marking, log: HistoryLog, first_parent_commits: list[Commit], erased_directories: frozenset[str]
 ) -> None:
-    """Keep consecutive commits, given newest first.
+    """Keep consecutive commits; `first_parent_commits` lists the newest one first.
 
-    For the oldest commit, the full state is marked; for each later commit, only its changes.
+    The oldest commit's full state is marked; for each later commit, only its changes are marked.
     """
     _keep_commits(marking, log, [first_parent_commits[-1].id], erased_directories)
     for commit in first_parent_commits[:-1]:
@@ -295,7 +293,7 @@ def _keep_commits(
 
 
 def _add_entries(marking: Marking, entries: Iterable[TableEntry], erased_directories: frozenset[str]) -> None:
-    """Add table versions, except those of tables that were dropped together with their history."""
+    """Add table versions, except for tables that were dropped together with their history."""
     for entry in entries:
         if entry.location not in erased_directories:
             marking.add_entry(entry)

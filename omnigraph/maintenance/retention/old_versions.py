@@ -1,8 +1,7 @@
-"""Find old manifest versions and superseded ref objects, which a cleanup may remove at any time.
+"""Find old manifest versions and superseded ref objects, which a cleanup may always remove.
 
-The log contains the whole history, so old manifest versions are not needed: a process that still
-uses an old version loads the newest one. The newest version of a manifest and the highest number of
-a ref are always kept.
+The log contains the whole history, so old manifest versions are not needed: a process that still uses one loads the
+newest version instead. A manifest's newest version and a ref's highest number are always kept.
 """
 
 from collections.abc import Iterator, Set
@@ -21,7 +20,7 @@ from omnigraph.storage.store import Store
 def old_versions(
     store: Store, survey: FileSurvey, grace: timedelta, spared_directories: Set[str] = frozenset()
 ) -> Iterator[list[str]]:
-    """Yield the files of old manifest versions, version by version, oldest first.
+    """Yield the files in old manifest versions, one version at a time, oldest first.
 
     A version is old if its successor is older than the grace period. Manifests in
     `spared_directories` keep all their versions.
@@ -50,7 +49,7 @@ def old_versions(
 
 
 def _old_transactions(files: list[ListedObject], newest_version: int, modified_before: datetime) -> list[str]:
-    """Return the names of the records of old swaps, which are no longer needed."""
+    """Return the names of old swap records, which are no longer needed."""
     transaction_files = [
         transaction_file for transaction_file in files if subdirectory_of(transaction_file.name) == "_transactions"
     ]
@@ -67,7 +66,7 @@ def _base_version(transaction_name: str) -> int:
 
 
 def list_superseded_refs(store: Store) -> list[str]:
-    """Return the ref objects that were superseded by a higher number."""
+    """Return the ref objects that a higher number has superseded."""
     superseded_names: list[str] = []
     for ref_directory in (layout.REFS, layout.TAGS):
         highest_numbers = refs.list_highest_numbers(store, ref_directory)

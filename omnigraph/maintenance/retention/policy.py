@@ -1,4 +1,4 @@
-"""The retention policy of a cleanup: the newest commits by count, recent commits by age, and a grace period.
+"""The retention policy for a cleanup: the newest commits by count, recent commits by age, and a grace period.
 
 This module does no I/O. Ages are differences between store times, measured from the time at which a
 commit was superseded.
@@ -14,14 +14,14 @@ from omnigraph.publish.trim_versions import DEFAULT_GRACE
 Duration = str | int | float | timedelta
 _UNIT_NAMES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DURATION_PATTERN = re.compile(r"([0-9]+)\s*([smhdw])")
-_POLICY_HINT = "keep=10 keeps the newest ten commits of every branch; older_than='7d' keeps commits younger than a week"
+_POLICY_HINT = "keep=10 keeps the newest ten commits on every branch; older_than='7d' keeps commits newer than a week"
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """At least one of `keep` and `older_than` must be set; a commit is removed if neither setting keeps it.
+    """The rules for keeping commits; a commit is removed if neither `keep` nor `older_than` keeps it.
 
-    Directories of unreferenced tables are kept unless `purge_dropped` is set.
+    At least one of the two must be set. The directories of unreferenced tables are kept unless `purge_dropped` is set.
 
     >>> [RetentionPolicy(keep=2).keeps(position, timedelta(days=9)) for position in (1, 2)]
     [True, False]
@@ -55,9 +55,9 @@ def make_policy(
     """Build a policy from a caller's arguments; there is deliberately no default policy."""
     if keep is None and older_than is None:
         reason = "neither keep nor older_than is set"
-        raise InputError("cleanup needs a retention policy", reason=reason, hint=_POLICY_HINT)
+        raise InputError("cleanup requires a retention policy", reason=reason, hint=_POLICY_HINT)
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
-        raise InputError(f"keep={keep!r} is not a number of commits", reason="expected 0 or more")
+        raise InputError(f"keep={keep!r} is not a valid number of commits", reason="expected 0 or more")
     minimum_age = None if older_than is None else parse_duration(older_than)
     grace_period = DEFAULT_GRACE if grace is None else parse_duration(grace)
     return RetentionPolicy(keep, minimum_age, grace_period, purge_dropped)
@@ -79,7 +79,7 @@ def parse_duration(value: Duration) -> timedelta:
         if duration_match is not None:
             return timedelta(**{_UNIT_NAMES[duration_match[2]]: int(duration_match[1])})
         if duration_text.isdecimal() and int(duration_text) == 0:
-            return timedelta()  # zero does not need a unit
+            return timedelta()  # zero needs no unit
     except (OverflowError, ValueError) as error:
         raise InputError(f"{value!r} is not a duration", reason="out of range") from error
     raise _duration_error(duration_text)

@@ -1,6 +1,6 @@
-"""The report of a cleanup, which lists the files that were or would be removed, by type and in total.
+"""The report for a cleanup: the files that were or would be removed, by type and in total.
 
-This module defines the wording of the report. It makes no decisions.
+This module only defines how the report is worded; it makes no decisions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ class DatasetCleanup:
     error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as JSON data."""
+        """Return the row as JSON-compatible data."""
         return {
             "type_key": self.type_key,
             "old_versions_removed": self.old_versions_removed,
@@ -33,14 +33,14 @@ class DatasetCleanup:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """The report of a cleanup; if `preview` is true, nothing was removed.
+    """The report for a cleanup; if `preview` is true, nothing was removed.
 
     `unreferenced_paths` are table directories that are no longer referenced; they and their `unreferenced_bytes` are
     kept unless their removal was requested. `orphans` are directories of branches and tags that never had a name.
-    `spared_files` and `spared_bytes` count the files that are kept only by the grace period; both are set only if
-    nothing is removed. `deleted_rows` is the number of rows that an erase would purge; only the preview of an erase
-    sets it. `held_by` are the tags and running operations that retain data. `engine` is the executor that did the work.
-    `unnamed` are branches and tags that lost their ref object; none of their files are removed.
+    `spared_files` and `spared_bytes` count the files that only the grace period keeps; both are set only if nothing is
+    removed. `deleted_rows` is the number of rows that an erase would purge; only an erase preview sets it. `held_by`
+    lists the tags and running operations that retain data. `engine` is the executor that did the work. `unnamed` lists
+    branches and tags that have lost their ref object; none of their files are removed.
     """
 
     preview: bool
@@ -68,7 +68,7 @@ class Cleanup:
 
     @property
     def failed(self) -> tuple[DatasetCleanup, ...]:
-        """The datasets with files that could not be removed; the next run tries to remove these files again."""
+        """The datasets with files that could not be removed; the next run tries again."""
         return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ class Cleanup:
         return f"<Cleanup {verb} {version_count} old versions, {byte_count} bytes>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON data."""
+        """Return the report as JSON-compatible data."""
         return {
             "preview": self.preview,
             "datasets": [item.to_json() for item in self.datasets],
@@ -96,7 +96,7 @@ class Cleanup:
         }
 
     def _orphans_to_json(self) -> dict[str, list[list[str]]]:
-        """Return the removed directories, and the reasons why other directories could not be removed."""
+        """Return the removed directories, and why other directories could not be removed."""
         failed = [[row.type_key, row.error] for row in self.failed if row.error is not None]
         manifest_failures = [failure for failure in failed if failure[0] == layout.MANIFEST]
         reclaimed = [[layout.MANIFEST, directory] for directory in self.orphans]
@@ -127,7 +127,7 @@ def build_dataset_rows(
 
 
 def dataset_key(file_name: str, type_by_directory: Mapping[str, str]) -> str:
-    """Return the key of the report row in which a file is counted: its type if its directory is known."""
+    """Return the key of the report row that counts a file: its type, if its directory is known."""
     directory = owning_directory(file_name)
     if file_name.startswith(MANIFEST_ROOTS):
         return layout.MANIFEST

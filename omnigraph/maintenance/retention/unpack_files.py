@@ -1,7 +1,6 @@
-"""Read the contents of a file for a search: decompressed bytes, or the strings of Parquet and Arrow files.
+"""Read file contents for a search: decompressed bytes, or the strings in Parquet and Arrow files.
 
-The format is detected from the first bytes, never from the name. A file that cannot be unpacked is
-searched unchanged.
+The format is detected from the first bytes, never from the name. A file that cannot be unpacked is searched as it is.
 """
 
 import gzip
@@ -63,7 +62,7 @@ def _read_strings(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def _column_strings(column: pa.Array) -> Iterator[bytes]:
-    """Yield all strings of a column, including strings in lists and structs, joined by newlines."""
+    """Yield all strings in a column, including strings in lists and structs, joined by newlines."""
     value_type = column.type
     if pa.types.is_dictionary(value_type):
         column = column.dictionary

@@ -1,8 +1,8 @@
 """Stop a cleanup before it removes data that lost manifest versions need.
 
-The record of a swap contains the version that the swap was based on. A base above the newest existing version
-proves that newer versions were published and lost. Data that only these versions reference must be
-kept until a repair.
+A swap's record contains the version that the swap was based on. A base above the newest existing version proves that
+newer versions were published and then lost. Data that only these versions reference must be kept until they are
+repaired.
 """
 
 from omnigraph.errors import Conflict
@@ -40,13 +40,13 @@ def _base_version(transaction_name: str) -> int:
 
 
 def _newest_listed_version(store: Store, manifest_directory: str) -> int:
-    """Return the newest version from a fresh listing, since a version may have been published after the survey."""
+    """Return the newest version from a fresh listing, because a version may have been published after the survey."""
     version_files = store.objects.list(f"{manifest_directory}/_versions")
     return max((attached_version_number(version_file.name) or 0 for version_file in version_files), default=0)
 
 
 def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: int) -> bool:
-    """Return whether newer versions were torn by a power loss and set aside; torn versions were never acknowledged."""
+    """Return whether newer versions were set aside because a power loss tore them; they were never acknowledged."""
     return any(
         torn_version > newest_version
         for outcome in list_recovery_records(store)

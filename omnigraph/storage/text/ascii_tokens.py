@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from omnigraph.storage.scan import RowIdArray
 
-# The replacement for each byte: a lower-case letter, a digit, or 0 for a separator.
+# The replacement for each byte: a lowercase letter, a digit, or 0 for a separator.
 _LOWERCASE_BYTES = np.array(
     [ord(chr(at).lower()) if at < 128 and chr(at).isalnum() else 0 for at in range(256)], np.uint8
 )
 
 
 def tokenize_ascii(texts: pa.Array) -> tuple[RowIdArray, pa.Array]:
-    """Return the lower-case tokens of all strings in order, as a pair: the string index of each token, and the tokens.
+    """Return the lower-case tokens in all strings, in order, preceded by the index of each token's string.
 
     >>> owners, words = tokenize_ascii(pa.array(["To be, or", None, "x-RAY2"]))
     >>> owners.tolist(), words.to_pylist()

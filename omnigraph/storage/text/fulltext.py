@@ -1,9 +1,9 @@
 """Full-text indexes, which list the tokens in a text column and find the rows that contain given tokens.
 
-An index finds tokens exactly as they appear in the column, and a list of all tokens is stored next to the index. The
-caller decides which tokens are equivalent, so changing these rules does not invalidate an index. Text is split only
-where Lance also splits it, so Lance splits a query token in the same way as the stored text. Results are candidates:
-they include all rows that contain a token, and possibly other rows.
+An index finds tokens exactly as they appear in the column, and a list of all tokens is stored next to it. The caller
+decides which tokens are equivalent, so changing these rules does not invalidate an index. Text is split only where
+Lance also splits it, so Lance splits a query token in the same way as the stored text. Results are candidates: they
+include every row that contains a token, and possibly other rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,8 +27,7 @@ from omnigraph.storage.table import Table
 from .ascii_tokens import tokenize_ascii
 
 TEXT_INDEX_KIND = "INVERTED"
-# The characters that separate tokens for both Lance and the engine. Characters that separate tokens for only one of
-# them are not included.
+# The characters that both Lance and the engine treat as separators.
 SEPARATOR_PATTERN = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
 # Lance may not index a token that contains none of these characters.
 INDEXED_CHARACTERS = r"[\p{L}\p{N}]"
@@ -47,7 +46,7 @@ _MAX_PENDING_TOKENS = 1 << 20  # number of tokens to collect before merging equa
 
 @record
 class TextSegment:
-    """A segment of a full-text index, and the fragments that it covers."""
+    """A full-text index segment, and the fragments that it covers."""
 
     index_name: str
     uuid: str
@@ -55,7 +54,7 @@ class TextSegment:
 
 
 def text_index_key(column: str) -> str:
-    """Return the key of a column's full-text index, which can exist in addition to the column's other index.
+    """Return the key for a column's full-text index; a column may have another index as well.
 
     >>> text_index_key("body"), index_column("fulltext:body"), index_column("body")
     ('fulltext:body', 'body', 'body')
@@ -81,7 +80,7 @@ def text_segments(table: Table, column: str) -> list[TextSegment]:
 def write_text_index(store: Store, table: Table, column: str, index_name: str, fragment_ids: Sequence[int]) -> Index:
     """Write a segment over some fragments, together with its tokens.
 
-    The segment is not yet referenced by any version.
+    No version references the segment yet.
     """
 
     def write_segment() -> Index:
@@ -113,7 +112,7 @@ def count_tokens(table: Table, column: str, fragment_ids: Sequence[int]) -> pa.T
 
 
 def tokenize(column: pa.Array) -> pa.Array:
-    """Return the tokens of each string. Tokens may be empty, and only ASCII letters are converted to lower case."""
+    """Return the tokens in each string; tokens may be empty, and only ASCII letters are converted to lower case."""
     return pc.split_pattern_regex(pc.ascii_lower(column), SEPARATOR_PATTERN)
 
 
@@ -146,7 +145,7 @@ def tokens_file(table: Table, uuid: str) -> str:
 
 
 def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | None:
-    """Return the tokens of a segment with their counts. If the tokens cannot be read, warn and return None."""
+    """Return a segment's tokens with their counts; if they cannot be read, warn and return None."""
     from lance.file import LanceFileReader
 
     file_uri = store.root.uri_of(tokens_file(table, segment.uuid))
@@ -162,8 +161,8 @@ def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | 
 def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArray | None:
     """Return the row ids of all indexed rows that contain one of these tokens, and possibly those of other rows.
 
-    The row ids are sorted. The result is None if the index cannot be read. Rows that the index does not cover are
-    missing from the result.
+    The row ids are sorted. The result is None if the index cannot be read, and it never includes rows that the index
+    does not cover.
     """
     from lance.query import MatchQuery
 

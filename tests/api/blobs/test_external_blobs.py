@@ -58,14 +58,14 @@ def test_external_blobs_are_refused_unless_allowed(folder: Path, monkeypatch: py
         ("file://{}/data%2F..%2Fdata2/a.txt", "encoded separator"),
         ("file://{}/data\\..\\data2", "control character"),
         ("file://{}/data/a.txt?x=1", "control character"),
-        ("file://{}/data2/in%20ner/a.txt", "not below an allowed location"),
+        ("file://{}/data2/in%20ner/a.txt", "not under an allowed location"),
         ("file://{}/data/link/in%20ner/a.txt", "symbolic link"),
         ("file://localhost{}/data/a.txt", "must not contain a host"),
         ("FILE://{}/data/a.txt", "begins with"),
         ("https://example.com/a.txt", "begins with"),
         ("cover.png", "begins with"),
         ("s3://key:secret@bucket/a", "without credentials"),
-        ("s3://bucket/a", "not below an allowed location"),
+        ("s3://bucket/a", "not under an allowed location"),
         ("file://{}/" + "x" * 70_000, "at most 65536 bytes"),
     ],
 )
@@ -83,7 +83,7 @@ def test_unreadable_and_oversized_sources_are_refused(folder: Path) -> None:
     half = folder / "data" / "half"
     half.write_bytes(bytes(17 << 20))
     (folder / "data" / "other").write_bytes(bytes(17 << 20))
-    with pytest.raises(errors.ResourceLimitExceeded, match="external blob bytes of one write"):
+    with pytest.raises(errors.ResourceLimitExceeded, match="external blob bytes in one write"):
         graph.insert(
             "Doc", {"slug": "b", "body": f"file://{half}"}, {"slug": "c", "body": f"file://{folder}/data/other"}
         )

@@ -72,9 +72,9 @@ def test_chunks_and_file_hold_the_same_bytes(shelf: omnigraph.Graph) -> None:
     [
         (("Doc", "null", "body"), errors.EntityNotFound, "and a value for 'body'"),
         (("Doc", "nobody", "body"), errors.EntityNotFound, "has the id 'nobody'"),
-        (("Doc", "text", "note"), errors.InputError, "Doc.note is not a blob; the blob properties are body, raw"),
+        (("Doc", "text", "note"), errors.InputError, "Doc.note is not a blob; available blob properties: body, raw"),
         (("Doc", "text", "bodi"), errors.InputError, "did you mean `body`"),
-        (("Cites", "c1", "body"), errors.InputError, "the blob properties are scan"),
+        (("Cites", "c1", "body"), errors.InputError, "available blob properties: scan"),
         (("Dog", "text", "body"), errors.InputError, "unknown type 'Dog'"),
     ],
 )

@@ -113,7 +113,7 @@ def test_poll_and_commit_changes_show_schema_changes(shell: Shell, graph: Graph)
     ("arguments", "code", "said"),
     [
         (("--cursor", "x", "--start", "now"), 2, "--cursor and --start both set the start position"),
-        (("--cursor", "x"), 1, "error: change cursor rejected: the token is truncated or altered"),
+        (("--cursor", "x"), 1, "error: change cursor rejected: the token is truncated or has been modified"),
         (("--start", "after:x"), 1, "error: unknown revision 'x'"),
         (("--start", "then"), 1, "error: unknown start 'then'; expected now, beginning or after:"),
         (("--type", "Persn"), 1, "hint: did you mean `Person`?"),
@@ -121,7 +121,7 @@ def test_poll_and_commit_changes_show_schema_changes(shell: Shell, graph: Graph)
         (("--op", "upsert"), 1, "error: unknown op 'upsert'; expected insert, update or delete"),
         (("--limit", "0"), 1, "error: a limit must be at least 1, not 0"),
         (("--limit", "9000"), 1, "commit_changes_page_changes: 9000 is more than 8192"),
-        (("--interval", "soon"), 2, "expected a time such as 2s, 500ms or 1m"),
+        (("--interval", "soon"), 2, "expected a duration such as 2s, 500ms or 1m"),
         (("--branch", "none"), 1, "no branch 'none'"),
     ],
 )

@@ -38,7 +38,7 @@ def test_a_gap_names_the_commit_and_the_cursor(graph: Graph) -> None:
             call()
         assert error.value.first_unreadable_commit_id == first
         assert error.value.status == 410
-        assert error.value.hint == "take a baseline"
+        assert error.value.hint == "take a new baseline and continue from its cursor"
         start = error.value.cursor
         assert start == graph.changes.feed("beginning").cursor
     assert told(graph.changes.feed("beginning", kinds=["edge"]))[1] == FIVE[1]  # what is there is told
@@ -148,7 +148,7 @@ def test_failed_baseline_keeps_the_old_file(shared: Graph, tmp_path: Path, monke
 
     place = tmp_path / "base.ndjson"
     place.write_text("old")
-    monkeypatch.setattr(baseline, "export_lines", broken)
+    monkeypatch.setattr(baseline, "export_parts", broken)
     with pytest.raises(omnigraph.errors.InputError, match="No space left"):
         shared.changes.baseline(place)
     assert place.read_text() == "old"

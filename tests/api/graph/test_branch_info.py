@@ -76,7 +76,7 @@ def test_a_branch_with_unmerged_commits_is_deleted_only_by_force() -> None:
         review = graph.branches.create("review")
         for name in ("ada", "bob"):
             add_person(review, name)
-        with pytest.raises(BranchBusy, match="2 commits are on no other branch or tag") as refusal:
+        with pytest.raises(BranchBusy, match="2 commits are not on any other branch or tag") as refusal:
             graph.branches.delete("review")
         assert "--force" in str(refusal.value.hint)
         assert "review" in graph.branches
@@ -108,5 +108,5 @@ def test_a_merge_of_an_older_commit_does_not_keep_newer_ones() -> None:
         add_person(review, "ada")
         graph.merge("review", into="main")
         add_person(review, "bob")
-        with pytest.raises(BranchBusy, match="1 commit is on no other branch or tag"):
+        with pytest.raises(BranchBusy, match="1 commit is not on any other branch or tag"):
             graph.branches.delete("review")

@@ -50,10 +50,13 @@ def test_init_opens_an_existing_graph_with_an_equivalent_schema(graph: Graph) ->
 def test_a_schema_is_text_or_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("small.pg").write_text(SCHEMA)
-    made = [omnigraph.init("a", SCHEMA), omnigraph.init("b", "small.pg"), omnigraph.init("c", tmp_path / "small.pg")]
-    assert {one.schema.source for one in made} == {SCHEMA}
+    graphs = [omnigraph.init("a", SCHEMA), omnigraph.init("c", Path("small.pg"))]
+    assert {graph.schema.source for graph in graphs} == {SCHEMA}
     with pytest.raises(InputError, match="cannot read"):
-        omnigraph.init("d", "gone.pg")
+        omnigraph.init("d", Path("missing.pg"))
+    with pytest.raises(InputError, match="is not a schema") as refused:  # text is never opened as a file
+        omnigraph.init("d", "small.pg")
+    assert "pathlib.Path" in str(refused.value.hint)
     assert not Path("d").exists()
 
 
@@ -209,7 +212,7 @@ def test_late_init_reports_an_existing_graph(s3: S3) -> None:
 
 
 def test_store_without_create_if_absent_is_rejected(careless_s3: S3) -> None:
-    with pytest.raises(StorageError, match="cannot hold a graph") as refused:
+    with pytest.raises(StorageError, match="cannot be used for a graph") as refused:
         omnigraph.init(careless_s3.url, SCHEMA)
     assert refused.value.kind == "configuration"
 

@@ -32,7 +32,7 @@ def test_missing_files_of_the_head_are_reported_as_lost(graph: Graph) -> None:
     version_file(graph).unlink()
     for read_only in (False, True):
         fresh = omnigraph.open(graph.uri, read_only=read_only)
-        with pytest.raises(StorageError, match="files of node:Person are missing") as told:
+        with pytest.raises(StorageError, match="files for node:Person are missing") as told:
             fresh.table("Person")
         assert (told.value.kind, told.value.effect) == ("not_found", "none")
         assert fresh.table("City").count_rows() == 0
@@ -68,11 +68,11 @@ def test_missing_schema_is_reported(graph: Graph) -> None:
     before = place.read_bytes()
     schemas._schema_cache.clear()
     place.unlink()
-    with pytest.raises(StorageError, match="schema of this state is missing"):
+    with pytest.raises(StorageError, match=r"schema for this revision of .* is missing"):
         _ = omnigraph.open(graph.uri).schema.source
     assert not place.exists()
     place.write_bytes(before.replace(b"I64", b"I32"))
-    with pytest.raises(StorageError, match="schema of this state"):
+    with pytest.raises(StorageError, match="schema for this revision"):
         _ = omnigraph.open(graph.uri).schema.source
     place.write_bytes(before)
     assert omnigraph.open(graph.uri).schema.source == SCHEMA

@@ -44,7 +44,7 @@ def test_first_manifest_version_is_complete(tmp_path: Path) -> None:
     first = graph.head
     assert (first.parent, first.actor, first.manifest_version) == (None, None, 1)
     assert first.message == "created"
-    assert "probed" in str(first.note)
+    assert "verified" in str(first.note)
 
 
 def test_every_dataset_has_the_same_settings(graph: Graph) -> None:

@@ -161,7 +161,7 @@ def test_abbreviated_id_is_found_on_any_branch_and_tag(graph: Graph) -> None:
 
 def test_tag_takes_precedence_over_a_branch_of_the_same_name(graph: Graph) -> None:
     graph.branches.create("v1").insert("Person", {"name": "cy", "age": 5})
-    with pytest.warns(AmbiguousRevision, match="revision 'v1' is a tag and a branch; the tag is used"):
+    with pytest.warns(AmbiguousRevision, match="revision 'v1' is both a tag and a branch; using the tag"):
         assert ages(graph.at("v1")) == FIRST
     assert ages(graph.checkout("v1")) == NOW | {"cy": 5}
     with pytest.warns(AmbiguousRevision):
@@ -175,12 +175,12 @@ def test_name_hides_a_date_a_version_and_a_commit_id_with_a_warning(graph: Graph
     graph.tag("2", "HEAD~1")
     graph.tag(prefix, "HEAD~1")
     for name, readings in (
-        ("2026-12-01", "a tag and a time; the tag is used"),
-        ("2026-12-02", "a branch and a time; the branch is used"),
-        ("2", "a tag and a version number; the tag is used"),
-        (prefix, "a tag and a commit id; the tag is used"),
+        ("2026-12-01", "a tag and a time; using the tag"),
+        ("2026-12-02", "a branch and a time; using the branch"),
+        ("2", "a tag and a version number; using the tag"),
+        (prefix, "a tag and a commit id; using the tag"),
     ):
-        with pytest.warns(AmbiguousRevision, match=f"revision '{name}' is {readings}"):
+        with pytest.warns(AmbiguousRevision, match=f"revision '{name}' is both {readings}"):
             shown = graph.at(name).head.id
         assert shown == (graph.head.id if name.startswith("2026") else graph.head.parent)
 

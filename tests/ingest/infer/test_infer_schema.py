@@ -68,7 +68,8 @@ def test_arrow_types() -> None:
         "color": "String",
     }
     source = Schema.infer({"T": table}).source
-    for remark in ("without a time zone", "may lose digits", "taken for a vector", "no values: the type is a guess"):
+    remarks = ("without a time zone", "may lose digits", "assumed to be a vector", "no values: the type is a guess")
+    for remark in remarks:
         assert remark in source
 
 
@@ -125,8 +126,8 @@ def test_json_text_is_a_date_but_never_a_number(tmp_path: Path) -> None:
             "either": "String @key",
         }
         source = Schema.infer(data).source
-        assert "values of different types" in source
-        assert 'the column "deep" is left out' in source
+        assert "mixed value types" in source
+        assert 'the column "deep" is omitted' in source
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_endpoints_are_the_types_whose_keys_they_contain() -> None:
     schema = Schema.infer(data)
     ends = {edge.name: (edge.source_type, edge.target_type, edge.key) for edge in schema.edges.values()}
     assert ends == {"LivesIn": ("Person", "City", ("dst", "src")), "Knows": ("Person", "Person", ())}
-    assert "to: 1 of 2 values are keys of City" in schema.source
+    assert "to: 1 of 2 values are City keys" in schema.source
     assert list(schema["Note"].properties) == ["from", "to"]
 
 
@@ -185,7 +186,7 @@ def test_only_the_first_rows_are_read(tmp_path: Path) -> None:
     csv_text = "n,late\n" + "".join(f"{row['n']},{row['late'] or ''}\n" for row in rows)
     for data in (rows, pa.Table.from_pylist(rows), tmp_path / "a.parquet", write(tmp_path / "a.csv", csv_text)):
         schema = Schema.infer({"T": data}, sample_rows=3)
-        assert "proposed from the first 3 rows" in schema.source
+        assert "based only on the first 3 rows" in schema.source
         assert schema["T"].key == ("n",)
         assert Schema.infer({"T": data})["T"].key == ()
 

@@ -114,7 +114,7 @@ def test_parse_reports_syntax_only() -> None:
     parse_schema("edge E: Nowhere -> Nowhere { id: I32 @key }")
     with pytest.raises(ParseError) as caught:
         parse_schema("node a {} edge E: Nowhere -> Nowhere", "x.pg")
-    assert [one.message for one in caught.value.diagnostics] == ["type name `a` must start with an upper-case letter"]
+    assert [one.message for one in caught.value.diagnostics] == ["type name `a` must start with an uppercase letter"]
     assert str(caught.value).startswith("x.pg:1:6: error: ")
 
 

@@ -149,5 +149,5 @@ def test_an_invalid_name_is_reported_with_its_position() -> None:
     class Wrong:
         Name: str
 
-    with pytest.raises(LanguageError, match="must start with a lower-case letter"):
+    with pytest.raises(LanguageError, match="must start with a lowercase letter"):
         Schema.from_classes(Wrong)

@@ -262,7 +262,7 @@ def _walk(graph: Graph, query: str) -> str:
 def test_unbuilt_indexes_are_reported(indexed: Graph) -> None:
     pending = {(key, name): why for key, name, why in indexed.maintenance.pending_indices()}
     assert set(pending) == {("node:U", "w")}
-    assert "storage uses one index per column" in pending["node:U", "w"]
+    assert "storage supports one index per column" in pending["node:U", "w"]
     assert not indexed.maintenance.ensure_indices(), "what is pending is no work"
 
 

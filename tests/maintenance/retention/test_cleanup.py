@@ -234,7 +234,7 @@ def test_open_handles_keep_working(store: Store) -> None:
 
 
 def test_policy_is_required() -> None:
-    with pytest.raises(InputError, match="cleanup needs a retention policy") as caught:
+    with pytest.raises(InputError, match="cleanup requires a retention policy") as caught:
         make_policy()
     assert "keep=10" in (caught.value.hint or "")
     for keep_, older in ((-1, None), (True, None), (None, "7x"), (None, "-3d"), (None, -1)):

@@ -291,7 +291,7 @@ def test_files_kept_by_the_grace_period_are_reported(graph: Graph, shell: Progra
         assert (report["bytes_removed"], report["spared_bytes"]) == (0, wide.bytes_removed)
         verb = "nothing removed" if flags else "nothing to remove"
         spared = f"{report['spared_files']} files ({wide.bytes_removed:,} bytes)"
-        assert f"{verb}: {spared} are younger than the grace period of 60m" in told.err
+        assert f"{verb}: {spared} are still within the grace period of 60m" in told.err
     assert "younger" not in shell("cleanup", graph.uri, "--keep", "9", "--grace", "0s").err
 
 
@@ -332,7 +332,7 @@ def test_preview_of_an_erase_reports_what_is_kept(
     spared = shell(*flags, "5", "--grace", "0s")
     assert "contain 1 deleted row; recent and retained data is not erased" in spared.err
     bare = shell(*flags, "1", "--grace", "0s")
-    assert "contain 1 deleted row; the files that contain deleted rows, and all indexes" in bare.err
+    assert "contain 1 deleted row; files that contain deleted rows, and all indexes" in bare.err
 
 
 def test_duration_requires_a_unit(graph: Graph, shell: Program) -> None:  # noqa: F811
@@ -352,7 +352,7 @@ def test_cleanup_of_a_remote_store_requires_confirmation(
 ) -> None:
     done = shell("cleanup", "s3://nobody/here", "--keep", "1", *flags)
     assert (done.code, done.out) == (1, "")
-    assert "cleanup on s3://nobody/here needs confirmation; nothing was changed" in done.err
+    assert "cleanup on s3://nobody/here requires confirmation; nothing was changed" in done.err
     assert "--yes" in done.err
 
 

@@ -155,7 +155,7 @@ def test_transient_failure_is_retried_and_blocks_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(settle_operation, "resume_creation", no_space)
         assert exercise(graph.uri).maintenance.operations.set_aside() == []
-    assert "will be settled later" in caplog.text
+    assert "will be resolved later" in caplog.text
     assert "No space left" in caplog.text
     assert recover_now(graph._handle.store) == ["finished"]
     assert "fresh" in graph.branches
@@ -249,7 +249,7 @@ def test_commands_report_set_aside_operations(graph: Graph, shell: Program) -> N
     recover_now(graph._handle.store)
     listed = shell("recovery", "list", graph.uri)
     assert (
-        f"{ID}  set_aside  branch_create  main  -  operation {ID} does not record the name and ULID of what it creates"
+        f"{ID}  set_aside  branch_create  main  -  operation {ID} does not record the name and ULID of the new object"
         in listed.out
     )
     told = json.loads(shell("recovery", "list", graph.uri, "--json").out)

@@ -61,8 +61,8 @@ def test_stream_names_are_validated(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("", "needs a name"),
-        (" \t", "needs a name"),
+        ("", "must not be empty"),
+        (" \t", "must not be empty"),
         (" a", "begins or ends with whitespace"),
         ("e\u0301", "normal form C"),
         ("a\x1bb", "printable"),

@@ -1,7 +1,7 @@
 """Check one query against a schema.
 
-Names are resolved in textual order, and one run reports all mistakes in a query. The result contains
-resolved values and is the input of `lower`. Checking never reads data.
+Names are resolved in textual order, and a single run reports every mistake in a query. The result contains resolved
+values and is passed to `lower`. Checking never reads data.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText
@@ -20,7 +20,7 @@ __all__ = ["CheckedParameter", "CheckedQuery", "check_query"]
 
 @record
 class CheckedQuery:
-    """The result of a check: the body if the query is valid, and every diagnostic."""
+    """The result of a check: all diagnostics, and the checked body if the query is valid."""
 
     parameters: tuple[CheckedParameter, ...]
     body: CheckedBody | None

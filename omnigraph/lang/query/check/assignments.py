@@ -1,6 +1,6 @@
 """Assignments in insert and update statements, such as `age: $a`, `from: "ann"` and `bio: null`.
 
-This module defines which values a property accepts, and converts literals; parameters and expressions are converted
+This module decides which values a property accepts, and converts literals. Parameters and expressions are converted
 when the statement runs.
 """
 
@@ -29,9 +29,9 @@ def check_assignments(
     allows_id: bool = False,
     resolve_value: Callable[[m.Expression], TypedValue | None] | None = None,
 ) -> tuple[plan.Assign, ...]:
-    """Return the valid assignments and report invalid ones; without a target, only the values are checked.
+    """Return the valid assignments and report invalid ones. If there is no target type, check only the values.
 
-    `resolve_value` resolves values that may depend on the changed row; other values are constants.
+    `resolve_value` resolves values that may depend on the changed row. Without it, all values must be constants.
     """
     resolve_value = resolve_value or (lambda expression: resolve_constant(scope, expression))
     checked_assignments: list[plan.Assign] = []
@@ -54,11 +54,11 @@ def check_assignments(
 def check_identity_unchanged(
     scope: Scope, target_type: NodeType | EdgeType, assignment_nodes: tuple[m.Assignment, ...]
 ) -> None:
-    """Report assignments to key properties and to the endpoints of an edge in an update."""
+    """Report any assignment in an update to a key property or an edge endpoint."""
     for assignment in assignment_nodes:
         name = assignment.name.text
         if name in key_names(target_type):
-            message = f"`{name}` is part of the key of {target_type.name} and cannot be changed"
+            message = f"`{name}` is part of the {target_type.name} key and cannot be changed"
             scope.report.error(assignment.name.span, message, hint=_renewal_hint(target_type))
     check_endpoints_unchanged(scope, target_type, assignment_nodes)
 
@@ -66,7 +66,7 @@ def check_identity_unchanged(
 def check_endpoints_unchanged(
     scope: Scope, target_type: NodeType | EdgeType, assignment_nodes: tuple[m.Assignment, ...]
 ) -> None:
-    """Report assignments to the endpoints of an edge, unless the endpoints are part of the edge's key."""
+    """Report any assignment to an edge endpoint, unless the endpoints are part of the edge's key."""
     if not isinstance(target_type, EdgeType):
         return
     for assignment in assignment_nodes:
@@ -81,13 +81,13 @@ def _renewal_hint(target_type: NodeType | EdgeType) -> str:
 
 
 def key_names(target_type: NodeType | EdgeType) -> tuple[str, ...]:
-    """Return the names of a type's key properties and endpoints; the result is empty if the type has no key."""
+    """Return the names of a type's key properties and key endpoints, or an empty tuple if the type has no key."""
     keys = (constraint.columns for constraint in target_type.constraints if isinstance(constraint, Key))
     return tuple(_ENDPOINT_BY_COLUMN.get(column_name, column_name) for column_name in next(keys, ()))
 
 
 def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Resolve a literal, a parameter, `now()` or an expression of these; report any other variable."""
+    """Resolve a literal, a parameter, `now()` or an expression made of these. Report any other variable."""
     if isinstance(expression, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):
         return expressions.resolve_scalar_expression(
             scope, expression, lambda operand: resolve_constant(scope, operand)
@@ -103,7 +103,7 @@ def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | Non
 
 
 def assignable_type(scope: Scope, target_type: NodeType | EdgeType, property_name: m.Name) -> PropertyType | None:
-    """Return the type of a property that a statement may assign; report an unknown property."""
+    """Return the type of a property that a statement may assign. Report unknown properties."""
     if isinstance(target_type, EdgeType) and property_name.text in _ENDPOINT_NAMES:
         return STRING
     declaration = target_type.property(property_name.text)
@@ -136,7 +136,7 @@ def _check_assignment(
 
 
 def _row_name_hint(property_type: PropertyType, name: m.Name) -> str | None:
-    """Return a hint if the property is an id or an endpoint; no other property has the type object `STRING` itself."""
+    """Return a hint if the property is an id or an endpoint. Only these have the type object `STRING` itself."""
     if property_type is not STRING:
         return None
     return 'an id is a string such as "7"' if name.text == "id" else _ENDPOINT_HINT

@@ -1,7 +1,7 @@
-"""Bindings, which introduce a variable with its node type and inline predicates.
+"""Check bindings, which introduce a variable with a node type and inline predicates.
 
-This module determines the types of bound nodes and the meaning of inline predicates: equality for scalars, membership
-for lists, and `is null` for null.
+This module determines the types of bound nodes and what inline predicates mean: equality for scalars, membership for
+lists, and `is null` for null.
 """
 
 from omnigraph.lang.query import model as m
@@ -27,7 +27,7 @@ from .typed_values import STRING, TypedValue, is_comparable
 
 
 def check_binding(scope: Scope, binding: m.Binding) -> list[CheckedClause]:
-    """Return the checked clauses of a binding."""
+    """Return a binding's checked clauses."""
     type_name = _check_type_name(scope, binding.type_name)
     clauses: list[CheckedClause] = []
     if check_bindable(scope, binding.variable):
@@ -35,7 +35,7 @@ def check_binding(scope: Scope, binding: m.Binding) -> list[CheckedClause]:
     predicates = _check_predicates(scope, binding, type_name) if type_name is not None else []
     bound_variable = scope.variables.get(binding.variable.name)
     if bound_variable is not None and bound_variable.optional:
-        # A variable that is null because of an outer `optional` is not a node of any type.
+        # A variable that an outer `optional` left null is not a node of any type.
         id_value = plan.SystemValue(bound_variable.name, "id", STRING.as_nullable(True))
         predicates.append(plan.IsNull(id_value, negated=True))
     if bound_variable is not None:
@@ -44,7 +44,7 @@ def check_binding(scope: Scope, binding: m.Binding) -> list[CheckedClause]:
 
 
 def check_bindable(scope: Scope, variable: m.Variable) -> bool:
-    """Return whether a clause may bind this variable to a node; report an error if not."""
+    """Return whether a clause may bind this variable to a node. Report an error if it may not."""
     bound_variable = scope.variables.get(variable.name)
     if variable.name in scope.parameters:
         message = f"`${variable.name}` is a parameter and cannot be bound"
@@ -65,7 +65,7 @@ def check_bindable(scope: Scope, variable: m.Variable) -> bool:
 
 
 def narrow_variable(scope: Scope, variable_name: str, type_name: str) -> list[CheckedClause]:
-    """Narrow a variable to a compatible type; narrowing an outer variable adds a type test."""
+    """Narrow a variable to a compatible type. For a variable from an outer scope, add a type test."""
     bound_variable = scope.variables.get(variable_name)
     if not isinstance(bound_variable, NodeVariable):
         scope.variables[variable_name] = NodeVariable(scope.plan_name(variable_name), type_name)
@@ -109,7 +109,7 @@ def _bind_variable(scope: Scope, variable: m.Variable, type_name: str | None) ->
         return []
     current_type = bound_variable.type_name if isinstance(bound_variable, NodeVariable) else type_name
     if narrower_type(scope.catalog, current_type, type_name) is None:
-        message = f"`${variable.name}` is a {current_type} and cannot be a {type_name}"
+        message = f"`${variable.name}` is a {current_type} and cannot also be a {type_name}"
         scope.report.error(variable.span, message)
         return []
     return narrow_variable(scope, variable.name, type_name)

@@ -1,7 +1,6 @@
-"""A checked `match`: its clauses in textual order, with every name resolved, but not yet in execution order.
+"""The checked form of a query: names are resolved, but clauses are still in textual order rather than execution order.
 
-This module defines the form of a query that the checker passes to lowering. Variables already have the names that they
-have in the plan.
+The checker passes this form to lowering. Variables already have their plan names.
 """
 
 from dataclasses import field
@@ -14,7 +13,7 @@ from omnigraph.records.frozen import record
 
 @record
 class CheckedBinding:
-    """A variable that ranges over the nodes of its type that pass the predicates."""
+    """A variable that stands for the nodes of its type that satisfy the predicates."""
 
     variable: str
     predicates: tuple[plan.Predicate, ...] = ()
@@ -23,7 +22,7 @@ class CheckedBinding:
 
 @record
 class CheckedPath:
-    """The path variable of a traversal, the path mode, and the edge property to minimize."""
+    """A traversal's path variable, its path mode, and the edge property to minimize."""
 
     variable: str
     mode: plan_paths.PathMode
@@ -32,7 +31,7 @@ class CheckedPath:
 
 @record
 class CheckedTraversal:
-    """A traversal as written; None represents the anonymous variable. Each step leads from its source to its target."""
+    """A traversal as written. None stands for the anonymous variable. Each step leads from its source to its target."""
 
     source: str | None
     target: str | None
@@ -73,9 +72,9 @@ CheckedClause = CheckedBinding | CheckedTraversal | CheckedFilter | CheckedNegat
 
 @record
 class CheckedMatch:
-    """A list of clauses and the variables that it introduces, in order of first appearance.
+    """A list of clauses, and the variables that they introduce in order of first appearance.
 
-    `node_types` maps each variable that is bound to a node to the node's type.
+    `node_types` maps each node variable to its node type.
     """
 
     clauses: tuple[CheckedClause, ...]
@@ -85,7 +84,7 @@ class CheckedMatch:
 
 @record
 class CheckedRead:
-    """A checked read; its `match` is not yet in execution order."""
+    """A checked read. Its `match` is not yet in execution order."""
 
     match: CheckedMatch
     columns: tuple[plan.PlanColumn, ...]
@@ -100,7 +99,7 @@ class CheckedRead:
 
 @record
 class CheckedUnion:
-    """A checked union; each column in `columns` has the common type of the corresponding columns of the parts."""
+    """A checked union. Each column has a type that is common to the matching columns in all parts."""
 
     parts: tuple[CheckedRead, ...]
     columns: tuple[plan.PlanColumn, ...]
@@ -112,7 +111,7 @@ class CheckedUnion:
 
 @record
 class CheckedMatchedUpdate:
-    """A checked `match { .. } update $p set { .. }`; see `plan.MatchedUpdate` for the columns of `matched`."""
+    """A checked `match { .. } update $p set { .. }`. See `plan.MatchedUpdate` for the columns of `matched`."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -143,7 +142,7 @@ CheckedStatement = (
 
 @record
 class CheckedWrite:
-    """The checked statements of a mutation."""
+    """A mutation's checked statements."""
 
     statements: tuple[CheckedStatement, ...]
 

@@ -1,7 +1,7 @@
-"""The result columns of a read: values, aggregates and scores.
+"""Check the result columns of a read: values, aggregates and scores.
 
-This module defines which expressions may be returned, the argument and result types of aggregates, and the group
-keys.
+This module decides which expressions may be returned, which types aggregates take and return, and what the group keys
+are.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from .mentions import mentions_aggregate
 from .scope import Scope
 from .typed_values import F64, I64, TypedValue, is_scalar
 
-ANY_ROW = plan.Constant(1, I64)  # the argument of `count(*)`: a value that no row lacks
+ANY_ROW = plan.Constant(1, I64)  # the argument of `count(*)`: a constant, so it is never null
 BLOB_HINT = "read a blob with `graph.blob(..)` in Python or `omnigraph blob get`"
 _ID_TYPE = PropertyType(ScalarType.STRING)
 
 
 def check_columns(scope: Scope, projections: tuple[m.Projection, ...], *, grouped: bool) -> tuple[plan.PlanColumn, ...]:
-    """Return the valid columns in order; report invalid columns."""
+    """Return the valid columns in order, and report invalid ones."""
     columns: list[plan.PlanColumn] = []
     typed_columns: list[TypedValue] = []
     seen_names: set[str] = set()
@@ -46,7 +46,7 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...], *, groupe
 
 
 def check_grouped_parts(scope: Scope, columns: Sequence[plan.PlanColumn], typed_value: TypedValue) -> bool:
-    """Return whether all parts of an expression with aggregates have one value per group; report an error if not."""
+    """Return whether every part of an expression has one value per group. Report an error if one does not."""
     if not contains_aggregate(typed_value.value):
         return True
     if has_group_value(typed_value.value, columns):
@@ -57,7 +57,7 @@ def check_grouped_parts(scope: Scope, columns: Sequence[plan.PlanColumn], typed_
 
 
 def has_group_value(value: PlanNode, columns: Sequence[plan.PlanColumn]) -> bool:
-    """Return whether an expression consists of aggregates, group keys and constants only."""
+    """Return whether an expression consists only of aggregates, group keys and constants."""
     return _is_grouped(value, [column.value for column in columns if not contains_aggregate(column.value)])
 
 
@@ -98,7 +98,7 @@ def resolve_column_value(scope: Scope, expression: m.Expression) -> TypedValue |
 
 
 def _resolve_operand(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Resolve an operand of a scalar expression, which may contain aggregates but no scores."""
+    """Resolve an operand in a scalar expression. Operands may contain aggregates but no scores."""
     match expression:
         case m.Aggregate() | m.Arithmetic() | m.Negative() | m.ScalarCall() | m.Case():
             return resolve_column_value(scope, expression)
@@ -139,17 +139,17 @@ def _argument_mismatch(aggregate: m.Aggregate, argument: TypedValue) -> str | No
     match aggregate.function:
         case "sum" | "avg":
             is_accepted = argument_type is not None and argument_type.is_numeric
-            return None if is_accepted else f"`{aggregate.function}` needs numbers, not {type_text}"
+            return None if is_accepted else f"`{aggregate.function}` requires numbers, not {type_text}"
         case "min" | "max":
             is_accepted = argument_type is not None and is_scalar(argument_type)
-            return None if is_accepted else f"`{aggregate.function}` needs comparable values, not {type_text}"
+            return None if is_accepted else f"`{aggregate.function}` requires comparable values, not {type_text}"
         case "collect":
             is_accepted = (
                 is_scalar(argument_type) if argument_type else not isinstance(argument.value, plan_paths.PathEntity)
             )
-            return None if is_accepted else f"`collect` needs scalars, not {type_text}"
+            return None if is_accepted else f"`collect` requires scalars, not {type_text}"
     if aggregate.distinct and argument_type is not None and not is_scalar(argument_type):
-        return f"`count(distinct …)` needs scalars, not {type_text}"
+        return f"`count(distinct …)` requires scalars, not {type_text}"
     return None
 
 
@@ -175,7 +175,7 @@ def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
 
 
 def _check_group_key(scope: Scope, typed_value: TypedValue, aggregated: bool) -> bool:
-    """Return whether a column is allowed in a grouped read, where it must be an aggregate or a group key."""
+    """Return whether a column is allowed. In a grouped read, it must be an aggregate or a group key."""
     key_classes = (
         plan.Aggregate
         | plan.PropertyValue

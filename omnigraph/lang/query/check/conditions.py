@@ -1,7 +1,7 @@
-"""Conditions: comparisons, membership tests, `is null`, and combinations of these.
+"""Check conditions: comparisons, membership tests, `is null`, and combinations of these.
 
-This module defines which operands are compatible. Operands are named differently in `match` and in the `where` of
-a mutation, so the caller passes in `ConditionRules`.
+This module decides which operands are compatible. Operands are written differently in `match` and in a mutation's
+`where`, so the caller passes in `ConditionRules`.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def check_condition(  # noqa: PLR0911 - one return per kind
 
 
 def _check_truth(rules: ConditionRules, truth: m.Truth) -> plan.Truth | None:
-    """Check a value that is used as a condition by itself."""
+    """Check a value that is used as a condition on its own."""
     operand = rules.resolve_operand(truth.value)
     if operand is None:
         return None
@@ -90,7 +90,7 @@ def _check_comparison(rules: ConditionRules, comparison: m.Comparison) -> plan.P
 def _check_search_comparison(
     rules: ConditionRules, comparison: m.Comparison, call: m.Call, opposite: m.Expression
 ) -> plan.Predicate | None:
-    """Check `search(..) = true`, which means the same as `search(..)`; reject any other comparison as unclear."""
+    """Check `search(..) = true`, which means the same as `search(..)`. Reject any other comparison as unclear."""
     text_search = rules.check_text_search(call)
     if comparison.operator == "=" and opposite == m.Literal("bool", "true"):
         return text_search
@@ -103,7 +103,7 @@ def _check_search_comparison(
 def check_scalar_comparison(
     rules: ConditionRules, left_operand: TypedValue, operator: str, right_operand: TypedValue
 ) -> plan.Compare | None:
-    """Return the comparison of two scalars of comparable types."""
+    """Return a comparison of two scalars, or None after reporting that they cannot be compared."""
     if not _check_testable(rules, left_operand) or not _check_testable(rules, right_operand):
         return None
     if not _check_not_list(rules, left_operand, right_operand) or not _check_not_list(
@@ -131,7 +131,7 @@ def _check_text_test(
     for operand in (left_operand, right_operand):
         if not is_text(operand.type):
             expected_text = "a String or a list" if operand is left_operand and operator == "contains" else "a String"
-            message = f"`{operator}` needs {expected_text} here, not {operand.describe_type()}"
+            message = f"`{operator}` requires {expected_text} here, not {operand.describe_type()}"
             rules.report.error(operand.span, message, rules.mismatch_code(operand))
             return None
     text_operator: plan.TextOperator = "string_contains" if operator == "contains" else "starts_with"
@@ -148,7 +148,7 @@ def _check_membership(rules: ConditionRules, membership: m.Membership) -> plan.P
         return None
     if list_operand.type is None or not list_operand.type.is_list or not list_operand.is_constant:
         hint = None if list_operand.is_constant else "for a list property, write `list contains value`"
-        message = f"`in` needs a list literal or a list parameter, not {list_operand.describe_type()}"
+        message = f"`in` requires a list literal or a list parameter, not {list_operand.describe_type()}"
         rules.report.error(list_operand.span, message, rules.mismatch_code(list_operand), hint=hint)
         return None
     if not _check_comparable(rules, operand, list_operand):
@@ -161,7 +161,7 @@ def _check_null_test(rules: ConditionRules, null_test: m.IsNull) -> plan.Predica
     if operand is None:
         return None
     if isinstance(operand.value, plan.Entity):
-        # A node or edge is null if it comes from an `optional` that matched nothing.
+        # A node or edge variable is null if it comes from an `optional` that matched nothing.
         id_value = plan.SystemValue(operand.value.variable, "id", STRING.as_nullable(True))
         return plan.IsNull(id_value, null_test.negated)
     if isinstance(operand.value, plan_paths.PathEntity):
@@ -173,7 +173,7 @@ def _check_null_test(rules: ConditionRules, null_test: m.IsNull) -> plan.Predica
 
 
 def _check_testable(rules: ConditionRules, operand: TypedValue) -> bool:
-    """Return whether an operand has a value that a condition may test; report an error if not."""
+    """Return whether a condition may test an operand's value. Report an error if it may not."""
     if isinstance(operand.value, plan_paths.PathEntity):
         rules.report.error(
             operand.span, "a path cannot be compared", "T7", hint="compare the path's length or its nodes"

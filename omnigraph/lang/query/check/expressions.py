@@ -1,7 +1,7 @@
-"""Resolve expressions to plan values with their types.
+"""Resolve expressions to typed plan values.
 
-This module defines the meaning of variables, property accesses, literals and `now()`. Aggregates, rankings and column
-names are meaningful only in some contexts and are resolved by the checks of those contexts.
+This module defines what variables, property accesses, literals and `now()` mean. Aggregates, rankings and column names
+make sense only in some contexts, and the checks for those contexts resolve them.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from .scope import (
 )
 from .typed_values import DATETIME, STRING, TypedValue
 
-# Maximum number of names to search for a similar one; with more names, suggestions are slow and mostly wrong.
+# Maximum number of names to search for a similar one. With more names, suggestions are slow and mostly wrong.
 _MAX_GUESS_NAMES = 100
 _EDGE_FIELDS = ("id", "from", "to")
 
@@ -62,7 +62,7 @@ def resolve_expression(scope: Scope, expression: m.Expression) -> TypedValue | N
 def resolve_scalar_expression(
     scope: Scope, expression: m.ScalarExpression, resolve_operand: Callable[[m.Expression], TypedValue | None]
 ) -> TypedValue | None:
-    """Return the value of arithmetic, a function call or `case`, with operands resolved by the caller."""
+    """Return the value of arithmetic, a function call or `case`. `resolve_operand` resolves the operands."""
     from .clauses import check_condition
     from .paths import is_path_call, resolve_path_call
 
@@ -73,7 +73,7 @@ def resolve_scalar_expression(
 
 
 def resolve_now(span: Span) -> TypedValue:
-    """Return the time of the request, which is constant throughout the request."""
+    """Return the request time, which stays constant throughout the request."""
     return TypedValue(plan.Parameter(plan.NOW_PARAMETER, DATETIME), DATETIME, span)
 
 
@@ -102,7 +102,7 @@ def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Return the parameter that a variable names, or None if there is none; no error is reported."""
+    """Return the parameter that a variable refers to, or None if there is none. Never reports an error."""
     parameter_type = scope.parameters.get(variable.name)
     if parameter_type is None:
         return None
@@ -111,7 +111,7 @@ def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
-    """Resolve an access to a property, to `id`, or to an endpoint of an edge."""
+    """Resolve an access to a property, `id` or an edge endpoint."""
     bound_variable = scope.variables.get(field.variable)
     if isinstance(bound_variable, NodeVariable):
         return _resolve_node_field(scope, field, bound_variable)
@@ -128,13 +128,13 @@ def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
 
 
 def report_hop_edge(scope: Scope, variable_name: str, span: Span) -> None:
-    """Report that an edge variable of a multi-hop traversal is read outside the traversal."""
+    """Report that a multi-hop traversal's edge variable is read outside the traversal."""
     message = f"`${variable_name}` represents every edge on the path and cannot be used here"
     scope.report.error(span, message, "T23", hint="test the edges with `where`, directly after the traversal")
 
 
 def find_declaration(scope: Scope, field: m.Field) -> PropertyDefinition | None:
-    """Return the declaration of a bound node's property, or None if there is none; no error is reported."""
+    """Return the declaration of a bound node's property, or None if there is none. Never reports an error."""
     bound_variable = scope.variables.get(field.variable)
     if not isinstance(bound_variable, NodeVariable):
         return None

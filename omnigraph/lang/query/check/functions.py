@@ -1,4 +1,4 @@
-"""Scalar functions: their names, arguments and result types (T25).
+"""Check calls to scalar functions: names, arguments and result types (T25).
 
 This module contains the table of functions. Arguments that apply to the whole column, such as a pattern, must be
 literals or parameters. This module checks the literals; parameters are checked when the query runs.
@@ -27,7 +27,7 @@ PATH_FUNCTIONS = ("nodes", "edges", "cost")
 
 @record
 class ArgumentRule:
-    """A requirement for an argument; `expected` describes the requirement, and `accepts` tests the argument's type."""
+    """A requirement for an argument. `expected` describes the requirement, and `accepts` tests the argument's type."""
 
     expected: str
     accepts: Callable[[PropertyType], bool]
@@ -37,7 +37,7 @@ class ArgumentRule:
 
 @record
 class FunctionRule:
-    """A function's arguments and result type; the result is null if an argument is null."""
+    """A function's arguments and result type. The result is null if any argument is null."""
 
     arguments: tuple[ArgumentRule, ...]
     result_type: Callable[[list[TypedValue]], PropertyType]
@@ -150,11 +150,11 @@ def _report_unknown(rules: ScalarRules, call: m.ScalarCall) -> None:
         return
     if call.function in PATH_FUNCTIONS:
         rules.report.error(
-            call.span, f"`{call.function}` needs a path, but this part of the query does not bind one", "T26"
+            call.span, f"`{call.function}` requires a path, but this part of the query does not bind one", "T26"
         )
         return
     function_names = sorted([*_FUNCTIONS, *PATH_FUNCTIONS, "coalesce"])
-    hint = did_you_mean(call.function, function_names) or f"the functions are {', '.join(function_names)}"
+    hint = did_you_mean(call.function, function_names) or f"available functions: {', '.join(function_names)}"
     rules.report.error(_name_span(call), f"unknown function `{call.function}`", "T25", hint=hint)
 
 
@@ -171,17 +171,17 @@ def _check_count(rules: ScalarRules, call: m.ScalarCall, function_rule: Function
 
 def _check_argument(rules: ScalarRules, call: m.ScalarCall, argument_rule: ArgumentRule, argument: TypedValue) -> bool:
     if argument.is_null or argument.type is None or not argument_rule.accepts(argument.type):
-        message = f"`{call.function}` needs {argument_rule.expected} here, not {argument.describe_type()}"
+        message = f"`{call.function}` requires {argument_rule.expected} here, not {argument.describe_type()}"
         rules.report.error(argument.span, message, "T25")
         return False
     if not argument_rule.is_fixed:
         return True
     if not argument.is_constant:
-        rules.report.error(argument.span, f"`{call.function}` takes a literal or a parameter here", "T25")
+        rules.report.error(argument.span, f"`{call.function}` requires a literal or a parameter here", "T25")
         return False
     problem = argument_rule.check_literal(argument.value.value) if isinstance(argument.value, plan.Constant) else None
     if problem is not None:
-        rules.report.error(argument.span, f"this argument of `{call.function}` {problem}", "T25")
+        rules.report.error(argument.span, f"this argument to `{call.function}` {problem}", "T25")
     return problem is None
 
 
@@ -195,7 +195,7 @@ def _resolve_coalesce(rules: ScalarRules, call: m.ScalarCall, arguments: list[Ty
     result_type = result_type.as_nullable(all(map(is_nullable, arguments)))
     for earlier_argument, argument in pairwise(arguments):
         if not is_nullable(earlier_argument):
-            message = "this argument of `coalesce` is never used, because the argument before it is never null"
+            message = "this argument to `coalesce` is never used, because the argument before it is never null"
             rules.report.warn(argument.span, message, "L208", hint="remove this argument")
             break
     values = tuple(fit_alternative(argument, result_type) for argument in arguments)

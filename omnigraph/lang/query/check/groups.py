@@ -1,7 +1,6 @@
-"""Grouping: whether a read groups its rows, and the `having` condition that filters the groups.
+"""Check grouping: whether a read groups its rows, and the `having` condition that filters the groups.
 
-This module defines what a `having` may refer to: columns by name, and expressions of group keys, aggregates and
-constants.
+A `having` may refer to columns by name, and to expressions made of group keys, aggregates and constants.
 """
 
 from collections.abc import Iterator
@@ -32,7 +31,7 @@ def check_having(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanCo
         return None
     if not is_grouped(read_body):
         hint = "write the condition inside `match { .. }`, or use an aggregate such as `count(*)`"
-        scope.report.error(read_body.having.span, "`having` tests groups, but this query has none", "T9", hint=hint)
+        scope.report.error(read_body.having.span, "`having` filters groups, but this query has none", "T9", hint=hint)
         return None
 
     def resolve_operand(expression: m.Expression) -> TypedValue | None:
@@ -61,8 +60,8 @@ def _resolve_operand(
         typed_value = expressions.resolve_expression(scope, expression)
     if typed_value is None or _is_returned(columns, typed_value) or has_group_value(typed_value.value, columns):
         return typed_value
-    message = "`having` can only test aggregates and the columns of `return`"
-    hint = "write a condition on single rows inside `match { .. }`"
+    message = "`having` can only use aggregates and columns from `return`"
+    hint = "write a condition on individual rows inside `match { .. }`"
     scope.report.error(expression.span, message, "T9", hint=hint)
     return None
 
@@ -78,7 +77,7 @@ def _resolve_column_name(
     if column is not None:
         return TypedValue(column.value, column.type, bare_word.span)
     column_names = [column_name(projection) for projection in read_body.projections]
-    if bare_word.name not in column_names:  # otherwise, the error in the column has already been reported
+    if bare_word.name not in column_names:  # an error in an existing column has already been reported
         hint = did_you_mean(bare_word.name, column_names)
         scope.report.error(bare_word.span, f"no column is named `{bare_word.name}`", hint=hint)
     return None

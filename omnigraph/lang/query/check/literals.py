@@ -1,4 +1,4 @@
-"""Constants: their values, and whether a value fits a declared type.
+"""Resolve constants, and check whether they fit a declared type.
 
 This module does not depend on variables. `fit_constant` returns the stored form of a constant, so later layers never
 have to convert a literal again.
@@ -22,7 +22,7 @@ _LITERAL_TYPES = {
     "date": PropertyType(ScalarType.DATE),
     "datetime": DATETIME,
 }
-_MAX_DIGITS = 20  # Python refuses to parse extremely long integers
+_MAX_DIGITS = 20  # Python raises an error for extremely long integers
 
 
 def resolve_literal(report: CheckReport, literal: m.Literal | m.ListLiteral) -> TypedValue | None:
@@ -42,7 +42,7 @@ def resolve_literal(report: CheckReport, literal: m.Literal | m.ListLiteral) -> 
 
 
 def fit_constant(constant: plan.Constant, target_type: PropertyType) -> plan.Constant | str:
-    """Return a constant in the stored form of a declared type, or the reason why the constant does not fit.
+    """Convert a constant to the stored form of a declared type, or return the reason why it does not fit.
 
     >>> fit_constant(plan.Constant(5, I64), F64) == plan.Constant(5.0, F64)
     True
@@ -118,7 +118,7 @@ def _resolve_list(report: CheckReport, literal: m.ListLiteral) -> TypedValue | N
 
 
 def _common_scalar(report: CheckReport, typed_items: list[TypedValue]) -> ScalarType | None:
-    """Return the common scalar type of all items; an empty list counts as a list of strings."""
+    """Return the scalar type common to all items. An empty list counts as a list of strings."""
     items_by_scalar = {
         typed_item.type.scalar: typed_item for typed_item in reversed(typed_items) if typed_item.type is not None
     }

@@ -1,7 +1,7 @@
-"""Updates and deletes of the entities that a `match` binds.
+"""Check updates and deletes of entities that a `match` binds.
 
-This module resolves the changed variable, the assigned values of the matched rows, and the columns that the match
-returns to the statement. The match itself is checked like the match of a read.
+This module resolves the changed variable, the values assigned to each matched row, and the columns that the match
+returns to the statement. The match itself is checked in the same way as in a read.
 """
 
 from typing import Literal as OneOf
@@ -25,7 +25,7 @@ _ROW_VALUES = plan.PropertyValue | plan.SystemValue | plan.ScalarValue
 
 
 def check_matched_update(scope: Scope, update: m.MatchedUpdate) -> CheckedMatchedUpdate | None:
-    """Check an update of matched nodes or edges; `scope` must have no variables yet."""
+    """Check an update of matched nodes or edges. `scope` must not contain any variables yet."""
     checked_match = check_whole_match(scope, update.clauses, update.span)
     target = _resolve_target(scope, update.variable)
     target_type = _resolve_type(scope, update.variable, target) if target is not None else None
@@ -46,7 +46,7 @@ def check_matched_update(scope: Scope, update: m.MatchedUpdate) -> CheckedMatche
 
 
 def check_matched_delete(scope: Scope, delete: m.MatchedDelete) -> CheckedMatchedDelete | None:
-    """Check a delete of matched nodes or edges; `scope` must have no variables yet."""
+    """Check a delete of matched nodes or edges. `scope` must not contain any variables yet."""
     checked_match = check_whole_match(scope, delete.clauses, delete.span)
     target = _resolve_target(scope, delete.variable)
     if target is None:
@@ -61,7 +61,7 @@ def check_matched_delete(scope: Scope, delete: m.MatchedDelete) -> CheckedMatche
 
 
 def incident_edges(catalog: Catalog, node_type: NodeType) -> tuple[str, ...]:
-    """Return the edge types whose edges are deleted along with a node of the given type."""
+    """Return the edge types whose edges are deleted together with a node of the given type."""
     return tuple(sorted(edge.name for edge in catalog.edges if node_type.name in (edge.source, edge.target)))
 
 
@@ -72,7 +72,7 @@ def _resolve_target(scope: Scope, variable: m.Variable) -> NodeVariable | EdgeVa
         scope.report.error(variable.span, message, "T10", hint=did_you_mean(variable.name, scope.variables))
     if isinstance(target, PathVariable | HopEdgeVariable):
         message = f"`${variable.name}` represents several entities, so it cannot be changed"
-        scope.report.error(variable.span, message, "T10", hint="change a node, or an edge of a single hop")
+        scope.report.error(variable.span, message, "T10", hint="change a node, or an edge from a single hop")
     return target if isinstance(target, NodeVariable | EdgeVariable) else None
 
 
@@ -108,7 +108,7 @@ def _reject_blobs(scope: Scope, update: m.MatchedUpdate, assignments: tuple[plan
 def _read_of(
     checked_match: CheckedMatch, target: NodeVariable | EdgeVariable, row_columns: list[plan.PlanColumn]
 ) -> CheckedRead:
-    """Return a read that yields the changed ids with their assigned values, each combination once."""
+    """Return a read that yields each distinct combination of a changed id and its assigned values."""
     id_type = STRING.as_nullable(target.optional)
     id_column = plan.PlanColumn(ID_COLUMN, plan.SystemValue(target.name, "id", id_type), id_type)
     return CheckedRead(

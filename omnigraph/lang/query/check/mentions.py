@@ -1,4 +1,4 @@
-"""Determine which variables a part of the syntax tree names, before anything is resolved.
+"""Find the variables that part of a syntax tree mentions, before anything is resolved.
 
 This module is purely syntactic: the checker decides whether the names are valid.
 """
@@ -22,7 +22,7 @@ def visible_variables(clauses: Iterable[m.Clause]) -> frozenset[str]:
 
 
 def directly_named_variables(clauses: Iterable[m.Clause]) -> frozenset[str]:
-    """Return the variables that clauses name directly, excluding nested `not` and `optional` parts."""
+    """Return the variables that clauses mention directly, excluding nested `not` and `optional` parts."""
     variables: set[str] = set()
     for clause in clauses:
         if isinstance(clause, m.Filter):

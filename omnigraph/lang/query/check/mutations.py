@@ -1,7 +1,7 @@
-"""Check the statements of a mutation, including those that select their rows with `where`.
+"""Check the statements in a mutation, including those that select rows with `where`.
 
-This module checks the target, the assignments and the `where` of a statement (T10, T11, T13, T14, T16, T3, T7).
-Constraints on data, such as keys and ranges, are checked when the statement runs.
+This module checks each statement's target, assignments and `where` (T10, T11, T13, T14, T16, T3, T7). Constraints on
+data, such as keys and ranges, are checked when the statement runs.
 """
 
 from omnigraph.lang.query import model as m
@@ -18,7 +18,7 @@ from .scope import Scope
 
 
 def check_write(scope: Scope, write_body: m.WriteBody) -> CheckedWrite | None:
-    """Return the checked statements of a mutation, or None after reporting errors."""
+    """Return a mutation's checked statements, or None after reporting errors."""
     checked_statements = [_check_statement(scope, statement) for statement in write_body.statements]
     valid_statements = tuple(statement for statement in checked_statements if statement is not None)
     return CheckedWrite(valid_statements) if len(valid_statements) == len(checked_statements) else None

@@ -1,7 +1,7 @@
-"""Order, limit and offset of a read.
+"""Check the order, limit and offset of a read.
 
-This module checks sort keys, the choice of a ranking, and the requirements of a ranking (T17, T18, T21). A ranking must
-be the first key and determines the order; later keys only break ties.
+This module checks sort keys and rankings (T17, T18, T21). A ranking must be the first sort key and determines the
+order; later keys only break ties.
 """
 
 from omnigraph.lang.query import model as m
@@ -28,7 +28,7 @@ class CheckedOrder:
 
 
 def check_order(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...]) -> CheckedOrder:
-    """Return the order of a read; report invalid sort keys."""
+    """Return a read's order, and report invalid sort keys."""
     ranking_calls = [_find_ranking_call(read_body, ordering) for ordering in read_body.orderings]
     _check_rankings(scope, read_body, ranking_calls)
     sort_keys: list[plan.SortKey] = []
@@ -42,7 +42,7 @@ def check_order(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanCol
 
 
 def check_row_count(scope: Scope, count_expression: m.Literal | m.Variable | None, keyword: str) -> plan.Value | None:
-    """Return the row count of `limit` or `offset`: a literal or an integer parameter."""
+    """Return the row count for `limit` or `offset`, which must be a literal or an integer parameter."""
     if count_expression is None:
         return None
     if isinstance(count_expression, m.Literal):
@@ -50,7 +50,7 @@ def check_row_count(scope: Scope, count_expression: m.Literal | m.Variable | Non
         row_count = typed_value.value if typed_value is not None else None
         if isinstance(row_count, plan.Constant) and type(row_count.value) is int and row_count.value >= 0:
             return row_count
-        message = f"`{keyword}` needs a non-negative integer"
+        message = f"`{keyword}` requires a non-negative integer"
         scope.report.error(count_expression.span, message)
         return None
     return _check_row_count_parameter(scope, count_expression, keyword)
@@ -59,18 +59,18 @@ def check_row_count(scope: Scope, count_expression: m.Literal | m.Variable | Non
 def _check_row_count_parameter(scope: Scope, variable: m.Variable, keyword: str) -> plan.Value | None:
     parameter_value = resolve_parameter(scope, variable)
     if parameter_value is None:
-        message = f"`{keyword}` needs a number or a parameter; `${variable.name}` is not a parameter"
+        message = f"`{keyword}` requires a number or a parameter; `${variable.name}` is not a parameter"
         scope.report.error(variable.span, message, "T14")
         return None
     if parameter_value.type is not None and parameter_value.type.is_integer and not parameter_value.type.nullable:
         return parameter_value.value
-    message = f"`{keyword}` needs a non-nullable integer parameter, not {parameter_value.describe_type()}"
+    message = f"`{keyword}` requires a non-nullable integer parameter, not {parameter_value.describe_type()}"
     scope.report.error(variable.span, message)
     return None
 
 
 def _find_ranking_call(read_body: m.ReadBody, ordering: m.Ordering) -> m.Call | None:
-    """Return the ranking that an ordering names, either directly or by a column alias."""
+    """Return the ranking that an ordering refers to, either directly or through a column alias."""
     expression: m.Expression = ordering.expression
     if isinstance(expression, m.Alias):
         matching_projections = (
@@ -100,7 +100,7 @@ def _check_limit(scope: Scope, read_body: m.ReadBody, ordering: m.Ordering, call
     ranking_span = ordering.expression.span
     if read_body.limit is None and call.function in ("nearest", "rrf"):
         code = "T17" if call.function == "nearest" else "T21"
-        message = f"`{call.function}` needs a `limit`"
+        message = f"`{call.function}` requires a `limit`"
         scope.report.error(ranking_span, message, code)
     alias_orderings = [
         other_ordering
@@ -115,7 +115,7 @@ def _check_limit(scope: Scope, read_body: m.ReadBody, ordering: m.Ordering, call
 def _check_direction(scope: Scope, ordering: m.Ordering, call: m.Call) -> None:
     if ordering.direction in (None, _BEST_FIRST_DIRECTIONS[call.function]):
         return
-    message = f"`{call.function}` always puts the best rows first"
+    message = f"`{call.function}` always returns the best rows first"
     if isinstance(ordering.expression, m.Alias):
         scope.report.error(ordering.span, message, hint=f"remove `{ordering.direction}`")
     else:
@@ -185,7 +185,7 @@ def _check_sortable(scope: Scope, typed_value: TypedValue) -> bool:
 def _check_survives_grouping(
     scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...], typed_value: TypedValue
 ) -> bool:
-    """Return whether a sort key still exists after rows are grouped or made distinct; report an error if not."""
+    """Return whether a sort key still exists after grouping or removing duplicates. Report an error if not."""
     is_returned = any(column.value == typed_value.value for column in columns)
     grouped = is_grouped(read_body)
     has_aggregate = contains_aggregate(typed_value.value)

@@ -1,6 +1,6 @@
-"""Declared parameters: names and defaults.
+"""Check declared parameters: their names and defaults.
 
-This module defines the rules for declaring a parameter. Values passed at run time are bound elsewhere.
+This module checks only declarations. Values passed at run time are bound in `query/parameters.py`.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -16,7 +16,7 @@ from .scope import ANONYMOUS
 
 @record
 class CheckedParameter:
-    """A declared parameter; `default` is None if a value is required or if the default is null."""
+    """A declared parameter. `default` is None if a value is required or if the default is null."""
 
     name: str
     type: PropertyType
@@ -24,7 +24,7 @@ class CheckedParameter:
 
 
 def check_parameters(report: CheckReport, parameters: tuple[m.Parameter, ...]) -> tuple[CheckedParameter, ...]:
-    """Return the parameters, with each name at most once; report invalid declarations."""
+    """Return the parameters, each name at most once, and report invalid declarations."""
     checked_parameters: dict[str, CheckedParameter] = {}
     for parameter in parameters:
         _check_parameter_name(report, parameter, parameter.name in checked_parameters)
@@ -46,7 +46,7 @@ def _check_parameter_name(report: CheckReport, parameter: m.Parameter, is_duplic
 
 
 def _check_default(report: CheckReport, parameter: m.Parameter) -> plan.Constant | None:
-    """Return the value that a parameter has when it is omitted, or None if it has no default."""
+    """Return a parameter's default value, or None if it has no default."""
     if parameter.default is None:
         return None
     typed_value = literals.resolve_literal(report, parameter.default)
@@ -54,6 +54,6 @@ def _check_default(report: CheckReport, parameter: m.Parameter) -> plan.Constant
         return None
     stored_constant = literals.fit_constant(typed_value.value, parameter.type)
     if isinstance(stored_constant, str):
-        report.error(typed_value.span, f"invalid default of `${parameter.name}`: {stored_constant}", "T3")
+        report.error(typed_value.span, f"invalid default for `${parameter.name}`: {stored_constant}", "T3")
         return None
     return stored_constant

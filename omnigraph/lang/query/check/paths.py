@@ -1,7 +1,7 @@
-"""Paths and edge tests of traversals, as in `$p = any shortest $a $e:road{1,9} $b where $e.open = true by $e.km`.
+"""Check paths and edge tests, as in `$p = any shortest $a $e:road{1,9} $b where $e.open = true by $e.km`.
 
-This module checks the parts that refer to every edge of a path: the condition after `where`, the cost after `by` and
-the path variable. The edge variable of a path is visible only in these parts, because it represents many edges.
+This module checks the parts that apply to every edge of a path: the condition after `where`, the cost after `by`, and
+the path variable. A path's edge variable is visible only in these parts, because it stands for many edges.
 """
 
 from typing import cast
@@ -23,13 +23,13 @@ _FUNCTION_TYPES = {"length": I64, "nodes": _ID_LIST, "edges": _ID_LIST, "cost": 
 
 
 def spans_many_edges(traversal: m.Traversal) -> bool:
-    """Return whether an edge variable of this traversal represents every edge of a path."""
+    """Return whether an edge variable in this traversal stands for every edge of a path."""
     has_many_hops = traversal.hops is not None and (traversal.hops.low, traversal.hops.high) != (1, 1)
     return has_many_hops or traversal.path is not None
 
 
 def check_path_pattern(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]) -> bool:
-    """Return whether the path variable and the hop bounds of a path are valid; report errors if not."""
+    """Return whether a path's variable and hop bounds are valid. Report an error if they are not."""
     path = traversal.path
     if path is None:
         return True
@@ -37,15 +37,15 @@ def check_path_pattern(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeTy
     span = path.variable.span
     other_variables = (traversal.source, traversal.target, traversal.edge_variable)
     if path.variable.name == ANONYMOUS:
-        problem = "a path needs a name"
+        problem = "a path requires a name"
     elif path.variable.name in scope.parameters:
         problem = f"`${path.variable.name}` is a parameter and cannot be bound"
     elif path.variable.name in scope.variables or any(path.variable.name == one.name for one in other_variables if one):
         problem = f"`${path.variable.name}` is already bound"
     elif traversal.hops is None:
-        problem, span = "a path needs hop bounds, as in `knows{1,3}`", traversal.span
+        problem, span = "a path requires hop bounds, as in `knows{1,3}`", traversal.span
     elif any(edge.source != edge.target for edge in edges):
-        problem, span = "a path needs an edge between nodes of the same type", traversal.edges[0].span
+        problem, span = "a path requires an edge between nodes of the same type", traversal.edges[0].span
     elif path.cost is not None:
         problem, span = _cost_problem(traversal, path), path.cost.span
     if problem is not None:
@@ -72,7 +72,7 @@ def bind_path_variable(scope: Scope, traversal: m.Traversal, type_name: str) -> 
 
 
 def check_edge_test(scope: Scope, traversal: m.Traversal) -> plan.EdgeTest | None:
-    """Return the condition that every edge must pass, or None if there is none or it is invalid."""
+    """Return the condition that every edge must satisfy, or None if it is missing or invalid."""
     if traversal.edge_test is None:
         return None
     edge_variable = _named_edge_variable(scope, traversal, traversal.edge_test.span, "where")
@@ -95,7 +95,7 @@ def check_edge_test(scope: Scope, traversal: m.Traversal) -> plan.EdgeTest | Non
 
 
 def check_cost(scope: Scope, traversal: m.Traversal) -> plan.PropertyValue | None:
-    """Return the numeric edge property after `by`, or None if there is none or it is invalid."""
+    """Return the numeric edge property after `by`, or None if it is missing or invalid."""
     cost = traversal.path.cost if traversal.path is not None else None
     if cost is None:
         return None
@@ -109,7 +109,7 @@ def check_cost(scope: Scope, traversal: m.Traversal) -> plan.PropertyValue | Non
     if not isinstance(resolved.value, plan.PropertyValue) or resolved.value.variable != edge_variable.name:
         scope.report.error(cost.span, "`by` requires a property of the edges on this path", "T26")
     elif not is_number:
-        scope.report.error(cost.span, f"`by` needs numbers, not {resolved.describe_type()}", "T26")
+        scope.report.error(cost.span, f"`by` requires numbers, not {resolved.describe_type()}", "T26")
     else:
         return resolved.value
     return None
@@ -127,7 +127,7 @@ def _named_edge_variable(scope: Scope, traversal: m.Traversal, span: Span, keywo
 
 
 def hide_edge_variable(scope: Scope, traversal: m.Traversal) -> None:
-    """Make an edge variable that represents many edges unusable outside its traversal."""
+    """Make an edge variable that stands for many edges unusable outside its traversal."""
     variable = traversal.edge_variable
     bound_variable = scope.variables.get(variable.name) if variable is not None else None
     if variable is not None and isinstance(bound_variable, EdgeVariable) and spans_many_edges(traversal):
@@ -135,7 +135,7 @@ def hide_edge_variable(scope: Scope, traversal: m.Traversal) -> None:
 
 
 def is_path_call(scope: Scope, call: m.ScalarCall) -> bool:
-    """Return whether a function reads a path; for `length`, which also accepts other values, the argument decides."""
+    """Return whether a call reads a path. `length` also accepts other values, so it depends on the argument."""
     if call.function in PATH_FUNCTIONS:
         return True
     argument = call.arguments[0] if len(call.arguments) == 1 else None
@@ -144,14 +144,14 @@ def is_path_call(scope: Scope, call: m.ScalarCall) -> bool:
 
 
 def resolve_path_call(scope: Scope, call: m.ScalarCall) -> TypedValue | None:
-    """Resolve a call of a path function, such as `length($p)`."""
+    """Resolve a call to a path function, such as `length($p)`."""
     argument = call.arguments[0] if len(call.arguments) == 1 else None
     bound_variable = scope.variables.get(argument.name) if isinstance(argument, m.Variable) else None
     if isinstance(bound_variable, BrokenVariable):
         return None
     problem: str | None = None
     if not isinstance(bound_variable, PathVariable):
-        problem = f"`{call.function}` needs a path" + _other_argument(argument)
+        problem = f"`{call.function}` requires a path" + _other_argument(argument)
     elif call.function == "cost" and not bound_variable.has_cost:
         problem = "this path has no cost, because it has no `by`"
     if problem is not None or not isinstance(bound_variable, PathVariable):

@@ -1,7 +1,7 @@
-"""Find mistakes in regular expressions in RE2 syntax, without an RE2 library.
+"""Find mistakes in RE2 regular expressions without using an RE2 library.
 
-This module recognises definite mistakes only: unbalanced brackets, misplaced repetitions, bad escapes, and the
-constructs of other dialects that RE2 does not have. All other mistakes are reported when the query runs.
+This module recognizes only definite mistakes: unbalanced brackets, misplaced repetitions, bad escapes, and constructs
+from other dialects that RE2 does not support. All other mistakes are reported when the query runs.
 """
 
 import re
@@ -18,12 +18,12 @@ _UNSUPPORTED_GROUPS = {
     "(?#": "comments are not supported",
     "(?P=": "backreferences are not supported",
 }
-# Letters and digits that may follow a backslash; RE2 accepts any punctuation there.
+# Letters and digits that may follow a backslash. RE2 also accepts any punctuation there.
 _KNOWN_ESCAPES = frozenset("aftnrvxpPCQEdDsSwWbBAz01234567")
 
 
 def find_pattern_error(pattern: str) -> str | None:
-    r"""Return a description of the mistake in a pattern, or None if no mistake was found.
+    r"""Describe the mistake in a pattern, or return None if no mistake was found.
 
     >>> find_pattern_error(r"^A.*\d{2,3}$"), find_pattern_error("a(b")
     (None, 'missing `)`')
@@ -68,7 +68,7 @@ def _skip_escape(pattern: str, offset: int) -> tuple[str | None, int]:
 
 
 def _skip_class(pattern: str, offset: int) -> tuple[str | None, int]:
-    """Skip `[..]`; a `]` directly after the opening bracket is an ordinary character."""
+    """Skip `[..]`. A `]` directly after the opening bracket is an ordinary character."""
     offset += 2 if pattern.startswith("[^", offset) else 1
     first = True
     while offset < len(pattern):

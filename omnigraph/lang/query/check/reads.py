@@ -1,6 +1,6 @@
 """Check one read: its match, columns, groups and order.
 
-This module runs the checks in sequence, and requires that a `match` binds a variable.
+This module runs the checks in order, and requires every `match` to bind a variable.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -16,7 +16,7 @@ from .scope import Scope
 
 
 def check_read(scope: Scope, read_body: m.ReadBody) -> CheckedRead:
-    """Check a read or one part of a union; `scope` must have no variables yet."""
+    """Check a read or one part of a union. `scope` must not contain any variables yet."""
     checked_match = check_whole_match(scope, read_body.clauses, read_body.span)
     grouped = is_grouped(read_body)
     columns = check_columns(scope, read_body.projections, grouped=grouped)
@@ -36,7 +36,7 @@ def check_read(scope: Scope, read_body: m.ReadBody) -> CheckedRead:
 
 
 def check_whole_match(scope: Scope, clauses: tuple[m.Clause, ...], body_span: Span) -> CheckedMatch:
-    """Check the outermost list of clauses, which must bind a variable; `body_span` begins with `match`."""
+    """Check the outermost list of clauses, which must bind a variable. `body_span` begins with `match`."""
     errors_before = scope.report.error_count
     scope.local_names = visible_variables(clauses)
     checked_match = check_match(scope, clauses)

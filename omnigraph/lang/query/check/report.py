@@ -1,7 +1,7 @@
-"""Collect the diagnostics of one query.
+"""Collect diagnostics for one query.
 
-This module keeps the list of diagnostics, each at a span of the source. Reporting never raises: a check reports an
-error and continues, so that one run finds every mistake.
+Every diagnostic refers to a span in the source. Reporting never raises: a check reports an error and continues, so that
+a single run finds every mistake.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
@@ -19,7 +19,7 @@ class CheckReport:
         self._diagnostics.append(Diagnostic.at_span(self.source, span, message, code=code, kind="type", hint=hint))
 
     def warn(self, span: Span, message: str, code: str, *, hint: str | None = None) -> None:
-        """Add a warning about something legal that is probably not intended."""
+        """Add a warning about something that is legal but probably not intended."""
         self._diagnostics.append(
             Diagnostic.at_span(self.source, span, message, code=code, kind="lint", severity="warning", hint=hint)
         )

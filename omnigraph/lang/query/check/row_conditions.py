@@ -1,6 +1,6 @@
-"""The `where` clause of update and delete, and the values of `set`, which are expressions over one row's properties.
+"""Check the `where` clauses and `set` values in updates and deletes.
 
-This module defines the meaning of a bare word in these expressions: a property, `id`, or an endpoint of an edge.
+These expressions refer to a single row. A bare word in them is a property, `id` or an edge endpoint.
 """
 
 from typing import cast
@@ -22,7 +22,7 @@ from .typed_values import STRING, TypedValue
 def check_row_condition(
     scope: Scope, target_type: NodeType | EdgeType | None, condition: m.Condition
 ) -> plan.Predicate | None:
-    """Return the predicate of a `where` clause; without a target, only its values are checked."""
+    """Return the predicate for a `where` clause. If there is no target type, check only its values."""
 
     def resolve_operand(expression: m.Expression) -> TypedValue | None:
         return resolve_row_value(scope, target_type, expression)

@@ -1,7 +1,7 @@
-"""Statements that write one row: insert, upsert and patch.
+"""Check statements that write one row: insert, upsert and patch.
 
-This module defines how such a statement identifies its row (by the key or by `id`) and which properties it must assign
-(T10, T12, T16). The existence of the row is checked only when the statement runs.
+This module checks how a statement identifies its row (by key or by `id`) and which properties it must assign (T10, T12,
+T16). Whether the row exists is checked only when the statement runs.
 """
 
 from typing import Literal as OneOf
@@ -20,7 +20,7 @@ _VERB_NAMES = {m.Insert: "an insert", m.Upsert: "an upsert", m.Patch: "a patch"}
 def check_row_write(
     scope: Scope, statement: m.Insert | m.Upsert | m.Patch, target_type: NodeType | EdgeType | None
 ) -> RowWrite | None:
-    """Check an insert, an upsert or a patch; without a target, only the values are checked."""
+    """Check an insert, upsert or patch. If there is no target type, check only the values."""
     names_row_by_id = isinstance(statement, m.Patch) or (isinstance(statement, m.Upsert) and not _has_key(target_type))
     assignments = check_assignments(scope, target_type, statement.assignments, allows_id=names_row_by_id)
     if target_type is None:
@@ -62,8 +62,10 @@ def _check_required(
     required_names = [*(required_id or ()), *_required_names(target_type, assigned_names)]
     missing_names = [name for name in required_names if name not in assigned_names]
     if missing_names:
-        hint = "assign `id`, because the type has no key to identify the row" if "id" in missing_names else None
-        scope.report.error(type_name.span, f"{target_type.name} needs {_join_names(missing_names)}", "T12", hint=hint)
+        hint = "assign `id`, because the type has no key" if "id" in missing_names else None
+        scope.report.error(
+            type_name.span, f"{target_type.name} requires {_join_names(missing_names)}", "T12", hint=hint
+        )
 
 
 def _required_names(target_type: NodeType | EdgeType, assigned_names: set[str]) -> list[str]:
@@ -76,16 +78,16 @@ def _required_names(target_type: NodeType | EdgeType, assigned_names: set[str]) 
 
 
 def _check_patch(scope: Scope, patch: m.Patch, target_type: NodeType | EdgeType, assigned_names: set[str]) -> None:
-    """Report a patch that does not identify its row or assigns no other property."""
+    """Report a patch that does not identify its row, or that assigns no property besides the key."""
     names_of_key = key_names(target_type)
     missing_names = [name for name in names_of_key if name not in assigned_names]
     is_named_by_key = bool(names_of_key) and not missing_names
     if missing_names and len(missing_names) < len(names_of_key):
-        message = f"the key of {target_type.name} also includes {_join_names(missing_names)}"
+        message = f"the {target_type.name} key also includes {_join_names(missing_names)}"
         scope.report.error(patch.type_name.span, message, "T12", hint="identify the row by its complete key or by `id`")
     elif not is_named_by_key and "id" not in assigned_names:
         row_names = f"{_join_names(list(names_of_key))} or `id`" if names_of_key else "`id`"
-        message = f"a patch of {target_type.name} needs {row_names} to identify its row"
+        message = f"patching {target_type.name} requires {row_names} to identify the row"
         scope.report.error(patch.type_name.span, message, "T12")
     elif not assigned_names - {"id", *names_of_key}:
         scope.report.error(patch.type_name.span, "a patch must assign at least one property", "T10")

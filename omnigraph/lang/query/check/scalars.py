@@ -1,8 +1,7 @@
-"""Arithmetic and `case`: which operands are compatible, and the type of the result.
+"""Check arithmetic and `case`: which operands are compatible, and what type the result has.
 
-This module decides the types of computed values: integers are computed as I64, and anything with a float or a `/` as
-F64. Function calls are checked in `functions`. The caller resolves the operands, because the meaning of names depends
-on the context.
+Integers are computed as I64, and anything that involves a float or `/` as F64. Function calls are checked in
+`functions`. The caller resolves the operands, because the meaning of names depends on the context.
 """
 
 from collections.abc import Callable
@@ -26,7 +25,7 @@ class ScalarRules:
     check_condition: Callable[[m.Condition], plan.Predicate | None]
 
     def place(self, span: Span) -> plan.SourcePlace:
-        """Return the position of an expression, for errors that occur when the query runs."""
+        """Return an expression's position, for use in errors that occur when the query runs."""
         return plan.SourcePlace(self.report.source, span)
 
 
@@ -53,21 +52,21 @@ def resolve_all(rules: ScalarRules, expressions: tuple[m.Expression, ...]) -> li
 
 
 def numeric_result(number_type: PropertyType) -> PropertyType:
-    """Return the type that is used to compute with numbers of this type."""
+    """Return the type in which arithmetic on numbers of this type is done."""
     return F64 if number_type.scalar.is_float else I64
 
 
 def common_type(rules: ScalarRules, alternatives: list[TypedValue], construct: str) -> PropertyType | None:
-    """Return the type of a value that is one of several alternatives; report alternatives that do not fit."""
+    """Return a type that fits all alternatives for a value, and report alternatives that do not fit."""
     typed_alternatives = [alternative for alternative in alternatives if not alternative.is_null]
     if not typed_alternatives:
-        rules.report.error(alternatives[0].span, f"`{construct}` needs at least one value that is not null", "T25")
+        rules.report.error(alternatives[0].span, f"`{construct}` requires at least one value that is not null", "T25")
         return None
     first_type = typed_alternatives[0].type
     result_type = first_type
     for alternative in typed_alternatives:
         if alternative.type is None or not is_scalar(alternative.type):
-            message = f"`{construct}` needs scalars, not {alternative.describe_type()}"
+            message = f"`{construct}` requires scalars, not {alternative.describe_type()}"
             rules.report.error(alternative.span, message, "T25")
             return None
         if first_type is None or not is_comparable(first_type, alternative.type):
@@ -79,7 +78,7 @@ def common_type(rules: ScalarRules, alternatives: list[TypedValue], construct: s
 
 
 def _wider_type(first_type: PropertyType | None, second_type: PropertyType) -> PropertyType:
-    """Return a type that holds the values of two comparable types."""
+    """Return a type that can hold the values of both of two comparable types."""
     if first_type is None or first_type.as_nullable(False) == second_type.as_nullable(False):
         return second_type
     if not second_type.scalar.is_numeric:
@@ -88,7 +87,7 @@ def _wider_type(first_type: PropertyType | None, second_type: PropertyType) -> P
 
 
 def fit_alternative(alternative: TypedValue, result_type: PropertyType) -> plan.Value:
-    """Return the plan value of an alternative; a null literal gets the type of the other alternatives."""
+    """Return the plan value for an alternative. A null literal gets the type of the other alternatives."""
     return plan.Constant(None, result_type.as_nullable(True)) if alternative.is_null else alternative.value
 
 
@@ -127,7 +126,7 @@ def _step_type(
         return STRING
     odd_operand = left_operand if not _can_compute(left_type, operator) else right_operand
     kinds = "two numbers or two Strings" if operator == "+" else "two numbers"
-    message = f"`{operator}` needs {kinds}, not {left_operand.describe_type()} and {right_operand.describe_type()}"
+    message = f"`{operator}` requires {kinds}, not {left_operand.describe_type()} and {right_operand.describe_type()}"
     rules.report.error(odd_operand.span, message, "T7")
     return None
 
@@ -141,7 +140,7 @@ def _resolve_negative(rules: ScalarRules, negative: m.Negative) -> TypedValue | 
     if operand is None:
         return None
     if operand.type is None or not operand.type.is_numeric:
-        rules.report.error(operand.span, f"`-` needs a number, not {operand.describe_type()}", "T7")
+        rules.report.error(operand.span, f"`-` requires a number, not {operand.describe_type()}", "T7")
         return None
     result_type = numeric_result(operand.type).as_nullable(operand.type.nullable)
     return TypedValue(plan.Negative(operand.value, result_type, rules.place(negative.span)), result_type, negative.span)

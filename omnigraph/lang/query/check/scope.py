@@ -1,7 +1,7 @@
-"""The meaning of names at one point in a query.
+"""Track what names mean at a given point in a query.
 
-This module tracks variables, parameters and their visibility in `not` and `optional`. A name whose declaration was
-invalid remains as a `BrokenVariable`, so that each mistake is reported once.
+A scope contains variables and parameters, and controls which of them are visible in `not` and `optional`. A variable
+whose declaration is invalid stays in the scope as a `BrokenVariable`, so that each mistake is reported only once.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ ANONYMOUS = "_"
 
 @record
 class NodeVariable:
-    """A bound node; `type_name` is a node type or an interface, and `name` is the variable's name in the plan."""
+    """A bound node. `type_name` is a node type or an interface, and `name` is the variable's name in the plan."""
 
     name: str
     type_name: str
@@ -28,7 +28,7 @@ class NodeVariable:
 
 @record
 class EdgeVariable:
-    """A bound edge of one of several types."""
+    """A bound edge, which may have one of several types."""
 
     name: str
     edge_types: tuple[str, ...]
@@ -37,7 +37,7 @@ class EdgeVariable:
 
 @record
 class HopEdgeVariable:
-    """An edge variable that represents every edge of a multi-hop traversal and cannot be read outside of it."""
+    """An edge variable that stands for every edge in a multi-hop traversal. It cannot be read outside the traversal."""
 
     name: str
     optional: bool = False
@@ -45,7 +45,7 @@ class HopEdgeVariable:
 
 @record
 class PathVariable:
-    """A bound path through nodes of one type; `has_cost` is true if its edges have a cost."""
+    """A bound path through nodes of one type. `has_cost` is true if its edges have a cost."""
 
     name: str
     type_name: str
@@ -55,7 +55,7 @@ class PathVariable:
 
 @record
 class BrokenVariable:
-    """A variable with an invalid declaration that was already reported; later uses are not reported."""
+    """A variable whose declaration has already been reported as invalid. Its later uses are not reported."""
 
     name: str
     optional: bool = False
@@ -68,10 +68,9 @@ BoundVariable = NodeVariable | EdgeVariable | HopEdgeVariable | PathVariable | B
 class Scope:
     """The names visible to one list of clauses.
 
-    `inherited_names` are the variables bound in enclosing scopes. `local_names` are all names in
-    this list of clauses, and `reserved_names` are all names in the enclosing lists, even if they
-    are bound later. If a variable inside a `not` has a reserved name, it is a different variable
-    and gets its own name in the plan.
+    `inherited_names` are the variables bound in enclosing scopes. `local_names` are all names in this list of clauses,
+    and `reserved_names` are all names in the enclosing lists, including those that are bound later. A variable inside a
+    `not` that has a reserved name is a different variable and gets its own name in the plan.
     """
 
     catalog: Catalog
@@ -85,15 +84,15 @@ class Scope:
     used_parameters: set[str] = field(default_factory=set)
 
     def enter_negation(self, inner_names: frozenset[str]) -> "Scope":
-        """Return a scope that sees every variable and keeps its own variables private."""
+        """Return a scope in which every variable is visible, but whose own variables stay private."""
         return self._nested_scope(inner_names, self.reserved_names | self.local_names, self.depth + 1)
 
     def enter_optional(self) -> "Scope":
-        """Return a scope whose own variables will be visible outside as nullable variables."""
+        """Return a scope whose own variables become visible outside it as nullable variables."""
         return self._nested_scope(self.local_names, self.reserved_names, self.depth)
 
     def without_variables(self) -> "Scope":
-        """Return a scope that sees only the parameters, for another `match` of the same query."""
+        """Return a scope that contains only the parameters, for another `match` in the same query."""
         return Scope(self.catalog, self.report, self.parameters, used_parameters=self.used_parameters)
 
     def _nested_scope(self, local_names: frozenset[str], reserved_names: frozenset[str], depth: int) -> "Scope":
@@ -110,12 +109,12 @@ class Scope:
         )
 
     def plan_name(self, variable_name: str) -> str:
-        """Return the name that a new variable of this scope gets in the plan."""
+        """Return the plan name for a new variable in this scope."""
         return f"{variable_name}#{self.depth}" if variable_name in self.reserved_names else variable_name
 
     def introduced_variables(self) -> list[tuple[str, BoundVariable]]:
         """Return the variables that this scope introduced, in order."""
-        # Inherited variables were copied first and keep their positions.
+        # Inherited variables come first, because they were copied before any new variable was added.
         return list(islice(self.variables.items(), len(self.inherited_names), None))
 
     def adopt_optional(self, inner_scope: "Scope") -> None:
@@ -125,12 +124,12 @@ class Scope:
 
 
 def entity_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType | None:
-    """Return the node type with the given name or, if there is none, the interface with that name."""
+    """Return the node type or interface with the given name, or None if there is neither."""
     return catalog.node(type_name) or catalog.interface(type_name)
 
 
 def implementers(catalog: Catalog, type_name: str) -> tuple[str, ...]:
-    """Return the node types that implement an interface, or an empty result for a node type."""
+    """Return the node types that implement an interface, or an empty tuple for a node type."""
     if catalog.node(type_name) is not None:
         return ()
     return tuple(node.name for node in catalog.nodes if type_name in node.implements)
@@ -144,6 +143,6 @@ def narrower_type(catalog: Catalog, first_type: str, second_type: str) -> str | 
 
 
 def declared_edge_types(catalog: Catalog, variable: EdgeVariable) -> tuple[EdgeType, ...]:
-    """Return the declarations of the edge types that a variable ranges over."""
+    """Return the declarations of the edge types that a variable can have."""
     edge_declarations = (catalog.edge(edge_name) for edge_name in variable.edge_types)
     return tuple(edge for edge in edge_declarations if edge is not None)

@@ -1,7 +1,7 @@
-"""Text conditions and rankings: `search`, `fuzzy`, `match_text`, `bm25`, `nearest` and `rrf`.
+"""Check text conditions and rankings: `search`, `fuzzy`, `match_text`, `bm25`, `nearest` and `rrf`.
 
-This module defines the rules for the arguments of these functions (T15, T19, T20, T21). The caller decides where
-the functions are allowed.
+This module checks the arguments to these functions (T15, T19, T20, T21). The caller decides where the functions are
+allowed.
 """
 
 from typing import Literal as OneOf
@@ -35,7 +35,7 @@ def misuse_code(call: m.Call) -> str:
 
 
 def check_text_search(scope: Scope, call: m.Call) -> plan.TextSearch | None:
-    """Return a condition on the text of a property."""
+    """Return a condition on a property's text."""
     match call.function:
         case "search" | "fuzzy" | "match_text" as function:
             return _build_text_search(scope, call, function)
@@ -96,7 +96,7 @@ def _check_nearest(scope: Scope, call: m.Call) -> plan.Nearest | None:
     if vector_property is None or typed_query is None:
         return None
     if not vector_property.type.is_vector:
-        message = f"`nearest` needs a Vector property, not {vector_property.type.display()}"
+        message = f"`nearest` requires a Vector property, not {vector_property.type.display()}"
         scope.report.error(call.arguments[0].span, message, "T15")
         return None
     query_value = _resolve_query_vector(scope, typed_query, vector_property)
@@ -107,7 +107,7 @@ def _check_nearest(scope: Scope, call: m.Call) -> plan.Nearest | None:
 def _resolve_query_vector(
     scope: Scope, typed_query: TypedValue, vector_property: plan.PropertyValue
 ) -> plan.Value | None:
-    """Return the query vector of `nearest`: a vector with the property's dimension, or text to embed."""
+    """Return the query vector for `nearest`: a vector with the property's dimension, or text to embed."""
     vector_type = vector_property.type.as_nullable(False)
     if is_text(typed_query.type) and not typed_query.is_null:
         return typed_query.value
@@ -119,8 +119,8 @@ def _resolve_query_vector(
         return None
     if typed_query.type is not None and typed_query.type.as_nullable(False) == vector_type:
         return typed_query.value
-    message = f"`nearest` needs {vector_type.display()} or String here, not {typed_query.describe_type()}"
-    hint = f"declare the parameter as in `query q($v: {vector_type.display()})`"
+    message = f"`nearest` requires {vector_type.display()} or String here, not {typed_query.describe_type()}"
+    hint = f"declare the parameter, as in `query q($v: {vector_type.display()})`"
     scope.report.error(typed_query.span, message, "T15", hint=hint)
     return None
 
@@ -138,7 +138,7 @@ def _check_fuse(scope: Scope, call: m.Call) -> plan.Fuse | None:
     if first_ranking is None or second_ranking is None or rank_constant is None:
         return None
     if first_ranking.field.variable != second_ranking.field.variable:
-        message = "both rankings of `rrf` must rank the same variable"
+        message = "both rankings in `rrf` must use the same variable"
         scope.report.error(call.arguments[1].span, message, "T21")
         return None
     return plan.Fuse(first_ranking, second_ranking, rank_constant)
@@ -146,7 +146,7 @@ def _check_fuse(scope: Scope, call: m.Call) -> plan.Fuse | None:
 
 def _check_fused_ranking(scope: Scope, argument: m.Expression) -> plan.Bm25 | plan.Nearest | None:
     if not isinstance(argument, m.Call) or argument.function not in ("bm25", "nearest"):
-        message = "`rrf` takes `nearest` and `bm25`"
+        message = "`rrf` expects `nearest` or `bm25` here"
         scope.report.error(argument.span, message, "T21")
         return None
     checked_ranking = check_ranking(scope, argument)
@@ -157,7 +157,7 @@ def _resolve_text_property(scope: Scope, call: m.Call) -> plan.PropertyValue | N
     property_value = _resolve_property(scope, call)
     if property_value is None or is_text(property_value.type):
         return property_value
-    message = f"`{call.function}` needs a String property, not {property_value.type.display()}"
+    message = f"`{call.function}` requires a String property, not {property_value.type.display()}"
     scope.report.error(call.arguments[0].span, message, misuse_code(call))
     return None
 
@@ -166,11 +166,11 @@ def _resolve_property(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
     """Return the declared node property that a function is applied to."""
     property_argument = call.arguments[0]
     if not isinstance(property_argument, m.Field):
-        message = f"the first argument of `{call.function}` must be a property such as `$x.title`"
+        message = f"the first argument to `{call.function}` must be a property such as `$x.title`"
         scope.report.error(property_argument.span, message, misuse_code(call))
         return None
     if isinstance(scope.variables.get(property_argument.variable), EdgeVariable):
-        message = f"`{call.function}` works on nodes; `${property_argument.variable}` is an edge"
+        message = f"`{call.function}` requires a node property; `${property_argument.variable}` is an edge"
         scope.report.error(property_argument.span, message, "T23")
         return None
     typed_value = expressions.resolve_field(scope, property_argument)
@@ -178,7 +178,7 @@ def _resolve_property(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
         return None
     if isinstance(typed_value.value, plan.PropertyValue):
         return typed_value.value
-    message = f"`{call.function}` needs a declared property, not `id`"
+    message = f"`{call.function}` requires a declared property, not `id`"
     scope.report.error(property_argument.span, message, misuse_code(call))
     return None
 
@@ -187,7 +187,7 @@ def _resolve_text_query(scope: Scope, call: m.Call) -> TypedValue | None:
     typed_query = _resolve_constant_query(scope, call)
     if typed_query is None or (is_text(typed_query.type) and not typed_query.is_null):
         return typed_query
-    message = f"`{call.function}` needs a String to search for, not {typed_query.describe_type()}"
+    message = f"`{call.function}` requires a String to search for, not {typed_query.describe_type()}"
     scope.report.error(typed_query.span, message, misuse_code(call))
     return None
 
@@ -197,7 +197,7 @@ def _resolve_constant_query(scope: Scope, call: m.Call) -> TypedValue | None:
     typed_query = _resolve_argument(scope, call, call.arguments[1])
     if typed_query is None or typed_query.is_constant:
         return typed_query
-    message = f"`{call.function}` takes a literal or a parameter here"
+    message = f"`{call.function}` requires a literal or a parameter here"
     scope.report.error(typed_query.span, message, misuse_code(call))
     return None
 
@@ -219,13 +219,13 @@ def _resolve_integer(scope: Scope, call: m.Call, expression: m.Expression, minim
 
 def _report_not_integer(scope: Scope, call: m.Call, span: Span, minimum: int) -> None:
     requirement = "positive integer" if minimum else "non-negative integer"
-    message = f"the last argument of `{call.function}` must be a {requirement}"
+    message = f"the last argument to `{call.function}` must be a {requirement}"
     scope.report.error(span, message, misuse_code(call))
 
 
 def _resolve_argument(scope: Scope, call: m.Call, expression: m.Expression) -> TypedValue | None:
     if isinstance(expression, m.Call | m.Aggregate | m.Alias):
-        message = f"`{call.function}` takes a literal or a parameter here"
+        message = f"`{call.function}` requires a literal or a parameter here"
         scope.report.error(expression.span, message, misuse_code(call))
         return None
     return expressions.resolve_expression(scope, expression)

@@ -1,7 +1,7 @@
-"""Traversals, such as `$a knows $b`, `$a <knows> $b`, `$a $w:knows $b` and `$a knows{1,3} $b`.
+"""Check traversals such as `$a knows $b`, `$a <knows> $b`, `$a $w:knows $b` and `$a knows{1,3} $b`.
 
-This module checks edges, directions and hop bounds, and determines the resulting endpoint types. The direction
-depends on the variables that are bound when a clause is reached, so clauses must be checked in textual order.
+This module checks edges, directions and hop bounds, and determines the types of the endpoints. The direction depends on
+which variables are already bound when a clause is reached, so clauses must be checked in textual order.
 """
 
 from omnigraph.lang.query import model as m
@@ -34,7 +34,7 @@ class _EndpointTypes:
 
 
 def check_traversal(scope: Scope, traversal: m.Traversal) -> list[CheckedClause]:
-    """Return the checked clauses of a traversal, or an empty list if the traversal is invalid."""
+    """Return a traversal's checked clauses, or an empty list if the traversal is invalid."""
     edges = _resolve_edges(scope, traversal)
     hop_bounds = _check_hops(scope, traversal, edges or ())
     are_bindable = [_check_endpoint(scope, endpoint) for endpoint in (traversal.source, traversal.target)]
@@ -112,7 +112,7 @@ def _check_endpoint(scope: Scope, endpoint: m.Variable) -> bool:
 
 
 def _check_edge_variable(scope: Scope, traversal: m.Traversal) -> bool:
-    """Return whether the edge variable is absent or valid; report an error if it is invalid."""
+    """Return whether the edge variable is valid or absent. Report an error if it is invalid."""
     variable = traversal.edge_variable
     if variable is None or variable.name == ANONYMOUS:
         return True
@@ -178,7 +178,7 @@ def _check_symmetric(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType
 def _orient_edge(
     catalog: Catalog, edge: EdgeType, source_type: str | None, target_type: str | None
 ) -> _EndpointTypes | None:
-    """Orient the edge forward if the type of the bound endpoint allows it, otherwise backward if possible.
+    """Orient the edge forward if the bound endpoint's type allows it, or else backward if possible.
 
     If both endpoints are bound, only the source type is considered.
     """
@@ -257,7 +257,7 @@ def _check_path(scope: Scope, traversal: m.Traversal, endpoint_types: _EndpointT
 
 
 def _mark_variables_broken(scope: Scope, traversal: m.Traversal) -> None:
-    """Suppress later errors about variables that this clause should have bound."""
+    """Suppress further errors about variables that this clause should have bound."""
     path_variable = traversal.path.variable if traversal.path is not None else None
     for variable in (traversal.source, traversal.edge_variable, traversal.target, path_variable):
         if variable is None or variable.name == ANONYMOUS or variable.name in scope.parameters:

@@ -1,7 +1,7 @@
-"""Typed values, and the rules that determine which types are compatible.
+"""Typed values, and the rules for which types are compatible.
 
-This module defines the record for a resolved expression, and functions that test and compare types. It does not depend
-on variables or clauses, and reports no errors.
+This module defines the record for a resolved expression and the functions that test and compare types. It does not
+depend on variables or clauses, and it reports no errors.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -18,7 +18,7 @@ DATETIME = PropertyType(ScalarType.DATETIME)
 
 @record
 class TypedValue:
-    """A resolved expression; `type` is None for a node and for a path."""
+    """A resolved expression. `type` is None for nodes and paths."""
 
     value: plan.Value
     type: PropertyType | None
@@ -56,7 +56,7 @@ class TypedValue:
 
 
 def is_scalar(property_type: PropertyType) -> bool:
-    """Return whether values of this type can be compared, which is not the case for lists, vectors and Blobs."""
+    """Return whether values of this type can be compared. Lists, vectors and Blobs cannot be compared."""
     return not (property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB)
 
 
@@ -77,7 +77,7 @@ def is_comparable(first_type: PropertyType, second_type: PropertyType) -> bool:
 
 
 def is_assignable(value_type: PropertyType, property_type: PropertyType) -> bool:
-    """Return whether a parameter may be assigned to a property; null values are checked at run time.
+    """Return whether a parameter may be assigned to a property. Nulls are checked at run time.
 
     >>> is_assignable(STRING, PropertyType(ScalarType.BLOB)), is_assignable(STRING, BOOL)
     (True, False)
@@ -92,12 +92,12 @@ def is_assignable(value_type: PropertyType, property_type: PropertyType) -> bool
 
 
 def typed_null(opposite: TypedValue, null_literal: TypedValue) -> TypedValue:
-    """Return the literal `null`, typed like the opposite operand."""
+    """Return the literal `null` with the type of the opposite operand."""
     null_type = (opposite.type or STRING).as_nullable(True)
     return TypedValue(plan.Constant(None, null_type), null_type, null_literal.span)
 
 
-# Number types in ascending order, each with the other types that represent all of its values exactly.
+# Number types in ascending order, each with the other types that can represent all of its values exactly.
 _WIDER_NUMBERS = {
     ScalarType.I32: (ScalarType.I64, ScalarType.F64),
     ScalarType.U32: (ScalarType.I64, ScalarType.U64, ScalarType.F64),
@@ -109,7 +109,7 @@ _WIDER_NUMBERS = {
 
 
 def common_type(first_type: PropertyType, second_type: PropertyType) -> PropertyType | None:
-    """Return a type that represents all values of both types exactly, or None if no such type exists.
+    """Return a type that can represent all values of both types exactly, or None if no such type exists.
 
     >>> common_type(PropertyType(ScalarType.I32), PropertyType(ScalarType.U32, nullable=True)).display()
     'I64?'

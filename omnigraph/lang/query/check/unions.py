@@ -1,7 +1,7 @@
-"""Unions: several reads whose rows form one result.
+"""Check unions, which combine the rows of several reads into one result.
 
-This module defines which columns are compatible (T30). The parts must return the same column names in the same order,
-and each column must have a common type that represents all values exactly.
+This module decides which columns are compatible (T30). All parts must return the same column names in the same order,
+and each column must have a common type that can represent all values exactly.
 """
 
 from omnigraph.lang.query import model as m
@@ -32,7 +32,7 @@ def check_union(scope: Scope, union_body: m.UnionBody) -> CheckedUnion:
 
 
 def _check_names(scope: Scope, first_part: m.ReadBody, other_part: m.ReadBody) -> bool:
-    """Return whether two parts return columns with the same names; report the first difference."""
+    """Return whether two parts return the same column names. Report the first difference."""
     expected_names = [column_name(projection) for projection in first_part.projections]
     for projection, expected_name in zip(other_part.projections, expected_names, strict=False):
         if column_name(projection) != expected_name:
@@ -46,7 +46,7 @@ def _check_names(scope: Scope, first_part: m.ReadBody, other_part: m.ReadBody) -
     counts = len(other_part.projections), len(expected_names)
     span = other_part.projections[0].span.to(other_part.projections[-1].span)
     message = f"this part returns {_count_columns(counts[0])}, but the first part returns {counts[1]}"
-    scope.report.error(span, message, "T30", hint=f"the columns of the first part are {', '.join(expected_names)}")
+    scope.report.error(span, message, "T30", hint=f"the first part returns {', '.join(expected_names)}")
     return False
 
 
@@ -62,7 +62,7 @@ def _common_columns(
         projections = {column_name(projection): projection for projection in part.projections}
         for column in checked_part.columns:
             earlier_column = columns.get(column.name)
-            if earlier_column is not None:  # otherwise, the error in that column has already been reported
+            if earlier_column is not None:  # if None, the error in that column has already been reported
                 columns[column.name] = _merge_columns(scope, earlier_column, column, projections[column.name])
     return tuple(columns.values())
 
@@ -70,7 +70,7 @@ def _common_columns(
 def _merge_columns(
     scope: Scope, earlier_column: plan.PlanColumn, column: plan.PlanColumn, projection: m.Projection
 ) -> plan.PlanColumn:
-    """Return the column with the common type of both parts; report incompatible types."""
+    """Return the column with a type common to both parts, and report incompatible types."""
     if earlier_column.type is not None and column.type is not None:
         merged_type = common_type(earlier_column.type, column.type)
         if merged_type is not None:
@@ -97,7 +97,7 @@ def _describe(column: plan.PlanColumn) -> str:
 def _check_order(
     scope: Scope, union_body: m.UnionBody, columns: tuple[plan.PlanColumn, ...]
 ) -> tuple[plan.SortKey, ...]:
-    """Return the sort keys; report a key that is not a column name."""
+    """Return the sort keys, and report keys that are not column names."""
     known_names = [column_name(projection) for projection in union_body.parts[0].projections]
     sort_keys: list[plan.SortKey] = []
     for ordering in union_body.orderings:

@@ -1,7 +1,7 @@
-"""Build the catalog of a parsed schema: run all checks in order and collect every error.
+"""Build the catalog for a parsed schema: run all checks in order and collect every error.
 
-Each check has its own module; this module defines their order. Errors never stop the checks: invalid declarations are
-skipped, and errors that follow only from a skipped declaration are not reported.
+Each check has its own module, and this module runs them in order. Errors never stop the checks: invalid declarations
+are skipped, and errors caused only by a skipped declaration are not reported.
 """
 
 from collections.abc import Container, Iterable
@@ -26,7 +26,7 @@ from .value_rules import check_defaults
 def check(
     parsed_schema: ParsedSchema, existing_names: Container[str] = ()
 ) -> tuple[catalog.Catalog, tuple[Diagnostic, ...]]:
-    """Return the catalog of a parsed schema and all semantic errors.
+    """Return a parsed schema's catalog and all semantic errors.
 
     `existing_names` are exempt from the length limit. The catalog is valid only if neither the
     result nor `parsed_schema` contains an error.

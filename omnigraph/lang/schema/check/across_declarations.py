@@ -1,4 +1,4 @@
-"""Checks that compare the declarations of a schema with one another.
+"""Checks that compare a schema's declarations with one another.
 
 This module reports duplicate names, undeclared endpoints, and edges whose names differ only in case.
 """

@@ -1,7 +1,7 @@
-"""Read the annotations of declarations and properties.
+"""Read the annotations on declarations and properties.
 
 This module defines where and how often each annotation is allowed, and which arguments it takes. Unknown annotations
-are stored verbatim. `constraints` checks columns, and `embeds` checks the sources of `@embed`.
+are stored verbatim. `constraints` checks columns, and `embeds` checks what `@embed` refers to.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -23,7 +23,7 @@ _CONSTRAINT_NAMES = frozenset({*INLINE_CONSTRAINTS, "range", "check"})
 
 @record
 class HeaderAnnotations:
-    """The values read from the annotations of a node, edge or interface."""
+    """The values read from the annotations on a node, edge or interface."""
 
     annotations: tuple[catalog.StoredAnnotation, ...] = ()
     rename_from: str | None = None
@@ -82,7 +82,7 @@ def read_property(
 def _drop_repeated_annotations(
     annotations: tuple[model.Annotation, ...], findings: SchemaFindings
 ) -> list[model.Annotation]:
-    """Return the annotations that have valid arguments and are not illegally repeated."""
+    """Return the annotations with valid arguments, and report annotations that must not be repeated."""
     seen_names: set[str] = set()
     valid_annotations = []
     for annotation in annotations:
@@ -164,9 +164,9 @@ def _read_allowed_finding(annotation: model.Annotation, findings: SchemaFindings
         return None
     code, reason = annotation.arguments
     if not code.text.startswith("OG-"):
-        _reject_annotation(findings, code.span, f"`{code.text}` is not a finding code", hint)
+        _reject_annotation(findings, code.span, f"`{code.text}` is not a known finding code", hint)
     elif reason.kind != "string" or not reason.text.strip():
-        _reject_annotation(findings, reason.span, "`@allow` needs a reason in quotes", hint)
+        _reject_annotation(findings, reason.span, "`@allow` requires a reason in quotes", hint)
     else:
         return catalog.AllowedFinding(code.text, reason.text)
     return None
@@ -187,7 +187,7 @@ def _read_embedding(
         return None
     if not declared_property.type.is_vector and not declared_property.type_rejected:
         declared_type = declared_property.type.display()
-        message = f"`@embed` needs a vector property; `{property_name}` is {declared_type}"
+        message = f"`@embed` requires a vector property; `{property_name}` is {declared_type}"
         _reject_annotation(findings, annotation.span, message, f"declare the property as `{property_name}: Vector(…)`")
     source = read_required_text(annotation, findings, hint='write `@embed("title")`')
     model_name = _read_embedding_model(annotation, findings)

@@ -8,7 +8,7 @@ _FREE_FORM_ANNOTATIONS = frozenset({"default", "allow"})
 
 
 def check_arguments(annotation: model.Annotation, findings: SchemaFindings) -> bool:
-    """Return whether the arguments of an annotation are well formed; report an error if not."""
+    """Return whether an annotation's arguments are well-formed. Report an error if they are not."""
     annotation_name = annotation.name.text
     if annotation.options and not annotation.arguments:
         message = f"`@{annotation_name}`: a positional argument must come before any named argument"
@@ -26,11 +26,11 @@ def check_arguments(annotation: model.Annotation, findings: SchemaFindings) -> b
 
 
 def read_required_text(annotation: model.Annotation, findings: SchemaFindings, hint: str | None = None) -> str | None:
-    """Return the argument of an annotation; if it is missing or blank, report an error and return None."""
+    """Return an annotation's argument. If it is missing or blank, report an error and return None."""
     annotation_name = annotation.name.text
     hint = hint or f'write `@{annotation_name}("…")`'
     if not annotation.arguments:
-        findings.add(CheckStage.ANNOTATION, annotation.span, f"`@{annotation_name}` needs a value", hint)
+        findings.add(CheckStage.ANNOTATION, annotation.span, f"`@{annotation_name}` requires a value", hint)
         return None
     argument_text = annotation.arguments[0].text
     if not argument_text.strip():
@@ -48,7 +48,7 @@ def _check_literal_form(annotation_name: str, literal: model.Literal, findings: 
             findings.add(CheckStage.ANNOTATION, literal.span, message, f'put the value in quotes: `"{literal_text}"`')
             return False
     elif literal.kind in ("word", "code") and not is_identifier(literal_text):
-        message = f"`@{annotation_name}`: `{literal_text}` is neither a quoted string nor a lower-case name"
+        message = f"`@{annotation_name}`: `{literal_text}` is neither a quoted string nor a lowercase name"
         findings.add(CheckStage.ANNOTATION, literal.span, message, f'put the value in quotes: `"{literal_text}"`')
         return False
     return True

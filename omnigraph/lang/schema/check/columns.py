@@ -15,7 +15,7 @@ _ENDPOINT_COLUMNS = ("dst", "src")
 
 @record
 class ConstraintColumn:
-    """A property or edge endpoint in a constraint; `type` is None if the declared type is invalid."""
+    """A property or edge endpoint in a constraint. `type` is None if the declared type is invalid."""
 
     name: str
     type: PropertyType | None
@@ -23,7 +23,7 @@ class ConstraintColumn:
 
 
 def resolve_columns(draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings) -> list[ConstraintColumn]:
-    """Return the distinct columns of a `@key`, `@unique` or `@index`; report unknown columns."""
+    """Return the distinct columns in a `@key`, `@unique` or `@index`, and report unknown columns."""
     if not constraint.arguments:
         hint = f"write `@{constraint.kind}(property, …)`"
         message = f"`@{constraint.kind}` must name at least one property"
@@ -39,7 +39,7 @@ def resolve_columns(draft: TypeDraft, constraint: model.Constraint, findings: Sc
 def resolve_column(
     draft: TypeDraft, constraint: model.Constraint, argument: model.Literal | model.Bounds, findings: SchemaFindings
 ) -> ConstraintColumn | None:
-    """Return the column that an argument refers to, or None if it refers to no known column."""
+    """Return the column that an argument refers to, or None if there is no such column."""
     column_name = _read_column_name(constraint, argument, findings)
     if column_name is None:
         return None

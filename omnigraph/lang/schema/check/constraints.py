@@ -1,7 +1,7 @@
-"""Check `@key`, `@unique` and `@index` constraints, in a body or inline after a property.
+"""Check `@key`, `@unique` and `@index` constraints, whether they are in a body or inline after a property.
 
-This module defines which columns a constraint may use. `indexes` checks the options of an index, and `value_rules`
-checks `@range` and `@check`.
+This module decides which columns a constraint may use. `indexes` checks index options, and `value_rules` checks
+`@range` and `@check`.
 """
 
 from omnigraph.lang.schema import catalog, model
@@ -18,7 +18,7 @@ _KIND_PHRASES = {"node": "a node", "edge": "an edge"}
 
 
 def read_constraints(draft: TypeDraft, findings: SchemaFindings) -> tuple[catalog.Constraint, ...]:
-    """Return the distinct constraints of a node or edge in canonical order."""
+    """Return the distinct constraints of a node or edge type in canonical order."""
     _check_single_key(draft, findings)
     checked_constraints = set(read_inline_constraints(draft, findings))
     checked_constraints |= {_read_body_constraint(draft, declared, findings) for declared in draft.constraints}
@@ -28,7 +28,7 @@ def read_constraints(draft: TypeDraft, findings: SchemaFindings) -> tuple[catalo
 def read_inline_constraints(draft: TypeDraft, findings: SchemaFindings) -> list[catalog.Constraint | None]:
     """Return the constraints written inline after properties.
 
-    Errors in the inline constraints of an interface are reported once, at their declaration.
+    Errors in an interface's inline constraints are reported only once, where they are declared.
     """
     property_drafts = draft.properties.values()
     return [
@@ -79,7 +79,7 @@ def _constraint_sort_key(constraint: catalog.Constraint) -> tuple[str, str]:
 
 
 def _check_column_type(constraint_kind: str, column: ConstraintColumn, findings: SchemaFindings) -> bool:
-    """Return whether the constraint may use the column; if not, report the reason."""
+    """Return whether the constraint may use the column. If it may not, report the reason."""
     mismatch = None if column.type is None else _describe_type_mismatch(constraint_kind, column.type)
     if mismatch is not None:
         message = f"`@{constraint_kind}` cannot use `{column.name}`: {mismatch}"
@@ -102,7 +102,7 @@ def _describe_type_mismatch(constraint_kind: str, property_type: PropertyType) -
 def _check_vector_index_columns(columns: list[ConstraintColumn], findings: SchemaFindings) -> None:
     for column in columns:
         if len(columns) > 1 and column.type is not None and column.type.is_vector:
-            message = f"the vector `{column.name}` must be the only column of its index"
+            message = f"the vector `{column.name}` must be the only column in its index"
             findings.add(CheckStage.CONSTRAINT, column.span, message, f"write `@index({column.name})`")
 
 

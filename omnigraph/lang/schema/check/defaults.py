@@ -1,4 +1,4 @@
-"""Check that the literal in a `@default` is a valid value of the property."""
+"""Check that the literal in a `@default` is a valid value for the property."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from .findings import CheckStage, SchemaFindings
 def read_default(
     declared_property: model.Property, annotation: model.Annotation | None, findings: SchemaFindings
 ) -> model.Literal | None:
-    """Return the literal of `@default(…)` if it is valid, otherwise None; a bare `@default` has no literal."""
+    """Return the literal in `@default(…)`, or None if it is invalid. A bare `@default` has no literal."""
     if annotation is None or not annotation.arguments:
         return None
     problem = _find_argument_problem(annotation) or (
@@ -66,7 +66,7 @@ def _describe_type_problem(declared_property: model.Property, literal: model.Lit
 
 
 def _parse_value(property_type: PropertyType, literal: model.Literal) -> Any:
-    """Return the Python value of a literal, or None if its form does not match the type."""
+    """Return a literal's Python value, or None if its form does not match the type."""
     if property_type.scalar is ScalarType.BOOL:
         return literal.text == "true" if literal.kind == "bool" else None
     if property_type.is_integer:

@@ -26,10 +26,10 @@ class PropertyDraft:
 
 @record
 class TypeDraft:
-    """A declaration with its properties; a node also has the properties of its interfaces.
+    """A declaration with its properties. A node also has the properties from its interfaces.
 
-    `has_all_interfaces` is False if an interface is invalid. A missing property may then belong to
-    that interface and must not be reported.
+    `has_all_interfaces` is False if an interface is invalid. In that case, a missing property may belong to that
+    interface, so it must not be reported.
     """
 
     kind: catalog.TypeKind
@@ -45,6 +45,6 @@ class TypeDraft:
 
 
 def inline_constraint_span(property_draft: PropertyDraft, constraint_name: str) -> Span:
-    """Return the position of an inline constraint such as `@key` on a property."""
+    """Return the position of an inline constraint, such as `@key`, on a property."""
     annotation = property_draft.find_annotation(constraint_name)
     return annotation.span if annotation is not None else property_draft.declaration.span

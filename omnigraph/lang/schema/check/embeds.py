@@ -8,7 +8,7 @@ from .findings import CheckStage, SchemaFindings
 
 
 def check_embeddings(node_draft: TypeDraft, findings: SchemaFindings) -> None:
-    """Check that every `@embed` of a node refers to a String property of the same node."""
+    """Check that every `@embed` in a node refers to a String property of the same node."""
     for vector_draft in node_draft.properties.values():
         if vector_draft.definition.embed is not None:
             _check_embedding_source(node_draft, vector_draft, vector_draft.definition.embed.source, findings)

@@ -1,7 +1,7 @@
-"""Collect the errors of all schema checks.
+"""Collect the errors that schema checks report.
 
-This module defines the order in which errors are reported: by check stage, then by position. The first error
-determines the error class, so the order of the stages is part of the language.
+Errors are reported by check stage first, then by position. The first error determines the class of the raised error, so
+the order of the stages is part of the language.
 """
 
 from enum import IntEnum
@@ -10,7 +10,7 @@ from omnigraph.errors.diagnostics import Diagnostic, DiagnosticKind, SourceText,
 
 
 class CheckStage(IntEnum):
-    """The checks in execution order; errors up to `CONSTRAINT` are parse errors."""
+    """The checks in execution order. Errors up to `CONSTRAINT` are parse errors."""
 
     PROPERTY = 1
     INTERFACE = 2
@@ -21,12 +21,12 @@ class CheckStage(IntEnum):
 
     @property
     def kind(self) -> DiagnosticKind:
-        """Return the diagnostic kind for errors of this stage."""
+        """Return the diagnostic kind for errors in this stage."""
         return "catalog" if self >= CheckStage.CATALOG else "parse"
 
 
 class SchemaFindings:
-    """Collects errors; identical errors at the same position are reported once."""
+    """Collects errors. Identical errors at the same position are reported only once."""
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
@@ -38,7 +38,7 @@ class SchemaFindings:
         self._diagnostics.setdefault((stage, span, message), diagnostic)
 
     def line_number(self, span: Span) -> int:
-        """Return the number of the first line of a span."""
+        """Return the line number on which a span starts."""
         return self.source.locate(span.start)[0]
 
     def sorted_diagnostics(self) -> tuple[Diagnostic, ...]:

@@ -18,7 +18,7 @@ _OptionProblem = tuple[str, str | None]
 def read_index_options(
     constraint: model.Constraint, columns: list[ConstraintColumn], findings: SchemaFindings
 ) -> tuple[tuple[str, str], ...]:
-    """Return the valid options of a constraint in name order; report invalid options."""
+    """Return a constraint's valid options in name order, and report invalid options."""
     valid_options: dict[str, str] = {}
     for option in constraint.options:
         problem = _find_option_problem(option, constraint, columns)
@@ -53,7 +53,7 @@ def _find_option_problem(
 
 def _find_kind_problem(index_kind: str, columns: list[ConstraintColumn]) -> _OptionProblem | None:
     if index_kind in (*_TEXT_KINDS, "vector") and len(columns) > 1:
-        return f"`@index`: an index of kind `{index_kind}` must have exactly one column", None
+        return f"`@index`: kind `{index_kind}` requires exactly one column", None
     for column in columns:
         if column.type is not None and not _supports_type(index_kind, column.type):
             usable_kinds = [
@@ -76,7 +76,7 @@ def _supports_type(index_kind: str, property_type: PropertyType) -> bool:
 def _find_detail_problem(
     option_name: str, constraint: model.Constraint, columns: list[ConstraintColumn]
 ) -> _OptionProblem | None:
-    """Return the error for a `metric` on a non-vector index or a `language` on a non-full-text index, or None."""
+    """Return an error if `metric` or `language` is used with the wrong kind of index, or None if it is not."""
     required_kind = "vector" if option_name == "metric" else "fulltext"
     declared_kind = next(
         (option.value.text for option in constraint.options if option.name.text == "kind"), required_kind

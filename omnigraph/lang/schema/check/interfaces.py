@@ -1,7 +1,7 @@
 """Expand the interfaces that a node implements.
 
-The order of the interfaces never affects the result: if two interfaces declare the same property, the declarations must
-be identical.
+The order of the interfaces does not matter: if two interfaces declare the same property, the declarations must be
+identical.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def expand_interfaces(
     unreadable_names: frozenset[tuple[str, str]],
     findings: SchemaFindings,
 ) -> TypeDraft:
-    """Return the node draft, extended with the properties of its interfaces."""
+    """Return the node draft with the properties of its interfaces added."""
     property_drafts = dict(node_draft.properties)
     has_all_interfaces = True
     for interface_name in dict.fromkeys(implements):
@@ -105,6 +105,6 @@ def _origin_suffix(existing_property: PropertyDraft) -> str:
 
 
 def _comparable_definition(property_draft: PropertyDraft) -> catalog.PropertyDefinition:
-    """Return the definition in a comparable form: without its origin, and with sorted annotations."""
+    """Return the definition in a form that can be compared: without its origin, and with its annotations sorted."""
     sorted_annotations = tuple(sorted(property_draft.definition.annotations, key=repr))
     return replace(property_draft.definition, annotations=sorted_annotations, declared_directly=True, satisfies=())

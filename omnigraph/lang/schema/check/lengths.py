@@ -1,4 +1,4 @@
-"""Check the length of type and property names, which become file and column names.
+"""Check the length of type and property names, which are also used as file and column names.
 
 Only declared names are checked. Names already in use in the graph are exempt, so a schema with long names from an
 earlier release can still be changed.
@@ -22,7 +22,7 @@ def check_name_lengths(
             length_fault = find_length_fault(name.text)
             if length_fault is not None and name.text not in existing_names:
                 message = f"{quote_name(name.text)} cannot be used as a {name_kind} name: {length_fault}"
-                hint = f"choose a name of at most {MAX_NAME_BYTES} characters"
+                hint = f"choose a name with at most {MAX_NAME_BYTES} characters"
                 findings.add(CheckStage.CATALOG, name.span, message, hint)
 
 

@@ -1,4 +1,4 @@
-"""Check `@range` and `@check`, which restrict the values of a node property."""
+"""Check `@range` and `@check`, which restrict a node property's values."""
 
 from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import catalog, literals, model
@@ -48,7 +48,7 @@ def _read_bound(bound_literal: model.Literal | None, findings: SchemaFindings) -
         return None
     bound = literals.parse_number(bound_literal)
     if bound is None:
-        message = "this bound is too large for any number type"
+        message = "this bound is too large for any numeric type"
         findings.add(CheckStage.CONSTRAINT, bound_literal.span, message)
     return bound
 
@@ -80,7 +80,7 @@ def _check_column_kind(
     is_string = column.type.scalar is ScalarType.STRING and not column.type.is_list
     if column.type.is_numeric if required_kind == "numeric" else is_string:
         return True
-    message = f"`@{constraint.kind}` needs a {required_kind} property; `{column.name}` is {column.type.display()}"
+    message = f"`@{constraint.kind}` requires a {required_kind} property; `{column.name}` is {column.type.display()}"
     findings.add(CheckStage.CONSTRAINT, column.span, message)
     return False
 
@@ -103,7 +103,7 @@ def _check_pattern(pattern: model.Literal, findings: SchemaFindings) -> None:
 def _locate_pattern_error(pattern: model.Literal, reason: str, findings: SchemaFindings) -> tuple[Span, str]:
     """Return the position and message for an RE2 error.
 
-    `reason` is RE2's text, which may quote the faulty part of the pattern after a colon.
+    `reason` is RE2's message, which may quote the invalid part of the pattern after a colon.
     """
     complaint, _, faulty_part = reason.partition(": ")
     part_index = pattern.text.find(faulty_part) if faulty_part else -1
@@ -117,7 +117,7 @@ def _locate_pattern_error(pattern: model.Literal, reason: str, findings: SchemaF
 
 
 def check_defaults(node: catalog.NodeType, findings: SchemaFindings) -> None:
-    """Reject a `@default` that violates a rule of the same node."""
+    """Reject a `@default` that violates one of the node's own rules."""
     for rule in node.constraints:
         if not isinstance(rule, catalog.Range | catalog.Check):
             continue
@@ -132,7 +132,7 @@ def check_defaults(node: catalog.NodeType, findings: SchemaFindings) -> None:
 
 
 def _rule_applies(rule: catalog.Range | catalog.Check, definition: catalog.PropertyDefinition) -> bool:
-    """Return whether the rule supports the property's type; mismatches have already been reported."""
+    """Return whether the rule supports the property's type. Mismatches have already been reported."""
     if isinstance(rule, catalog.Range):
         return definition.type.is_numeric
     return definition.default is not None and definition.default.kind == "string"
@@ -147,5 +147,5 @@ def _default_satisfies_rule(rule: catalog.Range | catalog.Check, default: model.
 
     try:
         return re2.search(rule.pattern, default.text) is not None
-    except re2.error:  # the invalid pattern has already been reported
+    except re2.error:  # invalid patterns have already been reported
         return True

@@ -1,7 +1,7 @@
-"""Diagrams of a schema: Mermaid text and SVG images, computed from a catalog alone.
+"""Schema diagrams, as Mermaid text or SVG images, drawn from a catalog alone.
 
-`shapes` decides what a box shows, `layers`, `ordering` and `positions` decide where it is, and `svg` draws it. The same
-schema always has the same diagram. Start reading with `layout`.
+`shapes` decides what each box shows, `layers`, `ordering` and `positions` decide where it goes, and `svg` draws it. The
+same schema always produces the same diagram. Read `layout` first.
 """
 
 from .mermaid import draw_mermaid

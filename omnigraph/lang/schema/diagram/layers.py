@@ -1,7 +1,7 @@
-"""Assign the vertices of a diagram to columns, so that arrows lead from left to right where they can.
+"""Assign a diagram's vertices to columns, so that arrows point from left to right where possible.
 
-Cycles are broken by drawing some arrows from right to left. A column has a maximum height; types that do not fit go to
-the next column. Everything is deterministic: ties are decided by the order of the vertices.
+Cycles are broken by drawing some arrows from right to left. Columns have a maximum height, and types that do not fit
+move to the next column. The result is deterministic, because ties are broken by the order of the vertices.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ Arrow = tuple[str, str]  # from the left vertex to the right vertex
 
 
 def orient_arrows(vertices: Sequence[str], arrows: Sequence[Arrow]) -> list[Arrow]:
-    """Return the arrows without cycles: an arrow that would close a cycle is reversed.
+    """Return the arrows with cycles removed. An arrow that would close a cycle is reversed.
 
     >>> orient_arrows(["a", "b"], [("a", "b"), ("b", "a")])
     [('a', 'b'), ('a', 'b')]
@@ -20,7 +20,7 @@ def orient_arrows(vertices: Sequence[str], arrows: Sequence[Arrow]) -> list[Arro
 
 
 def _order_vertices(vertices: Sequence[str], arrows: Sequence[Arrow]) -> list[str]:
-    """Order the vertices so that few arrows lead backwards (the greedy heuristic of Eades, Lin and Smyth)."""
+    """Order the vertices so that few arrows point backwards (the greedy heuristic by Eades, Lin and Smyth)."""
     remaining, first, last = list(vertices), list[str](), list[str]()
     while remaining:
         inside = set(remaining)
@@ -44,7 +44,7 @@ def _surplus(vertex: str, arrows: Sequence[Arrow]) -> int:
 def assign_columns(
     vertices: Sequence[str], arrows: Sequence[Arrow], heights: Mapping[str, float], max_height: float
 ) -> dict[str, int]:
-    """Return the column of each vertex; every arrow leads to a later column, and no column exceeds `max_height`.
+    """Return each vertex's column. Every arrow points to a later column, and no column exceeds `max_height`.
 
     >>> assign_columns(["a", "b", "c"], [("a", "b"), ("a", "c")], dict.fromkeys("abc", 10.0), 15.0)
     {'a': 0, 'b': 1, 'c': 2}
@@ -62,7 +62,7 @@ def assign_columns(
 
 
 def _topological_order(vertices: Sequence[str], arrows: Sequence[Arrow]) -> list[str]:
-    """Order the vertices by their arrows; of the vertices that are ready, the best connected come first."""
+    """Sort the vertices topologically. Among vertices that are ready, the best connected come first."""
     degree = {vertex: sum(vertex in arrow for arrow in arrows) for vertex in vertices}
     pending, ordered = list(vertices), list[str]()
     while pending:
@@ -81,7 +81,7 @@ def _pull_towards_targets(
     max_height: float,
     columns: dict[str, int],
 ) -> None:
-    """Move a vertex with more arrows to the right than to the left as far right as its targets and the space allow."""
+    """Move vertices that have more arrows to the right than to the left as far right as possible."""
     for vertex in sorted(vertices, key=lambda name: -columns[name]):
         targets = [columns[right] for left, right in arrows if left == vertex]
         source_count = sum(right == vertex for _, right in arrows)

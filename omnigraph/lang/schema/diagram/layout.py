@@ -1,8 +1,8 @@
-"""Where everything in a diagram is: boxes, labels and lines, with coordinates in pixels.
+"""Lay out a diagram: compute pixel coordinates for its boxes, labels and lines.
 
-Connected types form a group. A group is drawn in columns: node types in the even columns, the labels of edge types in
-the odd ones. A line that passes a column gets its own place in it, so no line runs through a box. Groups are arranged
-in rows.
+Connected types form a group. A group is drawn in columns, with node types in the even columns and edge labels in the
+odd ones. A line that crosses a column gets its own slot in that column, so that no line runs through a box. Groups are
+arranged in rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ class PlacedBox:
 
 @dataclass(frozen=True, slots=True)
 class PlacedLabel:
-    """The label of an edge type and its upper left corner."""
+    """An edge type's label and its upper left corner."""
 
     label: EdgeLabel
     left: float
@@ -47,7 +47,7 @@ class PlacedLabel:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A diagram or a part of it, in a frame of the given size."""
+    """A diagram or part of one, in a frame of the given size."""
 
     width: float
     height: float
@@ -68,7 +68,7 @@ class Drawing:
 
 @dataclass(slots=True)
 class _Group:
-    """Connected node types and the labels of their edge types; `chains` are the vertices of each line."""
+    """Connected node types and the labels of their edge types. `chains` lists the vertices along each line."""
 
     boxes: dict[str, TypeBox]
     labels: dict[str, EdgeLabel]
@@ -90,7 +90,7 @@ class _Group:
 
 
 def lay_out(catalog: Catalog, order: DeclaredOrder) -> Drawing:
-    """Return the diagram of a schema."""
+    """Lay out the diagram for a schema."""
     boxes = make_boxes(catalog, order)
     edges = [edge for edge in order.sort_types("edge", catalog.edges) if edge.source != edge.target]
     drawings = []
@@ -105,7 +105,7 @@ def _label_key(edge: EdgeType) -> str:
 
 
 def _connected_names(names: Sequence[str], edges: Iterable[EdgeType]) -> list[set[str]]:
-    """Return the groups of connected node types, in the order of their first types."""
+    """Return the groups of connected node types, ordered by the first type in each group."""
     group_of = {name: {name} for name in names}
     for edge in edges:
         merged = group_of[edge.source] | group_of[edge.target]
@@ -146,12 +146,12 @@ def _grow_busy_boxes(group: _Group, arrows: Sequence[Arrow]) -> None:
 
 
 def _weight(group: _Group, vertex: str, other: str) -> float:
-    """Return how strongly a line is straightened; bends between two columns without boxes are the most visible."""
+    """Return how strongly to straighten a line. Bends between two columns without boxes are the most visible."""
     return 1.0 if vertex in group.boxes or other in group.boxes else 4.0
 
 
 def _fill_columns(group: _Group, columns: dict[str, int], arrows: Sequence[tuple[EdgeType, tuple[str, str]]]) -> None:
-    """Fill the columns with boxes, labels and the places at which lines pass."""
+    """Fill the columns with boxes, labels and slots for the lines that cross them."""
     group.columns = [[] for _ in range(2 * max(columns.values()) + 1)]
     for name, column in columns.items():
         group.columns[2 * column].append(name)
@@ -167,7 +167,7 @@ def _fill_columns(group: _Group, columns: dict[str, int], arrows: Sequence[tuple
 
 
 def _label_cost(group: _Group, column: int, column_sum: int) -> tuple[int, int]:
-    """Return how well a column suits a label: close to the middle of the line, and with few other labels."""
+    """Return the cost of putting a label in a column: the distance from the line's middle, and the label count."""
     label_count = sum(vertex in group.labels for vertex in group.columns[column])
     return abs(2 * column - column_sum), label_count
 
@@ -204,7 +204,7 @@ def _draw_shapes(group: _Group, centres: dict[str, float]) -> Drawing:
 
 
 def _column_edges(group: _Group) -> list[tuple[float, float]]:
-    """Return the left and the right edge of each column."""
+    """Return the left and right edges of each column."""
     edges, start = [], 0.0
     for column in group.columns:
         width = max(group.width(vertex) for vertex in column)
@@ -241,7 +241,7 @@ def _draw_lines(
 
 
 def _arrange_in_rows(drawings: Sequence[Drawing]) -> Drawing:
-    """Arrange drawings in rows, the tallest first; the rows are as wide as the largest drawing or as a page."""
+    """Arrange drawings in rows, tallest first. Rows are as wide as a page or the widest drawing."""
     if not drawings:
         return Drawing(2 * MARGIN, 2 * MARGIN)
     area = sum((drawing.width + _GROUP_GAP) * (drawing.height + _GROUP_GAP) for drawing in drawings)

@@ -1,7 +1,7 @@
-"""The lines of a diagram: where they leave and enter boxes, and the curves between columns.
+"""The lines in a diagram: where they leave and enter boxes, and how they curve between columns.
 
-A line crosses a column horizontally and bends only in the gaps between columns, so it never touches a box that it does
-not belong to.
+A line crosses columns horizontally and bends only in the gaps between them, so it never touches a box that it does not
+belong to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Waypoint:
-    """A place that a line passes: the edges of the shape there, the height of the line, and the edges of the column."""
+    """A point along a line: the edges of the shape there, the line's height, and the column's edges."""
 
     left: float
     right: float
@@ -30,7 +30,7 @@ class Waypoint:
 
 @dataclass(frozen=True, slots=True)
 class DiagramLine:
-    """A line through points, which alternate between the ends of straight parts; `arrow` says which end has a head."""
+    """A line that alternates between straight segments and curves. `arrow` says which end has an arrowhead."""
 
     points: tuple[Point, ...]
     arrow: str = ""
@@ -42,7 +42,7 @@ class DiagramLine:
 
 @dataclass(frozen=True, slots=True)
 class LineEnd:
-    """One end of a line at a box: on the left or right side of the box, and the height of the next vertex."""
+    """One end of a line at a box: which side of the box it is on, and the height of the next vertex."""
 
     line_number: int
     box_name: str
@@ -51,10 +51,10 @@ class LineEnd:
 
 
 def spread_ports(ends: Sequence[LineEnd], boxes: Mapping[str, tuple[float, float]]) -> dict[tuple[int, bool], float]:
-    """Return the height at which each line meets its box, spread over the side of the box.
+    """Return the height at which each line meets its box, with lines spread evenly along the side of the box.
 
-    `boxes` are the top and the height of each box. The result is keyed by the line number and by whether the end is on
-    the left side of a box.
+    `boxes` contains the top and height of each box. The result is keyed by line number and by whether the end is on the
+    left side of a box.
     """
     ends_by_side: dict[tuple[str, bool], list[LineEnd]] = {}
     for end in ends:
@@ -81,7 +81,7 @@ def _spread_heights(wanted: Sequence[float], top: float, height: float) -> list[
 
 
 def trace_line(waypoints: Sequence[Waypoint], *, reverse: bool) -> list[DiagramLine]:
-    """Return a line through the waypoints, interrupted at labels; `reverse` puts the head of the arrow first."""
+    """Return a line through the waypoints, interrupted at labels. `reverse` puts the arrowhead at the start."""
     lines, points = list[DiagramLine](), list[Point]()
     for number, waypoint in enumerate(waypoints):
         if number > 0:

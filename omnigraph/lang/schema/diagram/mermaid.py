@@ -1,7 +1,7 @@
-"""A schema as the text of a Mermaid class diagram, which GitHub, GitLab and many editors draw.
+"""Draw a schema as a Mermaid class diagram, which GitHub, GitLab and many editors can render.
 
-Node types and interfaces are classes, and edge types are arrows. In Mermaid, a parenthesis in a member marks a method
-and braces end a class, so types are written with square brackets.
+Node types and interfaces become classes, and edge types become arrows. In Mermaid, a parenthesis marks a member as a
+method and a brace ends the class, so types are written with square brackets.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _INDENT = "    "
 
 
 def draw_mermaid(catalog: Catalog, order: DeclaredOrder) -> str:
-    """Return the text of the diagram."""
+    """Return the diagram as Mermaid text."""
     lines = ["classDiagram", f"{_INDENT}direction LR"]
     for interface in catalog.interfaces:
         lines += _class_lines(interface.name, _interface_members(interface))

@@ -1,7 +1,7 @@
 """Order the vertices within each column of a diagram so that few lines cross.
 
-Each column is sorted by the average position of its neighbours, from left to right and back, several times; the order
-with the fewest crossings is used. This is the barycentre heuristic of layered graph drawing.
+Sweeping from left to right and back several times, each column is sorted by the average position of its vertices'
+neighbours. The order with the fewest crossings wins. This is the barycentre heuristic for layered graph drawing.
 """
 
 from bisect import bisect_right, insort
@@ -14,7 +14,7 @@ _ROUNDS = 16
 
 
 def reduce_crossings(columns: Columns, left_of: Neighbours, right_of: Neighbours) -> Columns:
-    """Return the columns with their vertices reordered; `left_of` and `right_of` name the neighbours of a vertex.
+    """Return the columns with their vertices reordered. `left_of` and `right_of` list each vertex's neighbours.
 
     >>> reduce_crossings([["a", "b"], ["x", "y"]], {"x": ["b"], "y": ["a"]}, {"a": ["y"], "b": ["x"]})
     [['a', 'b'], ['y', 'x']]
@@ -32,7 +32,7 @@ def reduce_crossings(columns: Columns, left_of: Neighbours, right_of: Neighbours
 
 
 def count_crossings(columns: Columns, right_of: Neighbours) -> int:
-    """Return how many pairs of lines between neighbouring columns cross.
+    """Return how many pairs of lines between adjacent columns cross.
 
     >>> count_crossings([["a", "b"], ["x", "y"]], {"a": ["y"], "b": ["x"]})
     1

@@ -1,7 +1,7 @@
-"""Vertical positions of the vertices in ordered columns: close to their neighbours, and never overlapping.
+"""Place the vertices of ordered columns vertically: close to their neighbours, and never overlapping.
 
-`place_in_order` solves the placement of one column exactly (least squares with minimum distances); `place_columns`
-repeats it from left to right and back until lines are nearly straight.
+`place_in_order` finds the optimal positions in one column (least squares with minimum distances). `place_columns`
+repeats this from left to right and back until lines are nearly straight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _OUTER_WEIGHT = 1.0
 def place_in_order(wanted: Sequence[float], distances: Sequence[float], weights: Sequence[float]) -> list[float]:
     """Return positions as close to the wanted ones as the minimum distances allow.
 
-    `distances[i]` is the minimum distance between the items `i` and `i + 1`.
+    `distances[i]` is the minimum distance between items `i` and `i + 1`.
 
     >>> place_in_order([0.0, 0.0], [10.0], [1.0, 1.0])
     [-5.0, 5.0]
@@ -39,7 +39,7 @@ def place_columns(
     heights: Mapping[str, float],
     gap: float,
 ) -> dict[str, float]:
-    """Return the centre of each vertex; `neighbours` are the connected vertices with the weight of the connection."""
+    """Return each vertex's centre. `neighbours` maps each vertex to its connected vertices and their weights."""
     centres: dict[str, float] = {}
     for column in columns:
         wanted = _stacked_centres(column, heights, gap)

@@ -1,7 +1,7 @@
-"""What the diagram shows of each type, and how large that is: boxes for node types, labels for edge types.
+"""Decide what a diagram shows for each type, and at what size: boxes for node types, labels for edge types.
 
-Text is measured with fixed widths per character, since no font is available. Long names and long lists of properties
-are shortened; the full text is in the tooltip.
+Text is measured with a fixed width per character, because no font is available. Long names and long property lists are
+shortened, and a tooltip shows the full text.
 """
 
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType, PropertyDefinition
@@ -30,7 +30,7 @@ class PropertyRow:
 
 @record
 class EdgeLabel:
-    """The name of an edge type and its properties, drawn on the arrow."""
+    """An edge type's name and properties, drawn on the arrow."""
 
     edge: EdgeType
     title: str
@@ -41,7 +41,7 @@ class EdgeLabel:
 
 @record
 class TypeBox:
-    """A node type with its properties; `loops` are the edge types from the type to itself, drawn below the box."""
+    """A node type with its properties. `loops` are the edge types from the type to itself, drawn below the box."""
 
     node: NodeType
     title: str
@@ -67,7 +67,7 @@ def short_text(text: str, max_length: int) -> str:
 
 
 def make_boxes(catalog: Catalog, order: DeclaredOrder) -> dict[str, TypeBox]:
-    """Return the box of each node type, in the order of the file."""
+    """Return a box for each node type, in file order."""
     loops: dict[str, list[EdgeLabel]] = {}
     for edge in order.sort_types("edge", catalog.edges):
         if edge.source == edge.target:
@@ -92,7 +92,7 @@ def _make_box(node: NodeType, order: DeclaredOrder, loops: tuple[EdgeLabel, ...]
 
 
 def _property_rows(node: NodeType, order: DeclaredOrder) -> tuple[PropertyRow, ...]:
-    """Return a row per property, with the key first; if there are too many, the last row counts the others."""
+    """Return a row per property, starting with the key. If there are too many, the last row counts the rest."""
     key = node.key or ()
     properties = sorted(order.sort_properties(node), key=lambda prop: prop.name not in key)
     if len(properties) <= _MAX_ROWS:
@@ -110,7 +110,7 @@ def _property_row(prop: PropertyDefinition, is_key: bool) -> PropertyRow:
 
 
 def make_label(edge: EdgeType, order: DeclaredOrder) -> EdgeLabel:
-    """Return the label of an edge type: its name, its cardinality and its properties."""
+    """Return an edge type's label, with its name, cardinality and properties."""
     title = short_text(edge.name, _MAX_NAME_LENGTH) + _cardinality_suffix(edge)
     rows = [short_text(f"{prop.name}: {prop.type.display()}", 32) for prop in order.sort_properties(edge)]
     if len(rows) > _MAX_LABEL_ROWS:

@@ -1,4 +1,7 @@
-"""A schema as an SVG image: text escaped, no scripts, no external resources, colours that follow the reader's theme."""
+"""Draw a schema as an SVG image.
+
+All text is escaped, and the image uses no scripts or external resources. Its colours follow the reader's theme.
+"""
 
 from collections.abc import Iterator
 from html import escape
@@ -63,7 +66,7 @@ def _draw_parts(drawing: Drawing) -> Iterator[str]:
 
 
 def _draw_line(line: DiagramLine) -> str:
-    """Draw a line: straight between the first and second point, a curve to the third, and so on."""
+    """Draw a line that runs straight from the first to the second point, curves to the third, and so on."""
     points = line.points
     commands = [f"M{_point(points[0])}"]
     for index, ((before_x, before_y), (x, y)) in enumerate(pairwise(points)):
@@ -127,7 +130,7 @@ def _draw_box(placed: PlacedBox) -> Iterator[str]:
 
 
 def _header(left: float, top: float, width: float, height: float, *, is_whole: bool) -> str:
-    """Draw the header of a box, rounded at the top; without properties, the header is the whole box."""
+    """Draw a box's header, rounded at the top. If there are no properties, the header is the whole box."""
     if is_whole:
         return _rectangle("h", left, top, width, height, _RADIUS)
     right, bottom, radius = left + width, top + height, _RADIUS
@@ -139,7 +142,7 @@ def _header(left: float, top: float, width: float, height: float, *, is_whole: b
 
 
 def _draw_loops(placed: PlacedBox) -> Iterator[str]:
-    """Draw the edge types from a type to itself: a line out of the bottom of the box, the label, and back."""
+    """Draw the edge types from a type to itself: a line down from the box, the label, and a line back up."""
     box, bottom = placed.box, placed.top + placed.box.box_height
     centre = placed.left + box.width / 2
     half_width = max((loop.width / 2 for loop in box.loops), default=0.0)
@@ -158,7 +161,7 @@ def _draw_loops(placed: PlacedBox) -> Iterator[str]:
 
 
 def _elbow(x: float, start_y: float, end_y: float, end_x: float) -> str:
-    """Return a path straight down, with a round corner, and then sideways."""
+    """Return a path that runs straight down, turns a rounded corner, and then runs sideways."""
     turn = 6.0 if end_x > x else -6.0
     corner = f"V{_number(end_y - 6)}Q{_point((x, end_y))} {_point((x + turn, end_y))}"
     return f"M{_point((x, start_y))}{corner}H{_number(end_x)}"
@@ -183,7 +186,7 @@ def _point(point: tuple[float, float]) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a coordinate with at most one decimal.
+    """Format a coordinate with at most one decimal place.
 
     >>> _number(12.0), _number(3.14159)
     ('12', '3.1')

@@ -1,11 +1,11 @@
-"""Three-way schema merges, which combine the changes of two branches since their common base.
+"""Three-way schema merges, which combine the changes that two branches made since their common base.
 
 Declarations are matched by id, never by name, and compared slot by slot. Changes that cannot be combined become
-conflicts. The package is pure: it reads no data and changes nothing. Start with `merge`; `slots` defines what is
+conflicts. The package is pure: it reads no data and changes nothing. Read `merge` first. `slots` defines what is
 compared.
 """
 
-from .conflicts import Decide, DroppedEdit, SchemaConflict, SchemaMerge, SchemaVersion, Side, SourcedSchema
+from .conflicts import Decide, DroppedEdit, SchemaConflict, SchemaMerge, SchemaVersion, Side, SourcedSchema, Winner
 from .merge import merge_schemas
 from .numbering import renumber_ir
 
@@ -17,6 +17,7 @@ __all__ = [
     "SchemaVersion",
     "Side",
     "SourcedSchema",
+    "Winner",
     "merge_schemas",
     "renumber_ir",
 ]

@@ -1,7 +1,7 @@
-"""The outcome of a schema merge: the merged schema, its conflicts, and how they were decided.
+"""The outcome of a schema merge: the merged schema, the conflicts, and the decisions about them.
 
-This module defines the records that `merge_schemas` returns, and the log that collects conflicts during a merge.
-Conflicts are resolved by the caller's `decide` function, never by this module.
+This module defines the records that `merge_schemas` returns, and the log that collects conflicts during a merge. It
+never resolves conflicts itself: the caller's `decide` function does.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.records.frozen import record
 
 Side = Literal["ours", "theirs"]
+Winner = Literal["ours", "theirs", "base"]  # with "base", neither change is made
 ConflictKind = Literal[
     "renamed_differently",
     "changed_differently",
@@ -26,7 +27,7 @@ ConflictKind = Literal[
 
 
 class SourcedSchema(Protocol):
-    """A protocol for a schema with its source text; `StoredSchema` is one implementation."""
+    """Protocol for a schema with its source text. `StoredSchema` is one implementation."""
 
     @property
     def source(self) -> str:
@@ -39,7 +40,7 @@ class SourcedSchema(Protocol):
 
 @record
 class SchemaVersion:
-    """A schema and its source text, for callers that have no stored schema."""
+    """A schema and its source text, for callers that do not have a stored schema."""
 
     source: str
     ir: SchemaIR
@@ -50,8 +51,8 @@ class SchemaConflict:
     """A pair of changes that cannot be combined.
 
     `subject` is the label of the type or property on our side, or on their side if our side dropped it. `base`, `ours`
-    and `theirs` describe the three states in the syntax of the schema language; None means absent. `reason` is set if
-    the kind alone does not explain the conflict.
+    and `theirs` describe the three states in schema syntax. None means that the item does not exist there. `reason` is
+    set if the kind alone does not explain the conflict.
     """
 
     kind: ConflictKind
@@ -76,7 +77,7 @@ Decide = Callable[[SchemaConflict], str | None]
 class DroppedEdit:
     """Values that one side wrote to a type or property that the other side has dropped since the base.
 
-    `side` changed the values of `entity_count` entities; `property_id` is None if the type was dropped.
+    `side` changed values in `entity_count` entities. `property_id` is None if the whole type was dropped.
     """
 
     side: Side
@@ -89,27 +90,27 @@ class DroppedEdit:
 class SchemaMerge:
     """A merged schema.
 
-    `ir` and `source` are final only if `conflicts` is empty. Otherwise, `ir` and `source` contain a provisional result
-    in which our side, or the side that drops something, wins every open conflict. If that result would not be a valid
-    schema, `ir` and `source` contain our schema. `ir` keeps the ids of our schema. `their_ir` is their schema with its
-    additions renumbered, so equal ids in `ir` and `their_ir` identify the same type or property. `their_numbers` lists
-    each renumbered id with its new id.
+    `ir` and `source` are final only if `conflicts` is empty. Otherwise, they contain a provisional result in which our
+    side, or the side that dropped something, wins every open conflict. If that result would not be a valid schema, they
+    contain our schema instead. `ir` keeps the ids of our schema. `their_ir` is their schema with its additions
+    renumbered, so equal ids in `ir` and `their_ir` identify the same type or property. `their_numbers` lists each
+    renumbered id with its new id.
     """
 
     source: str
     ir: SchemaIR
     their_ir: SchemaIR
     conflicts: tuple[SchemaConflict, ...] = ()
-    resolved: tuple[tuple[SchemaConflict, Side], ...] = ()
+    resolved: tuple[tuple[SchemaConflict, Winner], ...] = ()
     their_numbers: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(slots=True)
 class ConflictLog:
-    """Collects the conflicts of a merge; each distinct conflict is passed to `decide` once."""
+    """Collects the conflicts in a merge. Each distinct conflict is passed to `decide` once."""
 
     decide: Decide | None = None
-    _decisions: dict[SchemaConflict, Side | None] = field(default_factory=dict)
+    _decisions: dict[SchemaConflict, Winner | None] = field(default_factory=dict)
     _structural: list[SchemaConflict] = field(default_factory=list)
     _slots: list[SchemaConflict] = field(default_factory=list)
     _unresolvable: list[SchemaConflict] = field(default_factory=list)
@@ -118,8 +119,8 @@ class ConflictLog:
         """Discard the conflicts between slots, because the slots are about to be merged again."""
         self._slots.clear()
 
-    def choose(self, conflict: SchemaConflict, *, structural: bool = False, provisional: Side = "ours") -> Side:
-        """Record a conflict and return the winning side; the `provisional` side wins if there is no decision."""
+    def choose(self, conflict: SchemaConflict, *, structural: bool = False, provisional: Side = "ours") -> Winner:
+        """Record a conflict and return the winner; the `provisional` side wins if there is no decision."""
         recorded = self._structural if structural else self._slots
         if conflict not in recorded:
             recorded.append(conflict)
@@ -128,11 +129,11 @@ class ConflictLog:
         return self._decisions[conflict] or provisional
 
     def has_open_structural(self) -> bool:
-        """Return whether a structural conflict is still open, in which case later results are provisional."""
+        """Return whether a structural conflict is still open. If so, later results are provisional."""
         return any(self._decisions[conflict] is None for conflict in self._structural)
 
     def has_open_rename(self) -> bool:
-        """Return whether a conflict between two renames is open, in which case the name is provisional."""
+        """Return whether a conflict between two renames is still open. If so, the name is provisional."""
         renames = (conflict for conflict in self._slots if conflict.kind == "renamed_differently")
         return any(self._decisions[conflict] is None for conflict in renames)
 
@@ -143,14 +144,14 @@ class ConflictLog:
     def open_conflicts(self) -> tuple[SchemaConflict, ...]:
         """Return the undecided conflicts.
 
-        Errors from the checker are returned only if all conflicts are decided, because a provisional decision may cause
-        them.
+        Errors from the checker are included only if all conflicts have been decided, because a provisional decision may
+        cause them.
         """
         undecided = [conflict for conflict in self._all_conflicts() if self._decisions[conflict] is None]
         return tuple(undecided or dict.fromkeys(self._unresolvable))
 
-    def decided_conflicts(self) -> tuple[tuple[SchemaConflict, Side], ...]:
-        """Return the decided conflicts, each with the side that won."""
+    def decided_conflicts(self) -> tuple[tuple[SchemaConflict, Winner], ...]:
+        """Return the decided conflicts, each with its winner."""
         decisions = ((conflict, self._decisions[conflict]) for conflict in self._all_conflicts())
         return tuple((conflict, side) for conflict, side in decisions if side is not None)
 
@@ -158,8 +159,9 @@ class ConflictLog:
         conflicts = dict.fromkeys((*self._structural, *self._slots))
         return sorted(conflicts, key=lambda conflict: (conflict.subject, conflict.kind))
 
-    def _ask(self, conflict: SchemaConflict) -> Side | None:
+    def _ask(self, conflict: SchemaConflict) -> Winner | None:
         answer = self.decide(conflict) if self.decide is not None else None
-        if answer is None or answer in get_args(Side):
-            return cast("Side | None", answer)
-        raise ValueError(f"unknown decision {answer!r} for {conflict.subject}; expected 'ours', 'theirs' or None")
+        if answer is None or answer in get_args(Winner):
+            return cast("Winner | None", answer)
+        expected = ", ".join(map(repr, get_args(Winner)))
+        raise ValueError(f"unknown decision {answer!r} for {conflict.subject}; expected {expected} or None")

@@ -1,7 +1,7 @@
 """Find types and properties that one side dropped and the other side changed or began to refer to.
 
-Such a conflict affects several slots, so a decision is applied by editing one side and merging the slots again.
-This module finds one conflict at a time; the conflict's `settle` method applies the decision.
+Such a conflict affects several slots, so a decision is applied by editing one side and merging the slots again. This
+module finds one conflict at a time, and the conflict's `settle` method applies the decision.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from itertools import chain
 from omnigraph.records.frozen import record
 
 from .conflicts import ConflictLog, DroppedEdit, SchemaConflict, Side
-from .edit_slots import EntityReference, describe_entity, remove_entity, restore_entity
+from .edit_slots import EntityReference, describe_entity, remove_entity, restore_entity, revert_entity
 from .merge_constraints import describe_details
 from .merge_properties import describe_property
 from .merge_sides import SIDES, MergeSides, has_entity, merged_column_name, other_side
@@ -20,14 +20,18 @@ from .slots import ColumnReference, SchemaSlots, TypeSlots, group_columns
 
 @record
 class DropConflict:
-    """A type or property that one side dropped and the other side changed or began to use, as described by `use`."""
+    """A type or property that one side dropped and the other side changed or began to use. `use` describes how."""
 
     entity: EntityReference
     dropped_by: Side
     use: str
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Return the sides after applying the decision: the type or property is dropped on both sides or restored."""
+        """Return the sides after applying the decision.
+
+        The type or property is dropped on both sides, or restored; if the base wins, both sides declare it as the base
+        does.
+        """
         keeper = other_side(self.dropped_by)
         states = {keeper: self.use, self.dropped_by: None}
         conflict = SchemaConflict(
@@ -37,8 +41,11 @@ class DropConflict:
             states["ours"],
             states["theirs"],
         )
-        if log.choose(conflict, structural=True, provisional=self.dropped_by) == self.dropped_by:
+        winner = log.choose(conflict, structural=True, provisional=self.dropped_by)
+        if winner == self.dropped_by:
             return sides.with_side(keeper, remove_entity(sides.of(keeper), sides.base, self.entity))
+        if winner == "base":
+            sides = sides.with_side(keeper, revert_entity(sides.of(keeper), sides.base, self.entity))
         return sides.with_side(self.dropped_by, restore_entity(sides.of(self.dropped_by), sides.base, self.entity))
 
 
@@ -59,7 +66,7 @@ def _drops_of_edited_values(sides: MergeSides, dropped_edits: Sequence[DroppedEd
 
 
 def _declaring_entities(schema: SchemaSlots, edit: DroppedEdit) -> Iterator[EntityReference]:
-    """Yield the type or property of an edit or, for an inherited property, the interface properties that declare it."""
+    """Yield the edited type or property. For an inherited property, yield the interface properties that declare it."""
     owner = schema.get(edit.type_id)
     if owner is None or edit.property_id is None or edit.property_id in owner.properties:
         yield EntityReference(edit.type_id, edit.property_id)
@@ -112,7 +119,7 @@ def _describe_property_change(base_type: TypeSlots, kept_type: TypeSlots, proper
 
 
 def find_broken_reference(sides: MergeSides, merged: SchemaSlots) -> DropConflict | None:
-    """Find a type or property that one side dropped but to which the merged schema refers."""
+    """Find a type or property that one side dropped but the merged schema still refers to."""
     return next(_broken_references(sides, merged), None)
 
 
@@ -135,7 +142,7 @@ def _used_columns(type_slots: TypeSlots) -> Iterator[ColumnReference]:
 
 
 def _describe_use(type_slots: TypeSlots, column: int) -> str | None:
-    """Describe the first constraint or embedding of a type that uses a column, if there is one."""
+    """Describe the first constraint or embedding in a type that uses a column, or return None if there is none."""
     for group, content in sorted(type_slots.constraints.items(), key=str):
         if column in group_columns(group, content):
             return describe_details(group, content, type_slots)
@@ -146,7 +153,7 @@ def _describe_use(type_slots: TypeSlots, column: int) -> str | None:
 
 
 def _dropped_column(sides: MergeSides, type_id: int, column: int) -> Iterator[DropConflict]:
-    """Yield the conflict over a dropped property, or over the interface property from which it is inherited."""
+    """Yield the conflict about a dropped property, or about the interface property that it is inherited from."""
     for side_schema in (sides.ours, sides.theirs):
         owner = side_schema.get(type_id)
         if owner is None or column not in owner.property_ids.values():

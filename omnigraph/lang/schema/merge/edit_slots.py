@@ -1,4 +1,4 @@
-"""Edit the slots of one side after a decision: restore or remove a type or property.
+"""Edit one side's slots after a decision, to restore or remove a type or property.
 
 Both edits keep the side consistent: a restored property gets its constraints back, and references to a removed type or
 property are reverted to their base values or removed.
@@ -47,6 +47,17 @@ def restore_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference
     }
 
 
+def revert_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference) -> SchemaSlots:
+    """Return the side with a type or property, and the constraints that name it, declared as in the base."""
+    own_type, property_id = side[entity.type_id], entity.property_id
+    constraints = {
+        group: content
+        for group, content in own_type.constraints.items()
+        if property_id not in group_columns(group, content)
+    }
+    return restore_entity(side | {entity.type_id: replace(own_type, constraints=constraints)}, base, entity)
+
+
 def remove_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference) -> SchemaSlots:
     """Return the side without a type or property and without references to it."""
     if entity.property_id is None:
@@ -57,7 +68,7 @@ def remove_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference)
 
 
 def _remove_inherited(side: SchemaSlots, base: SchemaSlots, removed_ids: Collection[int]) -> SchemaSlots:
-    """Return the side without the inherited properties that satisfied only removed interface properties."""
+    """Return the side without inherited properties that satisfied nothing but removed interface properties."""
     for type_id, node_type in list(side.items()):
         reduced = node_type
         for property_id, satisfied_ids in node_type.satisfied_ids.items():
@@ -70,7 +81,7 @@ def _remove_inherited(side: SchemaSlots, base: SchemaSlots, removed_ids: Collect
 def adopt_definition(
     side: SchemaSlots, entity: EntityReference, definition: PropertySlots, *, keep_constraints: bool
 ) -> SchemaSlots:
-    """Return the side with an added property redefined as on the other side.
+    """Return the side with an added property redefined as it is on the other side.
 
     Unless `keep_constraints` is true, constraints on the property are removed, except for a key.
     """

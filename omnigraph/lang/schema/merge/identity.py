@@ -1,8 +1,8 @@
-"""Assign ids to a merged schema: our ids first, then their ids, and new ids only where neither side has one.
+"""Assign ids in a merged schema: our id if there is one, otherwise their id, otherwise a new id.
 
-A merged schema can contain a property that neither side has, if one side adds a property to an interface and the other
-side adds a node that implements the interface. Only such a property gets a new id. This module also reports required
-properties that would have no value in existing entities, and different inherited properties that would share a name.
+If one side adds a property to an interface and the other side adds a node that implements the interface, the merged
+schema contains a property that neither side has. Only such a property gets a new id. This module also reports required
+properties that would have no value in existing entities, and distinct inherited properties that would share a name.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from .slots import SchemaSlots, TypeSlots
 
 @dataclass(slots=True)
 class MergedIdentity:
-    """Assigns the ids of a merged catalog, and collects the conflicts found in the process."""
+    """Assigns ids to a merged catalog, and collects the conflicts found along the way."""
 
     sides: MergeSides
     merged: SchemaSlots
@@ -35,7 +35,7 @@ class MergedIdentity:
     conflicts: list[SchemaConflict] = field(default_factory=list)
 
     def assign(self, catalog: Catalog) -> SchemaIR:
-        """Return the schema with ids; `catalog` must be compiled from the merged slots."""
+        """Return the schema with its ids. `catalog` must be compiled from the merged slots."""
         merged_types = {(slots.kind, slots.name): slots for slots in self.merged.values()}
         identities = tuple(
             self._assign_type(declared_type, merged_types[declared_type.kind, declared_type.name])
@@ -89,7 +89,7 @@ class MergedIdentity:
         self.conflicts.append(SchemaConflict("unresolvable", f"{slots.label}.{definition.name}", reason=reason))
 
     def _check_value_exists(self, slots: TypeSlots, definition: PropertyDefinition, property_id: int) -> None:
-        """Report a required property that has no value in the entities of one side."""
+        """Report a required property that has no value in one side's entities."""
         base_type = self.sides.base.get(slots.type_id)
         is_old = base_type is not None and property_id in base_type.property_ids.values()
         is_decided = property_id in slots.properties  # only one side adds the property to a type that both sides add
@@ -111,8 +111,8 @@ class MergedIdentity:
 def find_key_order_conflicts(sides: MergeSides, ours: SchemaIR, theirs: SchemaIR) -> Iterator[SchemaConflict]:
     """Yield conflicts for types that both sides added with the same key columns in a different order.
 
-    An entity's id lists its key values in the order of the property ids, so the same key would yield two different ids.
-    `ours` and `theirs` are the schemas with their original ids.
+    An entity's id lists its key values in the order of their property ids, so the same key would produce two different
+    ids. `ours` and `theirs` are the schemas with their original ids.
     """
     for type_id in sides.ours.keys() & sides.theirs.keys() - sides.base.keys():
         added_type = sides.ours[type_id]

@@ -1,6 +1,6 @@
 """Merge two schemas that derive from the same base.
 
-This module is the entry point of the package. It reads the slots of the three schemas, settles conflicts, and generates
+This module is the package's entry point. It reads the slots from the three schemas, settles conflicts, and generates
 the text of the merged schema. It then checks that text like any other schema and assigns ids. The merge reads no data
 and changes nothing.
 """
@@ -39,7 +39,7 @@ from .source_parts import read_source_parts
 
 
 class _EveryName:
-    """A collection that contains every name, because names in accepted schemas may exceed the length limit."""
+    """A collection that contains every name, to exempt all names in accepted schemas from the length limit."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -52,13 +52,14 @@ def merge_schemas(
     decide: Decide | None = None,
     dropped_edits: Sequence[DroppedEdit] = (),
 ) -> SchemaMerge:
-    """Return the merge of two schemas with a common base; conflicts are returned, never raised.
+    """Merge two schemas with a common base. Conflicts are returned, never raised.
 
     Types and properties are matched by id: base ids and derived ids identify the same type or property in all three
     schemas. Additions made on a branch by an earlier release have sequential ids, which are renumbered
     (`SchemaMerge.their_numbers`).
 
-    `decide` is called with each conflict and returns `ours`, `theirs`, or None to leave the conflict open.
+    `decide` is called with each conflict and returns `ours`, `theirs`, `base` to make neither change, or None to leave
+    the conflict open.
     `dropped_edits` are values that one side wrote to types or properties that the other side dropped; such edits turn
     the drop into a conflict.
 
@@ -171,7 +172,7 @@ class _SchemaMerger:
         return self._outcome(self._compose_source(printed, catalog), ir)
 
     def _settle_conflicts(self) -> tuple[MergeSides, SchemaSlots]:
-        """Merge the slots repeatedly, after each structural decision, until no structural conflict is left."""
+        """Merge the slots again after each structural decision, until no structural conflict remains."""
         sides = MergeSides(self._base.slots, self._ours.slots, self._theirs.slots)
         for _ in range(_pass_limit(sides)):
             self._log.start_pass()
@@ -184,10 +185,10 @@ class _SchemaMerger:
             if structural is None:
                 return sides, merged
             sides = structural.settle(self._log, sides)
-        raise InternalError(reason="resolving the conflicts of a schema merge did not terminate")
+        raise InternalError(reason="resolving the schema merge conflicts did not terminate")
 
     def _compile(self, printed: dict[int, PrintedDeclaration]) -> Catalog | None:
-        """Return the catalog of the merged schema, or None if it is invalid.
+        """Return the merged schema's catalog, or None if it is invalid.
 
         Errors from the checker become conflicts.
         """
@@ -202,7 +203,7 @@ class _SchemaMerger:
         source = compose_source(self._base, self._ours, self._theirs, printed)
         composed_catalog, _ = diagnose_schema(source, "merged.pg", existing_names=_EveryName())
         if composed_catalog is None or canonicalize(composed_catalog) != catalog:
-            raise InternalError(reason="the text of the merged schema does not compile to the merged schema")
+            raise InternalError(reason="the printed form of the merged schema does not compile to the same schema")
         return source
 
     def _keep_ours(self) -> SchemaMerge:
@@ -223,14 +224,14 @@ class _SchemaMerger:
 
 
 def _pass_limit(sides: MergeSides) -> int:
-    """Return an upper bound on the number of passes, given that each decision drops, restores or renames one item."""
+    """Return an upper bound on the number of passes. Each decision drops, restores or renames one item."""
     schemas = (sides.base, sides.ours, sides.theirs)
     entity_count = sum(1 + len(slots.properties) for schema in schemas for slots in schema.values())
     return 4 * entity_count + 1
 
 
 def _read_schema(source: str, ir: SchemaIR) -> WrittenSchema:
-    """Return the slots and the text of a schema; the text is regenerated if it does not match the accepted form."""
+    """Return a schema's slots and text. If the text does not match the accepted form, it is regenerated."""
     parsed_schema = parse(SourceText("schema.pg", source))
     source_catalog, errors = check(parsed_schema, _EveryName())
     if parsed_schema.diagnostics or errors or canonicalize(source_catalog) != ir.catalog:
@@ -255,7 +256,7 @@ def _print_schema(sides: MergeSides, merged: SchemaSlots) -> dict[int, PrintedDe
 
 
 def _subject_at(printed: dict[int, PrintedDeclaration], offset: int) -> str:
-    """Return the label of the declaration at an offset in the printed schema."""
+    """Return the label for the declaration at an offset in the printed schema."""
     for declaration in printed.values():
         if offset <= len(declaration.text()):
             kind, name = declaration.header.split(" ")[:2]

@@ -1,9 +1,9 @@
 """Merge the constraints of one type, group by group.
 
-A group is identified by the constraint kind and the columns. The additions of both sides are combined unless they
+A group is identified by the kind of constraint and its columns. Additions from both sides are combined unless they
 contradict each other. Contradictions are two keys, two ranges on a property, two indexes of the same kind with
-different options, or two replacements of the same constraint. Writing a constraint after a property on one side and in
-the body on the other is never a conflict.
+different options, or two replacements of the same constraint. If one side writes a constraint after the property and
+the other side writes it in the body, there is no conflict.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from .conflicts import ConflictKind, ConflictLog, SchemaConflict
 from .print_slots import print_constraint
 from .slots import BODY, INLINE, ColumnReference, ConstraintDetail, ConstraintGroup, GroupContent, TypeSlots
-from .three_way import merge_sets
+from .three_way import choose_state, merge_sets
 
 _SINGLE_CONTENT_KINDS = frozenset({"key", "range"})
 _Details = frozenset[ConstraintDetail]
@@ -20,7 +20,7 @@ _Details = frozenset[ConstraintDetail]
 def merge_constraints(
     log: ConflictLog, base: TypeSlots | None, ours: TypeSlots, theirs: TypeSlots
 ) -> dict[ConstraintGroup, GroupContent]:
-    """Return the merged constraints of a type that both sides have."""
+    """Return the merged constraints for a type that both sides have."""
     base_groups = {} if base is None else base.constraints
     merged: dict[ConstraintGroup, GroupContent] = {}
     for group in sorted({*base_groups, *ours.constraints, *theirs.constraints}, key=str):
@@ -48,7 +48,7 @@ def _merge_details(
     first_column = next(iter(group[1]), "")
     subject = types[1].property_label(first_column) if isinstance(first_column, int) else types[1].label
     conflict = SchemaConflict(kind, subject, *described)
-    return ours if log.choose(conflict) == "ours" else theirs
+    return choose_state(log.choose(conflict), (base, ours, theirs))
 
 
 def _contradict(kind: str, base: _Details, ours: _Details, theirs: _Details, *, is_new_type: bool) -> bool:
@@ -73,7 +73,7 @@ def _merge_forms(
     none: frozenset[str] = frozenset()
     states = base.get(detail, none), ours.get(detail, none), theirs.get(detail, none)
     if not states[1] or not states[2]:
-        return states[1] or states[2]  # added by one side, or kept by a decision
+        return states[1] or states[2]  # one side added it, or a decision kept it
     forms = merge_sets(*states)
     if forms == {INLINE, BODY} and forms not in states:
         return frozenset({INLINE})
@@ -83,7 +83,7 @@ def _merge_forms(
 def describe_details(
     group: ConstraintGroup, details: Iterable[ConstraintDetail], owner: TypeSlots | None
 ) -> str | None:
-    """Return the constraints of a group as text, or None if there are none."""
+    """Return the constraints in a group as text, or None if there are none."""
 
     def column_name(reference: ColumnReference) -> str:
         known_name = owner.property_name(reference) if owner is not None and isinstance(reference, int) else None

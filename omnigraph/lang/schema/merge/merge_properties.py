@@ -1,6 +1,6 @@
 """Merge one property slot by slot: name, type, default, embedding and annotations.
 
-The type of a property consists of three slots: the stored type, the nullability, and the enum values.
+A property's type consists of three slots: the stored type, the nullability, and the enum values.
 """
 
 from dataclasses import replace
@@ -11,13 +11,13 @@ from omnigraph.values import PropertyType
 from .conflicts import ConflictLog, SchemaConflict
 from .print_slots import print_annotation, print_default, print_embed
 from .slots import Annotations, EmbedSlot, PropertySlots
-from .three_way import merge_sets, merge_slot
+from .three_way import choose_state, merge_sets, merge_slot
 
 
 def merge_property(
     log: ConflictLog, subject: str, base: PropertySlots | None, ours: PropertySlots, theirs: PropertySlots
 ) -> PropertySlots:
-    """Merge a property that both sides have; `base` is None if both sides added it."""
+    """Merge a property that both sides have. `base` is None if both sides added it."""
     if base is None:
         return _merge_added_property(log, subject, ours, theirs)
     states = (base, ours, theirs)
@@ -35,13 +35,13 @@ def merge_property(
 
 
 def merge_name(log: ConflictLog, subject: str, base: str | None, ours: str, theirs: str) -> str:
-    """Return the merged name; `base` is None for a type or property that both sides added and one side renamed."""
+    """Return the merged name. `base` is None for a type or property that both sides added and one side renamed."""
     states: tuple[str | None, str | None, str | None] = (base, ours, theirs)
     return merge_slot(log, "renamed_differently", subject, states, lambda name: name) or ours
 
 
 def _merge_added_property(log: ConflictLog, subject: str, ours: PropertySlots, theirs: PropertySlots) -> PropertySlots:
-    """Merge the name and annotations of a property that both sides added and whose definition is already merged."""
+    """Merge the name and annotations of a property that both sides added. Its definition is already merged."""
     return replace(
         ours,
         name=merge_name(log, subject, None, ours.name, theirs.name),
@@ -72,14 +72,14 @@ def _describe_embed(embed: EmbedSlot | None) -> str | None:
 def _merge_default(
     log: ConflictLog, subject: str, base: PropertySlots, ours: PropertySlots, theirs: PropertySlots
 ) -> PropertySlots:
-    """Return the property slots whose default wins; defaults with equal text are equal, regardless of the type."""
+    """Return the property slots whose default wins. Defaults with the same text are equal, whatever the type."""
     if theirs.default in (ours.default, base.default):
         return ours
     if ours.default == base.default:
         return theirs
     described = (None if state.default is None else print_default(state) for state in (base, ours, theirs))
     conflict = SchemaConflict("changed_differently", subject, *described)
-    return ours if log.choose(conflict) == "ours" else theirs
+    return choose_state(log.choose(conflict), (base, ours, theirs))
 
 
 def _merge_type(
@@ -118,7 +118,7 @@ def _describe_annotations(annotations: tuple[StoredAnnotation, ...]) -> str | No
 def merge_allowed_findings(
     base: tuple[AllowedFinding, ...], ours: tuple[AllowedFinding, ...], theirs: tuple[AllowedFinding, ...]
 ) -> tuple[AllowedFinding, ...]:
-    """Merge the findings that `@allow` suppresses; they do not affect data, so they never conflict."""
+    """Merge the findings that `@allow` suppresses. They never conflict, because they do not affect data."""
     merged = merge_sets(frozenset(base), frozenset(ours), frozenset(theirs))
     by_code = {allowed.code: allowed for allowed in sorted(merged, key=lambda allowed: (allowed.code, allowed.reason))}
     return tuple(by_code.values())

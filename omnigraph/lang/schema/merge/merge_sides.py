@@ -1,4 +1,4 @@
-"""The three schemas of a merge with common ids, and functions that look up names in these schemas."""
+"""The three schemas in a merge, with common ids, and functions that look up names in them."""
 
 from dataclasses import replace
 
@@ -11,14 +11,14 @@ from .slots import ColumnReference, SchemaSlots
 
 @record
 class MergeSides:
-    """The three schemas of a merge, with common ids."""
+    """The three schemas in a merge, with common ids."""
 
     base: SchemaSlots
     ours: SchemaSlots
     theirs: SchemaSlots
 
     def of(self, side: Side) -> SchemaSlots:
-        """Return the schema of a side."""
+        """Return one side's schema."""
         return self.ours if side == "ours" else self.theirs
 
     def with_side(self, side: Side, schema: SchemaSlots) -> "MergeSides":

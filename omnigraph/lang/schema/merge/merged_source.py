@@ -1,8 +1,8 @@
-"""Compose the text of a merged schema from the source text of both sides.
+"""Compose the text of a merged schema from the source text on both sides.
 
-A declaration keeps the text and comments of a side on which it has the same meaning. Otherwise, the declaration is
-regenerated, and the same rule applies to each of its members. New declarations come last. Rename hints are omitted,
-because the renames have already happened.
+If a declaration has the same meaning on one side as in the merged schema, it keeps that side's text and comments.
+Otherwise, the declaration is regenerated, and the same rule applies to each of its members. New declarations come last.
+Rename hints are omitted, because the renames have already happened.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,18 +30,18 @@ class WrittenSchema:
         return None if type_slots is None else self.parts.declarations.get((type_slots.kind, type_slots.name))
 
     def printed(self, type_id: int) -> PrintedDeclaration | None:
-        """Return the canonical text of a type with this side's names, or None if this side does not declare it."""
+        """Return a type's canonical text with this side's names, or None if this side does not declare the type."""
         type_slots = self.slots.get(type_id)
         return None if type_slots is None else print_declaration(type_slots, self.slots, column_names(type_slots))
 
     def type_order(self) -> list[int]:
-        """Return the ids of the types in the order of their declarations."""
+        """Return the type ids in the order of their declarations."""
         id_by_reference = {(slots.kind, slots.name): type_id for type_id, slots in self.slots.items()}
         return [id_by_reference[reference] for reference in self.parts.declarations]
 
 
 def column_names(type_slots: TypeSlots) -> Callable[[ColumnReference], str]:
-    """Return a function that maps the columns of a type to their names in this side's schema."""
+    """Return a function that maps a type's columns to their names in this side's schema."""
 
     def column_name(reference: ColumnReference) -> str:
         known_name = type_slots.property_name(reference) if isinstance(reference, int) else None
@@ -53,7 +53,7 @@ def column_names(type_slots: TypeSlots) -> Callable[[ColumnReference], str]:
 def compose_source(
     base: WrittenSchema, ours: WrittenSchema, theirs: WrittenSchema, merged: Mapping[int, PrintedDeclaration]
 ) -> str:
-    """Return the formatted text of the merged schema; `merged` contains the canonical text of each type."""
+    """Return the formatted text of the merged schema. `merged` contains each type's canonical text."""
     composer = _Composer(base, ours, theirs)
     first, second = (theirs, ours) if ours.source == base.source else (ours, theirs)
     type_order = list(dict.fromkeys([*first.type_order(), *second.type_order(), *merged]))
@@ -109,7 +109,7 @@ def _same_meaning(written: PrintedDeclaration | None, merged: PrintedDeclaration
 
 
 def choose_item(candidates: list[SourceItem], base_item: SourceItem | None) -> SourceItem:
-    """Return the first item that differs from the base, or else our item; all candidates must have the same meaning."""
+    """Return the first item that differs from the base, or else our item. All candidates must mean the same."""
     return next((candidate for candidate in candidates if candidate != base_item), candidates[0])
 
 

@@ -1,13 +1,13 @@
 """Find names that both sides use for different items, or for additions with different definitions.
 
 A decision about such a conflict is applied by editing one side and merging the slots again. This module finds one
-conflict at a time; the conflict's `settle` method applies the decision.
+conflict at a time, and the conflict's `settle` method applies the decision.
 """
 
 from omnigraph.lang.schema.migrate.stored_types import can_convert_values
 from omnigraph.records.frozen import record
 
-from .conflicts import ConflictLog, SchemaConflict, Side
+from .conflicts import ConflictLog, SchemaConflict, Side, Winner
 from .edit_slots import EntityReference, adopt_definition, describe_entity, remove_entity, rename_entity
 from .merge_properties import describe_property, have_same_definition
 from .merge_sides import MergeSides, entity_name, other_side
@@ -21,7 +21,10 @@ class AdditionConflict:
     entity: EntityReference
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Return the sides after applying the decision: the losing side adopts the winning side's definition."""
+        """Return the sides after applying the decision.
+
+        The losing side adopts the winning side's definition; if the base wins, neither side adds the property.
+        """
         type_id, property_id = self.entity.type_id, self.entity.property_id or 0
         ours, theirs = (schema[type_id].properties[property_id] for schema in (sides.ours, sides.theirs))
         subject = describe_entity(sides.ours, self.entity)
@@ -29,6 +32,11 @@ class AdditionConflict:
             "added_differently", subject, None, describe_property(ours), describe_property(theirs)
         )
         winner = log.choose(conflict, structural=True)
+        if winner == "base":
+            without_ours, without_theirs = (
+                remove_entity(schema, sides.base, self.entity) for schema in (sides.ours, sides.theirs)
+            )
+            return sides.with_side("ours", without_ours).with_side("theirs", without_theirs)
         loser = other_side(winner)
         are_alike = can_convert_values(ours.type, theirs.type)
         definition = ours if winner == "ours" else theirs
@@ -44,8 +52,19 @@ class NameConflict:
     their_entity: EntityReference
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Return the sides after applying the decision: the losing side undoes its rename or addition."""
-        loser = other_side(self._choose_winner(log, sides))
+        """Return the sides after applying the decision.
+
+        The losing side undoes its rename or addition; if the base wins, both sides do.
+        """
+        winner = self._choose_winner(log, sides)
+        if winner != "base":
+            return self._undo(sides, other_side(winner))
+        for side, entity in (("ours", self.our_entity), ("theirs", self.their_entity)):
+            if entity_name(sides.base, entity) != entity_name(sides.of(side), entity):  # type: ignore[arg-type]
+                sides = self._undo(sides, side)  # type: ignore[arg-type]
+        return sides
+
+    def _undo(self, sides: MergeSides, loser: Side) -> MergeSides:
         entity = self.our_entity if loser == "ours" else self.their_entity
         base_name = entity_name(sides.base, entity)
         losing_schema = sides.of(loser)
@@ -53,7 +72,7 @@ class NameConflict:
             return sides.with_side(loser, remove_entity(losing_schema, sides.base, entity))
         return sides.with_side(loser, rename_entity(losing_schema, entity, base_name))
 
-    def _choose_winner(self, log: ConflictLog, sides: MergeSides) -> Side:
+    def _choose_winner(self, log: ConflictLog, sides: MergeSides) -> Winner:
         if self._follows_from_open_conflict(log, sides):
             return "ours"
         conflict = SchemaConflict(
@@ -66,7 +85,7 @@ class NameConflict:
         return log.choose(conflict, structural=True)
 
     def _follows_from_open_conflict(self, log: ConflictLog, sides: MergeSides) -> bool:
-        """Return whether the name results from a provisional decision, so that the conflict cannot be decided yet."""
+        """Return whether the name comes from a provisional decision. If so, the conflict cannot be decided yet."""
         for own_schema, entity in ((sides.ours, self.our_entity), (sides.theirs, self.their_entity)):
             base_name = entity_name(sides.base, entity)
             if base_name == entity_name(own_schema, entity) and log.has_open_structural():
@@ -78,7 +97,7 @@ class NameConflict:
 
 
 def find_unlike_addition(sides: MergeSides) -> AdditionConflict | None:
-    """Find a property that both sides added, each with a different type, default or embedding."""
+    """Find a property that both sides added, but with a different type, default or embedding."""
     for type_id in sorted(sides.ours.keys() & sides.theirs.keys()):
         our_properties, their_properties = sides.ours[type_id].properties, sides.theirs[type_id].properties
         base_type = sides.base.get(type_id)
@@ -90,7 +109,7 @@ def find_unlike_addition(sides: MergeSides) -> AdditionConflict | None:
 
 
 def find_name_conflict(sides: MergeSides, merged: SchemaSlots) -> NameConflict | None:
-    """Find two types or properties of the merged schema that have the same name."""
+    """Find two types or properties in the merged schema that have the same name."""
     owners: dict[tuple[str, str], EntityReference] = {}
     for type_id, merged_type in merged.items():
         shown_name = merged_type.name.lower() if merged_type.kind == "edge" else merged_type.name

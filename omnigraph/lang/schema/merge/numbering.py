@@ -1,8 +1,8 @@
 """Renumber the other side's additions: each addition gets the id of the matching addition on our side, or a new id.
 
-Derived ids identify the same type or property on every branch. Earlier releases assigned ids from a per-branch counter,
-so the same id can belong to different additions on the two sides. This module pairs additions with the same owner and
-name, and assigns all others ids above every id in use.
+A derived id identifies the same type or property on every branch. Earlier releases took ids from a per-branch counter,
+so the same id may belong to different additions on the two sides. This module pairs additions that have the same owner
+and name, and gives all others ids above every id in use.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from omnigraph.values import PropertyType
 
 
 def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: int) -> SchemaIR:
-    """Return the schema with ids replaced; ids that are not in `new_numbers` stay the same."""
+    """Return the schema with its ids replaced. Ids that are not in `new_numbers` stay the same."""
 
     def renumber(identity: TypeIdentity) -> TypeIdentity:
         table_id = identity.table_incarnation_id
@@ -48,8 +48,9 @@ class CommonNumbering:
 def number_like_ours(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> CommonNumbering:
     """Return the base schema and the other side's schema, both with our ids.
 
-    Base ids and derived ids do not change. An addition with a sequential id gets our id if our side added the same kind
-    and name. Other additions keep their ids if all of these ids are free, and get new ids otherwise.
+    Base ids and derived ids do not change. An addition with a sequential id gets our id if our side made an addition of
+    the same kind and name. The other additions keep their ids if all of those ids are free. Otherwise, they get new
+    ids.
     """
     numbers = {number: number for number in (*assigned_ids(base), *filter(is_derived, assigned_ids(theirs)))}
     numbers |= _pair_additions(frozenset(assigned_ids(base)), ours, theirs, numbers)
@@ -95,14 +96,14 @@ def _pair_identities(
     return numbers
 
 
-# Added to the id of a property during a merge, if the same id belongs to a different property on another side. Ids have
-# at most 52 bits, so such a number never is an id.
+# Added to a property's id during a merge if the same id belongs to a different property on another side. Ids have at
+# most 52 bits, so the sum is never an existing id.
 _SEPARATE = 1 << 60
 
 
 @record
 class SeparatedSides:
-    """The base schema and the other side's schema, in which properties with our ids but other types have new ids."""
+    """The base schema and the other side's schema, with separate ids for properties whose types differ too much."""
 
     base: SchemaIR
     theirs: SchemaIR
@@ -110,10 +111,10 @@ class SeparatedSides:
 
 
 def separate_unlike_properties(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SeparatedSides:
-    """Separate properties of the base that have the same id on a side, but a type that no values can be converted to.
+    """Assign separate ids to properties that share an id but have types that cannot be converted.
 
-    An earlier merge replaced such a property with the property that the other branch had added under the same name. For
-    this merge, one side dropped the property and added another one.
+    An earlier merge replaced such a property with one that the other branch had added under the same name. This merge
+    treats it as if one side had dropped the property and added another.
     """
     base_types, our_types, their_types = _types_by_id(base), _types_by_id(ours), _types_by_id(theirs)
     base_numbers: dict[int, int] = {}
@@ -134,7 +135,7 @@ def separate_unlike_properties(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR)
 
 
 def restore_numbers(ir: SchemaIR, lowest_next_id: int) -> SchemaIR:
-    """Return a schema with the ids that its properties had before they were separated."""
+    """Restore the ids that a schema's properties had before they were separated."""
     numbers = {number: number - _SEPARATE for number in assigned_ids(ir) if number >= _SEPARATE}
     if not numbers:
         return ir
@@ -143,7 +144,7 @@ def restore_numbers(ir: SchemaIR, lowest_next_id: int) -> SchemaIR:
 
 
 def find_repeated_number(ir: SchemaIR) -> str | None:
-    """Return the label of a property that has the same id as another property of its type."""
+    """Return the label of a property that has the same id as another property of its type, or None."""
     for identity in ir.type_identities:
         numbers = {number for _, number in identity.property_ids}
         for name, number in identity.property_ids:

@@ -1,7 +1,7 @@
 """Print slots as schema text: a header, and one line per member.
 
-The text depends only on the slots and on the names passed in, so declarations with the same meaning have the same
-text. Other modules determine the order, the comments and the layout.
+The text depends only on the slots and the names passed in, so declarations with the same meaning have the same text.
+Other modules decide the order, comments and layout.
 """
 
 import re
@@ -32,18 +32,18 @@ _ESCAPES = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 @record
 class PrintedDeclaration:
-    """The text of a declaration: its header, and its members, keyed by the property or constraint that they declare."""
+    """A declaration as text: its header, and its members keyed by the property or constraint that they declare."""
 
     header: str
     members: Mapping[MemberKey, str]
 
     def text(self) -> str:
-        """Return the text of the whole declaration, with its members in order."""
+        """Return the whole declaration as text, with its members in order."""
         return "\n".join((f"{self.header} {{", *self.members.values(), "}"))
 
 
 def print_declaration(type_slots: TypeSlots, schema: SchemaSlots, column_names: ColumnNames) -> PrintedDeclaration:
-    """Return a type as text; `schema` and `column_names` supply the names for references."""
+    """Return a type as text. `schema` and `column_names` supply the names for references."""
     members: dict[MemberKey, str] = {}
     for property_id, property_slots in sorted(type_slots.properties.items(), key=lambda item: item[1].name):
         inline_names = [
@@ -102,7 +102,7 @@ def print_property(property_slots: PropertySlots, inline_names: Iterable[str], c
 
 
 def print_default(property_slots: PropertySlots) -> str:
-    """Return a default such as `@default(3)`; strings, dates and unusual enum values are quoted."""
+    """Return a default such as `@default(3)`. Strings, dates and unusual enum values are quoted."""
     text = property_slots.default or ""
     property_type = property_slots.type
     is_bare = property_type.is_numeric or property_type.scalar.value == "Bool"
@@ -165,7 +165,7 @@ def _is_bare_word(text: str) -> bool:
 
 
 def quote(text: str) -> str:
-    r"""Return `text` as a string literal of the schema language.
+    r"""Return `text` as a schema string literal.
 
     >>> print(quote('say "hi"'))
     "say \"hi\""

@@ -1,7 +1,7 @@
-"""Read the slots of a schema from its accepted form and its source text.
+"""Read a schema's slots from its accepted form and its source text.
 
 The accepted form defines the ids and the meaning. Only the source text shows which constraints are written in a body
-and which findings are suppressed. If the text does not match the accepted form, it is replaced by generated text.
+and which findings are suppressed. If the text does not match the accepted form, generated text replaces it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ _INLINE_CLASSES: dict[str, type[Key | Unique | Index]] = {"index": Index, "key":
 
 
 def read_slots(ir: SchemaIR, body_constraints: BodyConstraints, source_catalog: Catalog) -> SchemaSlots:
-    """Return the slots of a schema by type id."""
+    """Return a schema's slots, keyed by type id."""
     source_types = {(source_type.kind, source_type.name): source_type for source_type in catalog_types(source_catalog)}
     type_slots = {}
     for declared_type in catalog_types(ir.catalog):
@@ -55,7 +55,7 @@ def read_slots(ir: SchemaIR, body_constraints: BodyConstraints, source_catalog: 
 
 
 def declared_body_constraints(declarations: Iterable[model.Declaration]) -> BodyConstraints:
-    """Return the constraints in the body of each declaration of a valid schema."""
+    """Return the constraints in the body of each declaration in a valid schema."""
     return {
         declaration_reference(declaration): tuple(
             read_constraint(member) for member in declaration.members if isinstance(member, model.Constraint)
@@ -66,7 +66,7 @@ def declared_body_constraints(declarations: Iterable[model.Declaration]) -> Body
 
 
 def implied_body_constraints(catalog: Catalog) -> BodyConstraints:
-    """Return the constraints that are not implied by an inline annotation; used if a catalog has no source text."""
+    """Return the constraints that no inline annotation implies, for a catalog without source text."""
     table_types: tuple[NodeType | EdgeType, ...] = (*catalog.nodes, *catalog.edges)
     return {
         (declared_type.kind, declared_type.name): tuple(
@@ -79,7 +79,7 @@ def implied_body_constraints(catalog: Catalog) -> BodyConstraints:
 
 
 def declaration_reference(declaration: model.Declaration) -> TypeReference:
-    """Return the kind and name of a declaration."""
+    """Return a declaration's kind and name."""
     match declaration:
         case model.InterfaceDeclaration():
             return "interface", declaration.name.text
@@ -106,7 +106,7 @@ def read_constraint(declared: model.Constraint) -> Constraint:
 def constraint_slot(
     constraint: Constraint, column_references: Mapping[str, ColumnReference]
 ) -> tuple[ConstraintGroup, ConstraintDetail]:
-    """Return the group and the detail of a constraint; columns without a reference keep their names."""
+    """Return a constraint's group and detail. Columns without a reference keep their names."""
 
     def sorted_references(columns: Iterable[str]) -> tuple[ColumnReference, ...]:
         return tuple(sorted((column_references.get(column, column) for column in columns), key=str))
@@ -139,7 +139,7 @@ def _inline_constraints(definitions: Iterable[PropertyDefinition]) -> list[Const
 
 
 def group_annotations(annotations: Iterable[StoredAnnotation]) -> Annotations:
-    """Return annotations by name; only unknown annotations can occur more than once."""
+    """Group annotations by name. Only unknown annotations can occur more than once."""
     by_name: dict[str, tuple[StoredAnnotation, ...]] = {}
     for annotation in annotations:
         by_name[annotation.name] = (*by_name.get(annotation.name, ()), annotation)
@@ -147,7 +147,7 @@ def group_annotations(annotations: Iterable[StoredAnnotation]) -> Annotations:
 
 
 class _TypeReader:
-    """Reads one type, and resolves names to ids in the type's own schema."""
+    """Reads one type, resolving names to ids in the type's own schema."""
 
     def __init__(self, ir: SchemaIR, declared_type: CatalogType, source_type: CatalogType | None) -> None:
         self._ir = ir

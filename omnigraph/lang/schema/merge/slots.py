@@ -1,8 +1,8 @@
-"""The declared parts of a schema as slots, keyed by id.
+"""The declared parts of a schema, represented as slots and keyed by id.
 
 A slot is the smallest unit that is merged independently, such as a name, a type, an annotation or a constraint. Only
-parts written in a declaration are slots; inherited properties are derived from the node's interfaces. References to
-types and properties are ids, so a rename changes only one slot.
+what is written in a declaration has a slot; inherited properties are derived from the node's interfaces. Slots refer to
+types and properties by id, so a rename changes only one slot.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from omnigraph.lang.schema.catalog import AllowedFinding, StoredAnnotation, Type
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
-ColumnReference = int | str  # the id of a property, or the name of a system column
+ColumnReference = int | str  # a property id, or the name of a system column
 ConstraintGroup = tuple[str, tuple[ColumnReference, ...]]
 ConstraintDetail = tuple[object, ...]
 GroupContent = Mapping[ConstraintDetail, frozenset[str]]
@@ -32,7 +32,7 @@ class EmbedSlot:
 
 @record
 class PropertySlots:
-    """A property as declared; its inline constraints are stored with the constraints of its type."""
+    """A property as declared. Its inline constraints are stored with the constraints of its type."""
 
     name: str
     type: PropertyType
@@ -46,8 +46,8 @@ class PropertySlots:
 class TypeSlots:
     """The declared parts of a type.
 
-    A constraint group consists of a kind and its columns (no columns for `@key`, because a type has only one key). The
-    content of a group maps each detail, such as the bounds of a range, to its location in the text: inline, in the
+    A constraint group consists of a kind and its columns. `@key` has no columns here, because a type has only one key.
+    The group's content maps each detail, such as the bounds of a range, to its location in the text: inline, in the
     body, or both. `property_ids` also lists inherited properties, and `satisfied_ids` lists the interface properties
     that each property satisfies.
     """
@@ -69,7 +69,7 @@ class TypeSlots:
 
     @property
     def label(self) -> str:
-        """The label of the type in conflicts, such as `node:Person`."""
+        """The type's label in conflicts, such as `node:Person`."""
         return f"{self.kind}:{self.name}"
 
     def property_name(self, property_id: int) -> str | None:
@@ -79,7 +79,7 @@ class TypeSlots:
         return next((name for name, known_id in self.property_ids.items() if known_id == property_id), None)
 
     def property_label(self, property_id: int) -> str:
-        """Return the label of a property in conflicts, such as `node:Person.age`."""
+        """Return a property's label in conflicts, such as `node:Person.age`."""
         return f"{self.label}.{self.property_name(property_id)}"
 
 
@@ -87,7 +87,7 @@ SchemaSlots = dict[int, TypeSlots]
 
 
 def group_columns(group: ConstraintGroup, content: GroupContent) -> frozenset[ColumnReference]:
-    """Return every column that the constraints of a group refer to."""
+    """Return every column that the constraints in a group refer to."""
     if group[0] != "key":
         return frozenset(group[1])
     return frozenset(column for columns in content for column in columns if isinstance(column, int | str))

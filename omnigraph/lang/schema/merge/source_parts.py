@@ -1,7 +1,7 @@
-"""The parts of a schema file as written: declarations and members, each with its comments.
+"""Split a schema file into declarations and members, each with its comments.
 
-A comment belongs to the item that follows it, or to the item before it on the same line. A comment that is followed by
-a blank line does not belong to the next declaration. This module splits text but never changes it.
+A comment belongs to the item that follows it, or to the item before it on the same line. A comment followed by a blank
+line does not belong to the next declaration. This module splits text but never changes it.
 """
 
 import re
@@ -30,17 +30,17 @@ class SourceItem:
     comment_behind: str = ""
 
     def full_text(self, text: str | None = None) -> str:
-        """Return the item with its comments; if `text` is given, it replaces the item itself."""
+        """Return the item with its comments. If `text` is given, it replaces the item itself."""
         item_text = self.text if text is None else text
         return "\n".join((*self.comments_above, f"{item_text}  {self.comment_behind}".rstrip()))
 
 
 @record
 class SourceDeclaration:
-    """A declaration: its whole text, its members in order, and the comments before its closing brace.
+    """A declaration, with its whole text, its members in order, and the comments before its closing brace.
 
-    `free_comments` are comment blocks above the declaration that do not belong to it; `joined` means that no blank line
-    precedes it.
+    `free_comments` are comment blocks above the declaration that do not belong to it. `joined` is true if no blank line
+    precedes the declaration.
     """
 
     item: SourceItem
@@ -52,14 +52,14 @@ class SourceDeclaration:
 
 @record
 class SourceParts:
-    """A schema file: its declarations in order, and the comments after the last declaration."""
+    """A schema file, with its declarations in order and the comments after the last declaration."""
 
     declarations: dict[TypeReference, SourceDeclaration]
     closing_comments: tuple[str, ...]
 
 
 def read_source_parts(source_text: str, declarations: Sequence[model.Declaration]) -> SourceParts:
-    """Split a valid schema file into its parts; `declarations` must be the file's syntax trees, in order."""
+    """Split a valid schema file into its parts. `declarations` must be the file's syntax trees, in order."""
     comments = _CommentReader(source_text)
     spans = [declaration.span for declaration in declarations]
     items, closing_spans = comments.attach(spans, Span(0, len(source_text)))
@@ -93,7 +93,7 @@ def declared_members(declaration: model.Declaration) -> tuple[model.DeclarationM
 
 
 def remove_rename_hints(source_text: str) -> str:
-    """Return a valid schema's text without `@rename_from`, because after a merge the renames have already happened."""
+    """Remove `@rename_from` hints from a valid schema's text. After a merge, the renames have already happened."""
     if "rename_from" not in source_text:
         return source_text
     parsed_schema = parse(SourceText("merged.pg", source_text))
@@ -149,7 +149,7 @@ class _CommentReader:
         return [], spans
 
     def read_blocks(self, spans: Sequence[Span]) -> tuple[str, ...]:
-        """Return comments as text; comments without a blank line between them form one block."""
+        """Return comments as text. Comments without a blank line between them form one block."""
         blocks: list[str] = []
         previous_end = 0
         for span in spans:

@@ -1,4 +1,4 @@
-"""Migration planning, which compares two schemas and returns ordered steps without reading or changing data."""
+"""Plan migrations: compare two schemas and return ordered steps, without reading or changing data."""
 
 from .describe_steps import describe_step
 from .plan import MigrationPlan, plan_migration

@@ -1,4 +1,4 @@
-"""Compare annotations: descriptions and instructions may change at any time, but no other annotation may change."""
+"""Compare annotations. Descriptions and instructions may change at any time, but other annotations may not."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from omnigraph.lang.schema.catalog import StoredAnnotation
 
 from .steps import MigrationStep, make_unsupported_change
 
-# These annotations are read only by people; any other annotation may affect programs.
+# These annotations are meant only for people. Any other annotation may affect programs.
 READER_ANNOTATIONS = frozenset({"description", "instruction"})
 
 
@@ -20,7 +20,7 @@ def reader_texts_differ(
 def refuse_annotation_changes(
     entity_label: str, old_annotations: tuple[StoredAnnotation, ...], new_annotations: tuple[StoredAnnotation, ...]
 ) -> Iterator[MigrationStep]:
-    """Refuse changes to annotations other than descriptions and instructions; list each annotation that differs."""
+    """Reject changes to annotations other than descriptions and instructions. List each annotation that differs."""
     old_opaque = _opaque_annotations(old_annotations)
     new_opaque = _opaque_annotations(new_annotations)
     if old_opaque != new_opaque:

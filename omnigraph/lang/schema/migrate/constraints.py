@@ -1,7 +1,7 @@
-"""Compare the constraints of one type before and after a migration, regardless of where they are written.
+"""Compare a type's constraints before and after a migration, no matter where they are written.
 
-A constraint that existing data cannot violate is safe to add; any other constraint requires a scan. A
-key never changes, because it determines the id of every entity.
+A constraint that existing data cannot violate is safe to add. Any other constraint requires a scan. A key can never
+change, because it determines every entity's id.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ def constraint_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
 
 
 def inline_constraint_steps(type_pair: TypePair) -> dict[str, list[MigrationStep]]:
-    """Return the steps for constraints written inline, by property name."""
+    """Return the steps for inline constraints, keyed by property name."""
     steps_by_property: dict[str, list[MigrationStep]] = {}
     dropped, _, added = _compare_constraints(type_pair)
     for constraint in dropped:
@@ -99,7 +99,7 @@ _OptionChanges = list[tuple[Index, Index]]
 
 
 def _compare_constraints(type_pair: TypePair) -> tuple[list[Constraint], _OptionChanges, list[Constraint]]:
-    """Return the dropped, changed and added constraints, excluding keys and constraints on dropped columns."""
+    """Return the dropped, changed and added constraints, except keys and constraints on dropped columns."""
     old_constraints, new_constraints = type_pair.old_constraints, type_pair.new_constraints
     dropped = [
         constraint
@@ -136,7 +136,7 @@ def _pair_changed_indexes(dropped: list[Constraint], added: list[Constraint]) ->
 
 
 def _find_inline_property(properties: Mapping[str, PropertyDefinition], constraint: Constraint) -> str | None:
-    """Return the property on which a constraint is written inline, or None if it is written in the body."""
+    """Return the property that a constraint is written on, or None if the constraint is in the body."""
     column_name, *other_columns = constraint_columns(constraint)
     definition = properties.get(column_name)
     if other_columns or definition is None or (isinstance(constraint, Index) and constraint.options):
@@ -189,7 +189,8 @@ def _add_step(type_pair: TypePair, constraint: Constraint) -> AddConstraint:
 def _holds_for_existing_data(type_pair: TypePair, constraint: Constraint) -> bool:
     """Return whether existing data is guaranteed to satisfy the constraint.
 
-    This is the case if there are no rows, if a column contains only nulls, or if an old constraint implies the new one.
+    The guarantee holds if there are no rows, if a column contains only nulls, or if an old constraint implies the new
+    one.
     """
     if not type_pair.has_rows or any(
         _is_null_everywhere(type_pair, column) for column in constraint_columns(constraint)

@@ -33,7 +33,7 @@ from .steps import (
 
 
 def describe_step(step: MigrationStep) -> str:
-    """Return a one-line description of a step: the change, its risk and its code.
+    """Describe a step in one line, including its risk and its code.
 
     >>> describe_step(RenameType(type_kind="node", old="Lamp", new="Light"))
     'rename node type Lamp to Light'
@@ -56,7 +56,7 @@ def _describe_type_step(step: MigrationStep) -> str:
             drop_suffix = _drop_suffix(type_kind, drop_mode)
             return f"drop {type_kind}{_type_suffix(type_kind)} {type_name}{drop_suffix}"
         case UpdateTypeMetadata(type_kind=type_kind, name=type_name):
-            return f"update the annotations of {type_kind}{_type_suffix(type_kind)} {type_name}"
+            return f"update the annotations on {type_kind}{_type_suffix(type_kind)} {type_name}"
         case ChangeCardinality() | ChangeEndpoints():
             return _describe_edge_step(step)
     return ""
@@ -66,7 +66,7 @@ def _describe_edge_step(step: ChangeCardinality | ChangeEndpoints) -> str:
     edge_name, old_text, new_text = step.type_name, step.old.display(), step.new.display()
     if isinstance(step, ChangeEndpoints):
         return f"change the endpoints of edge type {edge_name} from {old_text} to {new_text}"
-    return f"change the @card of edge type {edge_name} from {old_text} to {new_text}"
+    return f"change the @card on edge type {edge_name} from {old_text} to {new_text}"
 
 
 def _type_suffix(type_kind: str) -> str:
@@ -98,17 +98,17 @@ def _describe_property_change(step: PropertyStep, property_label: str) -> str:
             return f"drop property {property_label}{_drop_suffix(step.type_kind, drop_mode)}"
         case ChangeDefault(old=old_default, new=new_default):
             change = f"from {_format_default(old_default)} to {_format_default(new_default)}"
-            return f"change the default of {property_label} {change}"
+            return f"change the default for {property_label} {change}"
         case RestateConstraint(on_property=on_property):
             position = "on the property" if on_property else "in the body"
-            return f"declare {_format_constraint(step.constraint)} of {property_label} {position}"
+            return f"declare {_format_constraint(step.constraint)} for {property_label} {position}"
         case UpdatePropertyMetadata():
-            return f"update the annotations of {property_label}"
+            return f"update the annotations on {property_label}"
     return _describe_type_change(step, property_label)
 
 
 def _format_fill_value(property_type: PropertyType, default: str) -> str:
-    """Return the default as written in a schema; only strings are quoted."""
+    """Return a default as it is written in a schema. Only strings are quoted."""
     is_unquoted = property_type.is_numeric or property_type.scalar is ScalarType.BOOL or property_type.is_enum
     return default if is_unquoted else compact_json(default)
 
@@ -141,13 +141,13 @@ def _describe_constraint_step(step: MigrationStep) -> str:
         case DropConstraint(type_kind=type_kind, type_name=type_name, constraint=constraint):
             return f"drop {_format_constraint(constraint)} from {type_kind}:{type_name}"
         case ChangeIndexOptions(type_kind=type_kind, type_name=type_name, old=old_index, new=new_index):
-            subject = f"{_format_constraint(old_index)} of {type_kind}:{type_name}"
+            subject = f"{_format_constraint(old_index)} on {type_kind}:{type_name}"
             return f"change {subject} to {_format_constraint(new_index)}"
     raise TypeError(f"no description for step kind {step.kind!r}")
 
 
 def _format_constraint(constraint: Constraint) -> str:
-    """Return the constraint as written in a schema file, such as `@range(year, 1600..)`."""
+    """Return a constraint as it is written in a schema file, such as `@range(year, 1600..)`."""
     keyword = type(constraint).__name__.lower()
     match constraint:
         case Range(column, low, high):

@@ -1,7 +1,7 @@
 """Compare the interfaces of nodes before and after a migration.
 
-The interfaces that a node implements and the origin of its properties cannot change yet; an interface may be dropped if
-it is not implemented by any remaining node.
+A node's interfaces and the origin of its properties cannot be changed yet. An interface may be dropped if no remaining
+node implements it.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from .type_pair import TypePair
 
 
 def implements_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
-    """Refuse a change to the list of implemented interfaces."""
+    """Reject changes to the list of implemented interfaces."""
     old_interfaces = _implemented_interfaces(type_pair.old_ir, type_pair.old_type)
     new_interfaces = _implemented_interfaces(type_pair.new_ir, type_pair.new_type)
     if old_interfaces == new_interfaces:
@@ -33,11 +33,11 @@ def implements_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
 def origin_steps(
     type_pair: TypePair, old_definition: PropertyDefinition, new_definition: PropertyDefinition
 ) -> Iterator[MigrationStep]:
-    """Refuse to move a property between a type and an interface."""
+    """Reject moving a property between a type and an interface."""
     if _implemented_interfaces(type_pair.old_ir, type_pair.old_type) != _implemented_interfaces(
         type_pair.new_ir, type_pair.new_type
     ):
-        return  # the list of interfaces is already refused as a whole
+        return  # the change to the list of interfaces has already been rejected
     old_origin = _satisfied_property_ids(type_pair.old_ir, old_definition)
     new_origin = _satisfied_property_ids(type_pair.new_ir, new_definition)
     if old_definition.declared_directly != new_definition.declared_directly:
@@ -59,7 +59,7 @@ def origin_steps(
 
 
 def remaining_nodes(old_ir: SchemaIR, new_ir: SchemaIR, interface: InterfaceType) -> tuple[str, ...]:
-    """Return the node types of the old schema that implement an interface and are not dropped."""
+    """Return the node types in the old schema that implement an interface and are not dropped."""
     remaining_ids = {identity.type_id for identity in new_ir.type_identities}
     return tuple(
         node_type.name

@@ -13,15 +13,15 @@ from .plan_table import plan_table
 from .steps import DropMode, MigrationStep, UnsupportedChange, make_unsupported_change
 from .types import all_steps
 
-PLACEHOLDER_DOMAIN = "0" * 26  # a placeholder for comparing two schemas that do not belong to a graph
+PLACEHOLDER_DOMAIN = "0" * 26  # a placeholder, used to compare two schemas that do not belong to a graph
 
 
 @record
 class MigrationPlan:
-    """A migration plan: ordered steps to the new schema `ir`, in which remaining types and properties keep their ids.
+    """Ordered steps to the new schema, `ir`, in which remaining types and properties keep their ids.
 
-    `supported` is false if any step is an `unsupported_change`; in that case, nothing may be applied. A plan is truthy
-    if it has steps, and `str(plan)` describes one step per line.
+    `supported` is false if any step is an `unsupported_change`, in which case nothing may be applied. A plan is truthy
+    if it has any steps, and `str(plan)` describes one step per line.
     """
 
     supported: bool
@@ -53,7 +53,7 @@ class MigrationPlan:
         }
 
     def refusal(self) -> SchemaUnsupported | None:
-        """Return the error for the first refused step of an unsupported plan, or None if the plan is supported."""
+        """Return the error for the first unsupported step, or None if the plan is supported."""
         refused_steps = [step for step in self.steps if isinstance(step, UnsupportedChange)]
         if not refused_steps:
             return None
@@ -73,9 +73,9 @@ def plan_migration(
 ) -> MigrationPlan:
     """Plan the migration from an accepted schema to a desired one.
 
-    With `allow_data_loss`, every drop also removes history. `retired_ids` are the ids of dropped types and properties
-    and are not assigned again. Raise `IdentityError` if a rename hint cannot be applied; an unsupported change becomes
-    a step of the plan, not an error.
+    If `allow_data_loss` is true, every drop also removes history. `retired_ids` are the ids of dropped types and
+    properties, which are never assigned again. Raise `IdentityError` if a rename hint cannot be applied. An unsupported
+    change becomes a step in the plan rather than an error.
 
     >>> from ..catalog import NodeType
     >>> plan = plan_migration(Catalog(), Catalog(nodes=(NodeType("Lamp", ()),)))
@@ -93,8 +93,8 @@ def plan_migration(
 
 
 def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[MigrationStep, ...]:
-    """Refuse a difference that was missed by all comparisons, because it must not be treated as "nothing to do"."""
+    """Reject a difference that every comparison missed, because it must not pass for "nothing to do"."""
     if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
-    reason = "the schemas differ in a way that is not covered by any migration step"
+    reason = "no migration step covers this difference between the schemas"
     return (make_unsupported_change("OG-BC-106", "schema", reason),)

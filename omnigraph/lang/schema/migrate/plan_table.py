@@ -1,4 +1,4 @@
-"""A migration plan as an HTML table for notebooks, with one row per step and its tier and code."""
+"""Render a migration plan as an HTML table for notebooks, with one row per step."""
 
 from collections.abc import Iterable
 from html import escape
@@ -11,7 +11,7 @@ _CELL_STYLE = "text-align:left;padding:2px 8px"
 
 
 def plan_table(steps: Iterable[MigrationStep]) -> str:
-    """Return the steps as a table; a step that cannot be applied is marked as refused."""
+    """Return the steps as a table. Steps that cannot be applied are marked as refused."""
     rows = "".join(_step_row(step) for step in steps)
     if not rows:
         return "<p>nothing to change</p>"

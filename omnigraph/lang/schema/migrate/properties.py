@@ -1,4 +1,4 @@
-"""Compare the properties of one type before and after a migration.
+"""Compare a type's properties before and after a migration.
 
 The steps for one property have a fixed order: rename, type (widen, relax, extend, narrow, tighten),
 embedding, default, inline constraints, origin, annotations. Dropped properties come last.
@@ -135,7 +135,7 @@ def _rate_if_stored(type_pair: TypePair, code: str) -> dict[str, Any]:
 
 
 def _can_become(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:
-    """Return whether the type stays the same or is widened without changing any id."""
+    """Return whether the type stays the same, or can be widened without changing any ids."""
     new_type = new_definition.type
     if not can_hold_values(new_type, old_type):
         return False
@@ -143,7 +143,7 @@ def _can_become(type_pair: TypePair, old_type: PropertyType, new_definition: Pro
 
 
 def _changes_key_spelling(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:
-    """Return whether ids would change, since a float32 key is formatted differently from an equal float64 key."""
+    """Return whether ids would change, because equal float32 and float64 keys are formatted differently."""
     return old_type.scalar is ScalarType.F32 and new_definition.name in key_columns(type_pair)
 
 

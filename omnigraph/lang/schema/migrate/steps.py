@@ -1,7 +1,7 @@
-"""The steps of a migration: one frozen record class per kind of step, and the JSON form of steps.
+"""Migration steps, with one frozen record class per kind of step, and their JSON form.
 
-This module contains only the step definitions. The modules `types`, `properties` and `constraints` decide which steps a
-change needs, and `evolve` executes them. Field names of steps are JSON member names.
+This module only defines the steps. `types`, `properties` and `constraints` decide which steps a change needs, and
+`evolve` executes them. A step's field names are its JSON member names.
 """
 
 from dataclasses import dataclass, fields
@@ -23,7 +23,7 @@ _OPTIONAL_FIELDS = ("default", "code", "severity")
 
 @record
 class CardinalityBounds:
-    """The number of edges of a type that a source node may have; if `high` is None, the number is unbounded."""
+    """How many edges of a type a source node may have. If `high` is None, there is no upper bound."""
 
     low: int
     high: int | None
@@ -34,33 +34,33 @@ class CardinalityBounds:
         return self.low <= other_bounds.low and fits_above
 
     def display(self) -> str:
-        """Return the bounds as written in a schema file, such as `0..1` or `1..`."""
+        """Return the bounds as they are written in a schema file, such as `0..1` or `1..`."""
         return f"{self.low}..{'' if self.high is None else self.high}"
 
     def to_json(self) -> JsonObject:
-        """Return the bounds in the JSON form of a shape."""
+        """Return the bounds as JSON, in the form that shapes use."""
         return {"min": self.low, "max": self.high}
 
 
 @record
 class EndpointTypes:
-    """The node types at the two ends of an edge type."""
+    """The node types at both ends of an edge type."""
 
     source: str
     target: str
 
     def display(self) -> str:
-        """Return the endpoints as written in a schema file, such as `Person -> City`."""
+        """Return the endpoints as they are written in a schema file, such as `Person -> City`."""
         return f"{self.source} -> {self.target}"
 
     def to_json(self) -> JsonObject:
-        """Return the endpoints in the JSON form of a shape."""
+        """Return the endpoints as JSON, in the form that shapes use."""
         return {"from_type": self.source, "to_type": self.target}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationStep:
-    """A migration step. `tier` classifies the risk of the step; `code` refers to a finding in the catalogue.
+    """A migration step. `tier` rates its risk, and `code` refers to a finding in the catalogue.
 
     `safe` steps always succeed, `validated` steps succeed only if a scan finds no entity that violates the new
     rule, and `destructive` steps lose data.
@@ -96,14 +96,14 @@ class TypeStep(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddType(TypeStep):
-    """An interface, node type or edge type is added; the table of a new node or edge type is empty."""
+    """An interface, node type or edge type is added. The table for a new node or edge type is empty."""
 
     kind: ClassVar[str] = "add_type"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameType(MigrationStep):
-    """A type is renamed; its table and history stay the same."""
+    """A type is renamed. Its table and history stay the same."""
 
     kind: ClassVar[str] = "rename_type"
     type_kind: TypeKind
@@ -113,7 +113,7 @@ class RenameType(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateTypeMetadata(TypeStep):
-    """The description or instruction changes; `annotations` contains all annotations of the new type."""
+    """The description or instruction changes. `annotations` contains all annotations on the new type."""
 
     kind: ClassVar[str] = "update_type_metadata"
     annotations: tuple[StoredAnnotation, ...]
@@ -121,7 +121,7 @@ class UpdateTypeMetadata(TypeStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropType(TypeStep):
-    """A type is dropped; if `mode` is `hard`, the versions that time travel could still read are removed as well."""
+    """A type is dropped. If `mode` is `hard`, versions that time travel could still read are also removed."""
 
     kind: ClassVar[str] = "drop_type"
     mode: DropMode
@@ -138,7 +138,7 @@ class PropertyStep(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddProperty(PropertyStep):
-    """A new property is added; in existing entities it is null, or `default` if it is required."""
+    """A property is added. In existing entities, it is null, or `default` if it is required."""
 
     kind: ClassVar[str] = "add_property"
     property_type: PropertyType
@@ -158,7 +158,7 @@ class RenameProperty(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropProperty(PropertyStep):
-    """A property is dropped with its values."""
+    """A property and its values are dropped."""
 
     kind: ClassVar[str] = "drop_property"
     mode: DropMode
@@ -166,7 +166,7 @@ class DropProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WidenProperty(PropertyStep):
-    """A property gets a number type that represents every value of the old type exactly."""
+    """A property gets a number type that can represent every value of the old type exactly."""
 
     kind: ClassVar[str] = "widen_property"
     old: PropertyType
@@ -175,7 +175,7 @@ class WidenProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertProperty(PropertyStep):
-    """A number type becomes another number type that cannot hold all of its values; only merges contain this step."""
+    """A number type becomes one that cannot hold all of its values. Only merges contain this step."""
 
     kind: ClassVar[str] = "convert_property"
     old: PropertyType
@@ -214,7 +214,7 @@ class NarrowEnum(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeDefault(PropertyStep):
-    """The default for new entities changes; None means no default."""
+    """The default for new entities changes. None means that there is no default."""
 
     kind: ClassVar[str] = "change_default"
     old: str | None
@@ -223,7 +223,7 @@ class ChangeDefault(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestateConstraint(PropertyStep):
-    """A constraint moves between the property and the body of its type, with no other effect."""
+    """A constraint moves between the property and its type's body, with no other effect."""
 
     kind: ClassVar[str] = "restate_constraint"
     constraint: Constraint
@@ -232,7 +232,7 @@ class RestateConstraint(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePropertyMetadata(PropertyStep):
-    """The description changes; `annotations` contains all annotations of the new property."""
+    """The description changes. `annotations` contains all annotations on the new property."""
 
     kind: ClassVar[str] = "update_property_metadata"
     annotations: tuple[StoredAnnotation, ...]
@@ -240,7 +240,7 @@ class UpdatePropertyMetadata(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintStep(MigrationStep):
-    """A change to one constraint or index of a type."""
+    """A change to one of a type's constraints or indexes."""
 
     type_kind: TypeKind
     type_name: str
@@ -256,14 +256,14 @@ class AddConstraint(ConstraintStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropConstraint(ConstraintStep):
-    """A constraint or index is dropped; its columns have the names that are in effect at this step."""
+    """A constraint or index is dropped. Its columns have the names that are in effect at this step."""
 
     kind: ClassVar[str] = "drop_constraint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeIndexOptions(MigrationStep):
-    """An index over the same columns gets different options."""
+    """An index gets different options but keeps its columns."""
 
     kind: ClassVar[str] = "change_index_options"
     type_kind: TypeKind
@@ -296,7 +296,7 @@ class ChangeEndpoints(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedChange(MigrationStep):
-    """A change that is not supported; the entire plan is refused."""
+    """A change that is not supported. It causes the entire plan to be refused."""
 
     kind: ClassVar[str] = "unsupported_change"
     entity: str
@@ -304,7 +304,7 @@ class UnsupportedChange(MigrationStep):
 
 
 def rating_members(code: str | None) -> dict[str, Any]:
-    """Return the step members that a finding's code determines, or no members if the step has no finding.
+    """Return the step members that a finding's code determines, or an empty dict if there is no finding.
 
     >>> rating_members("OG-MF-104")
     {'tier': 'validated', 'code': 'OG-MF-104', 'severity': 'warning'}

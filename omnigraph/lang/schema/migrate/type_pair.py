@@ -1,6 +1,6 @@
-"""A type before and after a migration; every comparison takes such a pair as its input.
+"""A type before and after a migration. Every comparison takes such a pair as its input.
 
-This module translates old names to new names, so a rename never appears as a change to anything else.
+Old names are translated to new names, so that a rename never looks like a change to anything else.
 """
 
 from collections.abc import Iterable
@@ -34,23 +34,23 @@ INLINE_CONSTRAINT_CLASSES: dict[str, type[Key | Unique | Index]] = {"index": Ind
 
 @record(slots=False)
 class TypePair:
-    """A type of the accepted schema (`old_ir`) and its successor in the new schema (`new_ir`)."""
+    """A type in the accepted schema (`old_ir`) and its successor in the new schema (`new_ir`)."""
 
     old_ir: SchemaIR
     new_ir: SchemaIR
     old_type: CatalogType
     new_type: CatalogType
     drop_mode: DropMode
-    is_accepted: bool = False  # the new schema was already accepted, or results from a merge
+    is_accepted: bool = False  # true if the new schema was already accepted or comes from a merge
 
     @property
     def kind(self) -> TypeKind:
-        """Return `interface`, `node` or `edge`; the kind of a type never changes."""
+        """Return `interface`, `node` or `edge`. A type's kind never changes."""
         return self.new_type.kind
 
     @property
     def has_rows(self) -> bool:
-        """Return whether entities of this type can exist, which is not the case for an interface."""
+        """Return whether entities of this type can exist, that is, whether it is not an interface."""
         return self.kind != "interface"
 
     @property
@@ -59,13 +59,13 @@ class TypePair:
         return {"type_kind": self.kind, "type_name": self.new_type.name}
 
     def entity_label(self, property_name: str | None = None) -> str:
-        """Return the label of the type or of one of its properties, such as `node:Paper.title`, for use in errors."""
+        """Return a label for the type or one of its properties, such as `node:Paper.title`, for use in errors."""
         property_suffix = "" if property_name is None else f".{property_name}"
         return f"{self.kind}:{self.new_type.name}{property_suffix}"
 
     @cached_property
     def new_names(self) -> dict[str, str]:
-        """Return the new name of each remaining property, by its old name."""
+        """Return the new name of each remaining property, keyed by its old name."""
         new_ids = dict(self.new_ir.identity(self.kind, self.new_type.name).property_ids)
         name_by_id = {property_id: property_name for property_name, property_id in new_ids.items()}
         old_ids = self.old_ir.identity(self.kind, self.old_type.name).property_ids
@@ -76,7 +76,7 @@ class TypePair:
         }
 
     def _is_same_property(self, old_name: str, new_name: str) -> bool:
-        """Return whether two properties with the same id are the same; in a plan, their types do not matter."""
+        """Return whether two properties with the same id are the same. In a plan, their types do not matter."""
         old_property, new_property = self.old_type.property(old_name), self.new_type.property(new_name)
         if not self.is_accepted or old_property is None or new_property is None:
             return True
@@ -84,7 +84,7 @@ class TypePair:
 
     @cached_property
     def surviving_properties(self) -> dict[str, PropertyDefinition]:
-        """Return the old definition of each remaining property, by its new name."""
+        """Return the old definition of each remaining property, keyed by its new name."""
         return {
             self.new_names[definition.name]: definition
             for definition in self.old_type.properties
@@ -93,7 +93,7 @@ class TypePair:
 
     @cached_property
     def new_properties(self) -> dict[str, PropertyDefinition]:
-        """Return the new properties by name."""
+        """Return the new properties, keyed by name."""
         return {definition.name: definition for definition in self.new_type.properties}
 
     @cached_property
@@ -119,7 +119,7 @@ class TypePair:
         return _sort_constraints(_declared_constraints(self.new_type))
 
     def _with_new_columns(self, constraint: Constraint) -> Constraint:
-        """Return an old constraint with new column names; dropped columns keep their old names."""
+        """Return an old constraint with new column names. Dropped columns keep their old names."""
         if isinstance(constraint, Range | Check):
             return replace(constraint, column=self._new_column_name(constraint.column))
         return replace(constraint, columns=tuple(sorted(map(self._new_column_name, constraint.columns))))
@@ -129,7 +129,7 @@ class TypePair:
 
 
 def _declared_constraints(declared_type: CatalogType) -> tuple[Constraint, ...]:
-    """Return the constraints of a type; an interface has only inline constraints."""
+    """Return a type's constraints. An interface has only inline constraints."""
     if isinstance(declared_type, InterfaceType):
         return tuple(
             INLINE_CONSTRAINT_CLASSES[constraint_name]((definition.name,))

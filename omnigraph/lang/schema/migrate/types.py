@@ -36,10 +36,10 @@ _DROP_CODES = {"node": "OG-DS-102", "edge": "OG-DS-103"}
 def all_steps(
     old_ir: SchemaIR, new_ir: SchemaIR, drop_mode: DropMode, *, is_accepted: bool = False
 ) -> Iterator[MigrationStep]:
-    """Yield every step from one schema to the other; types are matched by id, not by name.
+    """Yield every step from one schema to the other. Types are matched by id, not by name.
 
-    With `is_accepted`, both schemas are schemas of commits, or a merge has already checked the new one. Type changes
-    that no plan supports, but that a merge can make, are then shown as conversions, or as a drop and an addition.
+    If `is_accepted` is true, both schemas belong to commits, or a merge has already checked the new one. In that case,
+    a type change that only a merge can make is shown as a conversion, or as a drop and an addition.
     """
     old_types = {
         old_ir.type_id(declared_type.kind, declared_type.name): declared_type
@@ -108,7 +108,7 @@ def _cardinality_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
         yield ChangeCardinality(type_name=new_edge.name, old=old_bounds, new=new_bounds, **rating)
 
 
-# The order of a type's steps.
+# The order in which a type's steps are listed.
 _STEP_GENERATORS: tuple[Callable[[TypePair], Iterator[MigrationStep]], ...] = (
     _rename_steps,
     implements_steps,

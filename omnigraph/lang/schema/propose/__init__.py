@@ -1,5 +1,6 @@
-"""Schema text made by a program: from Python classes here, and from data in `ingest.infer`.
+"""Generate schema text from Python classes.
 
 `proposal` prints types as text, `from_classes` reads dataclasses and pydantic models, and `python_types` translates
-annotations. The text is compiled like any other, so a mistake in it is reported in the same way.
+annotations. To generate schema text from data, see `ingest.infer`. Generated text is compiled like any other schema
+text, so mistakes in it are reported in the same way.
 """

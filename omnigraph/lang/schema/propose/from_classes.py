@@ -1,7 +1,8 @@
-"""Schema text from Python classes: dataclasses and pydantic models.
+"""Generate schema text from dataclasses and pydantic models.
 
-A class is a node type, and its fields are properties. A class with two fields that refer to other classes is an edge
-type from the first to the second. pydantic is never imported; its models are recognised by their members.
+A class becomes a node type, and its fields become properties. A class with two fields that refer to other classes
+becomes an edge type from the first class to the second. pydantic is never imported; its models are recognized by their
+members.
 """
 
 import dataclasses
@@ -19,14 +20,14 @@ from .proposal import ProposedProperty, ProposedType, print_types
 from .python_types import PythonType, to_property_type, unwrap_annotation
 
 _TYPES_HINT = (
-    "use str, bool, int, float, bytes, date, datetime, an Enum, a Literal of strings or a list of a plain type, "
-    'or name the type, as in Annotated[list[float], "Vector(8)"]'
+    "use str, bool, int, float, bytes, date, datetime, an Enum, a Literal of strings or a list of scalars, "
+    'or specify the type, as in Annotated[list[float], "Vector(8)"]'
 )
 
 
 @record
 class ClassField:
-    """A field of a class; `default` is None if there is none."""
+    """A field in a class. `default` is None if the field has no default."""
 
     name: str
     type: PythonType
@@ -45,8 +46,8 @@ def _propose_class(cls: type, classes: Mapping[str, type]) -> ProposedType:
     endpoints = {field.name: target for field in fields if (target := _endpoint_type(field, classes)) is not None}
     if len(endpoints) not in (0, 2):
         raise UsageError(
-            reason=f"{cls.__name__} refers to {len(endpoints)} of the classes; an edge type refers to exactly 2",
-            hint="give an edge class two fields with the classes of its nodes, and a node class none",
+            reason=f"{cls.__name__} refers to {len(endpoints)} of the classes; an edge class must refer to exactly 2",
+            hint="an edge class must have two fields typed as node classes, and a node class must have none",
         )
     own_fields = [field for field in fields if field.name not in endpoints]
     members = tuple(member for field in own_fields for member in _field_members(field, is_node=not endpoints))
@@ -86,7 +87,7 @@ def _propose_property(cls: type, field: ClassField) -> ProposedProperty:
     property_type = to_property_type(field.type)
     if property_type is None:
         type_text = getattr(field.type.type, "__name__", str(field.type.type))
-        reason = f"{cls.__name__}.{field.name} has the type {type_text}, which no property can have"
+        reason = f"{cls.__name__}.{field.name} has the type {type_text}, which properties do not support"
         raise UsageError(reason=reason, hint=_TYPES_HINT)
     annotations = [note for note in field.type.metadata if isinstance(note, str) and note.startswith("@")]
     inline_annotations = [note for note in annotations if not note.startswith(("@range", "@check"))]
@@ -99,7 +100,7 @@ def _propose_property(cls: type, field: ClassField) -> ProposedProperty:
 
 
 def _default_text(property_type: PropertyType, default: Any) -> str | None:
-    """Return a default as it is written in a schema, or None if there is none that a schema can express."""
+    """Return a default as it is written in a schema, or None if there is none or a schema cannot express it."""
     value = default.value if isinstance(default, enum.Enum) else default
     if value is None or property_type.is_list or property_type.scalar in (ScalarType.BLOB, ScalarType.VECTOR):
         return None
@@ -113,7 +114,7 @@ def _default_text(property_type: PropertyType, default: Any) -> str | None:
 
 
 def _field_members(field: ClassField, *, is_node: bool) -> Iterator[str]:
-    """Return the constraints of a field: `@range` and `@check` as written, and the bounds `ge` and `le` of pydantic."""
+    """Yield a field's constraints: `@range` and `@check` as written, and pydantic's `ge` and `le` bounds."""
     for note in field.type.metadata:
         if isinstance(note, str) and note.startswith(("@range(", "@check(")):
             constraint, _, arguments = note.partition("(")
@@ -128,7 +129,7 @@ def _find_bound(field: ClassField, side: str) -> Any:
 
 
 def _class_annotations(cls: type) -> Iterator[str]:
-    """Return the first line of the docstring as a description; a dataclass without a docstring repeats its fields."""
+    """Yield the docstring's first line as a description, unless it is the field list that dataclasses generate."""
     first_line = (cls.__dict__.get("__doc__") or "").strip().partition("\n")[0]
     if first_line and not first_line.startswith(f"{cls.__name__}("):
         yield f"@description({quote(first_line)})"

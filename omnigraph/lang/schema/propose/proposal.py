@@ -1,6 +1,7 @@
-"""Proposed types, and their text in the canonical layout of a schema file.
+"""Proposed types, and their text in the schema file's canonical layout.
 
-A comment says why something was proposed. Nothing here is checked: the text is compiled afterwards.
+Comments in the text explain why something was proposed. This module checks nothing, because the text is compiled
+afterwards.
 """
 
 import re
@@ -15,7 +16,7 @@ _INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_]+")
 
 @record
 class ProposedProperty:
-    """A property with its annotations as text, such as `@key`."""
+    """A property, with annotations such as `@key` as text."""
 
     name: str
     type: PropertyType
@@ -25,7 +26,7 @@ class ProposedProperty:
 
 @record
 class ProposedType:
-    """A node type, or an edge type if `source` and `target` are set; `members` are constraints as text."""
+    """A node type, or an edge type if `source` and `target` are set. `members` are constraints as text."""
 
     name: str
     properties: tuple[ProposedProperty, ...] = ()
@@ -75,7 +76,7 @@ def _one_line(comment: str) -> str:
 
 
 def property_name(column_name: str) -> str:
-    """Return a column name as a valid property name.
+    """Turn a column name into a valid property name.
 
     >>> property_name("First Name"), property_name("ISBN-13"), property_name("2nd"), property_name("homeTown")
     ('first_name', 'isbn_13', '_2nd', 'homeTown')
@@ -87,7 +88,7 @@ def property_name(column_name: str) -> str:
 
 
 def type_name(file_stem: str) -> str:
-    """Return the stem of a file name as a valid type name.
+    """Turn a file name without its extension into a valid type name.
 
     >>> type_name("order-items"), type_name("Person")
     ('OrderItems', 'Person')

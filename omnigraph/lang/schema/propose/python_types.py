@@ -1,7 +1,7 @@
-"""Python annotations as property types: `int` is I64, `str | None` is String?, and `Literal["a", "b"]` is an enum.
+"""Translate Python annotations to property types, such as `int` to I64 and `str | None` to String?.
 
-`Annotated` adds what Python has no word for: a string that starts with `@` is an annotation of the schema language, and
-the name of a type such as `"I32"` or `"Vector(8)"` replaces the default type.
+`Annotated` adds what Python annotations cannot express: a string that starts with `@` is a schema annotation, and a
+type name such as `"I32"` or `"Vector(8)"` replaces the default type.
 """
 
 import enum
@@ -35,7 +35,7 @@ _VECTOR = re.compile(r"Vector\((\d+)\)")
 
 @record
 class PythonType:
-    """A Python annotation: the type without `None` and `Annotated`, whether `None` is allowed, and the metadata."""
+    """A Python annotation, split into its underlying type, whether it allows `None`, and its metadata."""
 
     type: Any
     nullable: bool = False
@@ -43,7 +43,7 @@ class PythonType:
 
 
 def unwrap_annotation(annotation: Any) -> PythonType:
-    """Return an annotation without `Annotated` and `None`.
+    """Strip `Annotated` and `None` from an annotation.
 
     >>> unwrap_annotation(Annotated[str, "@key"])
     PythonType(type=<class 'str'>, nullable=False, metadata=('@key',))
@@ -62,7 +62,7 @@ def unwrap_annotation(annotation: Any) -> PythonType:
 
 
 def to_property_type(python_type: PythonType) -> PropertyType | None:
-    """Return the property type of a Python type, or None if there is none.
+    """Return the property type for a Python type, or None if there is none.
 
     >>> to_property_type(unwrap_annotation(list[int] | None)).display()
     '[I64]?'
@@ -99,7 +99,7 @@ def _plain_type(python_type: Any) -> PropertyType | None:
 
 
 def _enum_type(values: Sequence[Any]) -> PropertyType | None:
-    """Return an enum of the values if they are words, otherwise the type that all values have in common."""
+    """Return an enum if all values are words, or else the type that all values have in common."""
     if values and all(isinstance(value, str) and _ENUM_VALUE.fullmatch(value) for value in values):
         return PropertyType(ScalarType.STRING, enum_values=tuple(values))
     value_types = {type(value) for value in values}

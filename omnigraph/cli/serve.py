@@ -1,0 +1,129 @@
+"""`omnigraph serve`: serve graphs over HTTP until the program is stopped."""
+
+from typing import Any
+
+import click
+
+from .options import shared_options
+
+
+@click.command()
+@click.argument("graphs", metavar="[NAME=]GRAPH...", nargs=-1, required=True)
+@click.option(
+    "--bind",
+    envvar="OMNIGRAPH_BIND",
+    default="127.0.0.1:8080",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address to listen on; port 0 selects a free port",
+)
+@click.option("--unix-socket", metavar="PATH", type=click.Path(), help="Listen on a Unix socket instead")
+@click.option("--workers", type=click.IntRange(min=1, max=64), default=1, show_default=True, help="Worker processes")
+@click.option("--unauthenticated", is_flag=True, help="Serve without tokens: everyone may read and write")
+@click.option(
+    "--token-permission",
+    type=click.Choice(["read", "write", "admin"]),
+    default="read",
+    show_default=True,
+    help="Permission of tokens that state none",
+)
+@click.option("--oidc-issuer", metavar="URL", help="Also accept tokens of this identity provider (OpenID Connect)")
+@click.option("--oidc-audience", metavar="NAME", help="Audience that tokens of the provider must be made for")
+@click.option("--oidc-jwks-url", metavar="URL", help="Keys of the provider  [default: as the provider says]")
+@click.option("--tls-cert", metavar="FILE", type=click.Path(), help="TLS certificate chain (PEM)")
+@click.option("--tls-key", metavar="FILE", type=click.Path(), help="TLS private key (PEM)")
+@click.option("--tls-client-ca", metavar="FILE", type=click.Path(), help="CA that client certificates must come from")
+@click.option("--queries", metavar="DIR", type=click.Path(), help="Folder of stored queries (.gq)")
+@click.option(
+    "--query-timeout", type=click.FloatRange(min=0), default=0, help="Maximum seconds of a query; 0 is no limit"
+)
+@click.option(
+    "--export-slots", type=click.IntRange(min=0), default=4, show_default=True, help="Exports per graph at once"
+)
+@click.option("--max-load-bytes", type=click.IntRange(min=1), default=32 << 20, help="Maximum size of a load")
+@click.option("--default-graph", metavar="NAME", help="Graph that is also served without its prefix")
+@click.option("--no-flat-routes", is_flag=True, help="Serve graphs only below /graphs/NAME")
+@click.option("--require-all-graphs", is_flag=True, help="Fail to start if any graph cannot be opened")
+@click.option("--hide-uris", is_flag=True, help="Do not show storage locations in responses")
+@click.option(
+    "--cors-origin", "cors_origins", multiple=True, metavar="ORIGIN", help="Origin of browsers; may be repeated"
+)
+@click.option("--forwarded-allow-ips", metavar="IPS", help="Proxies whose X-Forwarded headers are trusted")
+@click.option(
+    "--shutdown-grace", type=click.FloatRange(min=0), default=30, show_default=True, help="Seconds to finish requests"
+)
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Format of the log"
+)
+@click.option(
+    "--log-level", envvar="OMNIGRAPH_LOG", default="info", show_default=True, help="Least severe level to log"
+)
+@shared_options
+@click.pass_context
+def serve(context: click.Context, /, graphs: tuple[str, ...], **options: Any) -> None:
+    """Serve one or more graphs over HTTP.
+
+    A single graph is served as `default`, and also without its prefix. Several graphs need names, as in people=URI
+    docs=URI. When the server accepts requests, it prints one line, OMNIGRAPH_LISTEN_ADDR=HOST:PORT. Tokens come from
+    OMNIGRAPH_SERVER_BEARER_TOKENS_FILE, OMNIGRAPH_SERVER_BEARER_TOKENS_JSON or OMNIGRAPH_SERVER_BEARER_TOKEN. SIGHUP
+    replaces the workers one by one; SIGTERM finishes running requests and exits.
+    """
+    from omnigraph.errors import ConfigError
+
+    try:
+        from omnigraph.server.boot import run_server
+    except ModuleNotFoundError as error:
+        raise ConfigError(reason=f"the server needs the extra 'server' ({error.name} is not installed)") from None
+    context.exit(run_server(_make_settings(graphs, options)))
+
+
+def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
+    from omnigraph.server.settings import (
+        RequestLimits,
+        ServerSettings,
+        parse_graph_locations,
+        read_boolean_variable,
+        read_number_variable,
+    )
+
+    defaults = RequestLimits()
+    return ServerSettings(
+        graphs=parse_graph_locations(graphs),
+        bind=options["bind"],
+        unix_socket=options["unix_socket"],
+        workers=options["workers"],
+        unauthenticated=options["unauthenticated"] or read_boolean_variable("OMNIGRAPH_UNAUTHENTICATED"),
+        token_permission=options["token_permission"],
+        oidc_issuer=options["oidc_issuer"],
+        oidc_audience=options["oidc_audience"],
+        oidc_jwks_url=options["oidc_jwks_url"],
+        tls=_tls_files(options),
+        queries_directory=options["queries"],
+        default_graph=options["default_graph"],
+        requires_all_graphs=options["require_all_graphs"] or read_boolean_variable("OMNIGRAPH_REQUIRE_ALL_GRAPHS"),
+        flat_routes=not options["no_flat_routes"],
+        hide_uris=options["hide_uris"],
+        cors_origins=options["cors_origins"],
+        forwarded_allow_ips=options["forwarded_allow_ips"],
+        shutdown_grace=options["shutdown_grace"],
+        log_format=options["log_format"],
+        log_level=options["log_level"],
+        limits=RequestLimits(
+            query_seconds=options["query_timeout"],
+            export_slots=options["export_slots"],
+            load_bytes=options["max_load_bytes"],
+            actor_requests=read_number_variable("OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", defaults.actor_requests),
+            actor_bytes=read_number_variable("OMNIGRAPH_PER_ACTOR_BYTES_MAX", defaults.actor_bytes),
+        ),
+    )
+
+
+def _tls_files(options: dict[str, Any]) -> Any:
+    from omnigraph.server.settings import TlsFiles
+
+    certificate, key, client_ca = options["tls_cert"], options["tls_key"], options["tls_client_ca"]
+    if certificate is None and key is None and client_ca is None:
+        return None
+    if certificate is None or key is None:
+        raise click.UsageError("TLS needs both --tls-cert and --tls-key")
+    return TlsFiles(certificate, key, client_ca)

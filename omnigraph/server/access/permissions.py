@@ -1,0 +1,81 @@
+"""The permission of a caller, and the one function that every request is authorized by.
+
+Until a declared policy exists, a permission is a named set of actions. `authorize` already takes what a policy decides
+by: the actor, the action, and the branches concerned.
+"""
+
+from typing import Literal, get_args
+
+from omnigraph.errors import ConfigError, PermissionDenied
+from omnigraph.records.frozen import record
+from omnigraph.server.route_model import Action
+
+Permission = Literal["read", "write", "admin"]
+AuthenticationKind = Literal["open", "token", "oidc"]
+_READ_ACTIONS: frozenset[Action] = frozenset({"read", "export", "invoke_query"})
+_WRITE_ACTIONS: frozenset[Action] = _READ_ACTIONS | {
+    "change",
+    "branch_create",
+    "branch_delete",
+    "branch_merge",
+    "schema_apply",
+}
+_ACTIONS: dict[Permission, frozenset[Action]] = {
+    "read": _READ_ACTIONS,
+    "write": _WRITE_ACTIONS,
+    "admin": _WRITE_ACTIONS | {"admin", "graph_list"},
+}
+# An open server allows everything that concerns one graph.
+_OPEN_ACTIONS: frozenset[Action] = _WRITE_ACTIONS | {"admin"}
+
+
+@record
+class Principal:
+    """An authenticated caller. An open server has only callers without a name."""
+
+    actor: str | None
+    permission: Permission
+    authentication: AuthenticationKind = "token"
+
+    @property
+    def actions(self) -> frozenset[Action]:
+        """The actions that the caller may take."""
+        return _OPEN_ACTIONS if self.authentication == "open" else _ACTIONS[self.permission]
+
+
+ANONYMOUS = Principal(None, "admin", "open")
+
+
+@record
+class BranchScope:
+    """The branches that an action concerns; None if it concerns no branch."""
+
+    branch: str | None = None
+    target_branch: str | None = None
+
+
+NO_BRANCH = BranchScope()
+
+
+def authorize(principal: Principal, action: Action, scope: BranchScope = NO_BRANCH) -> None:
+    """Raise `PermissionDenied` unless the caller may take an action.
+
+    >>> authorize(Principal("ann", "write"), "change", BranchScope("main"))
+    >>> try:
+    ...     authorize(Principal("bob", "read"), "change", BranchScope("main"))
+    ... except PermissionDenied as error:
+    ...     print(error.actor, error.action, error.branch)
+    bob change main
+    """
+    if action not in principal.actions:
+        raise PermissionDenied(
+            actor=principal.actor, action=action, branch=scope.branch, target_branch=scope.target_branch
+        )
+
+
+def parse_permission(text: str) -> Permission:
+    """Return a permission by its name; raise `ConfigError` for any other text."""
+    for permission in get_args(Permission):
+        if text == permission:
+            return permission  # type: ignore[no-any-return]
+    raise ConfigError(reason=f"unknown permission '{text}'; expected {', '.join(get_args(Permission))}")

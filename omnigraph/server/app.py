@@ -1,0 +1,249 @@
+"""The way of one request: route, caller, graph, body, permission, admission, work, answer.
+
+This module defines the order of these steps, which decides what a caller without rights can learn. It is the only
+place that turns exceptions into responses. Handlers do the work.
+"""
+
+import asyncio
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import msgspec
+from starlette.datastructures import Headers
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.values import clock_and_ids
+
+from .access.admission import SMALL_REQUEST_BYTES
+from .access.permissions import NO_BRANCH, authorize
+from .access.scopes import branch_scope
+from .call import ServerCall
+from .cross_origin import CrossOrigin
+from .disconnects import wait_for_read
+from .lanes import LaneContext
+from .request_log import LOGGER, log_failure, log_request
+from .responses import BrokenStreamError, ResponseStream, Send, send_answer, send_events, send_stream
+from .route_model import Route
+from .routing import MatchedRoute, Router
+from .wire.answer import Answer, AnyAnswer, EventAnswer, StreamAnswer
+from .wire.body import (
+    BodyReader,
+    ClientGoneError,
+    Receive,
+    decode_json,
+    parse_content_length,
+    require_plain_encoding,
+)
+from .wire.errors import encode_error
+from .wire.media_types import check_content_type
+from .wire.query_values import read_query_values
+from .worker_state import WorkerState
+
+REQUEST_ID_HEADER = "Omnigraph-Request-Id"
+_REQUEST_ID_PATTERN = re.compile(r"[\w-]{1,64}", re.ASCII)
+_CLIENT_GONE_STATUS = 499
+Handler = Callable[[ServerCall], AnyAnswer]
+
+
+class ServerApp:
+    """The ASGI application of a worker."""
+
+    def __init__(self, state: WorkerState, routes: Sequence[Route]) -> None:
+        self._state = state
+        self._router = Router(routes, state.settings.flat_graph_id)
+        self._handlers = {route: _load_handler(route.handler) for route in routes}
+        self._prechecks = {route: _load_handler(route.precheck) for route in routes if route.precheck is not None}
+        self._decoders = {
+            route: msgspec.json.Decoder(route.body | None if route.body_optional else route.body)
+            for route in routes
+            if route.body is not None and not route.is_raw_body
+        }
+        self._cross_origin = CrossOrigin(state.settings.cors_origins)
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http":
+            await _Exchange(self, scope, receive, send).serve()
+
+    def match(self, method: str, scope: Any) -> MatchedRoute:
+        """Return the route of a request."""
+        return self._router.match(method, scope["raw_path"])
+
+    async def _prepare(self, call: ServerCall, asgi_scope: Any, receive: Receive) -> None:
+        """Authenticate the caller, find the graph, read the body and authorize the action, in this order."""
+        route, state = call.route, self._state
+        if not route.is_public:
+            with call.timing.measure("auth"):
+                call.principal = await state.authenticator.authenticate(call.headers.get("authorization"))
+        if route.is_graph_route:
+            call.served = state.graphs.find(call.path_values["graph_id"])
+        call.query_values = read_query_values(route, asgi_scope["query_string"], ignores_unknown=call.is_flat)
+        if route in self._prechecks:
+            self._prechecks[route](call)
+        if route.body is not None and not route.is_raw_body:
+            await self._read_body(call, receive)
+        if route.action is not None:
+            scope = branch_scope(call) if route.is_graph_route else NO_BRANCH
+            authorize(call.principal, route.action, scope)
+        _ = call.condition, call.idempotency_key, call.media_type  # malformed headers are rejected before the work
+        if route.is_raw_body:
+            await self._read_body(call, receive)
+
+    async def _read_body(self, call: ServerCall, receive: Receive) -> None:
+        route, headers, limits = call.route, call.headers, self._state.settings.limits
+        require_plain_encoding(headers.get("content-encoding"))
+        content_length = parse_content_length(headers.get("content-length"))
+        is_empty = content_length in (None, 0) and "transfer-encoding" not in headers
+        check_content_type(headers.get("content-type"), route.body_media_types, is_empty=is_empty)
+        limit = getattr(limits, f"{route.body_limit}_bytes", 0)
+        resource = "graph_batch_request_bytes" if route.body_limit == "load" else "request_bytes"
+        reader = BodyReader(receive, content_length, limit, resource, limits.body_seconds)
+        if route.is_raw_body:
+            call.body = await reader.read_file()
+            call.body_bytes = content_length or call.body.seek(0, 2)
+            call.body.seek(0)
+            return
+        data = b"" if is_empty else await reader.read_bytes()
+        call.body_bytes = len(data)
+        if not data.strip() and route.body_optional:
+            return
+        call.body = decode_json(data, self._decoders[route])
+
+    async def answer(self, call: ServerCall, scope: Any, receive: Receive) -> AnyAnswer:
+        """Return the answer to a request."""
+        await self._prepare(call, scope, receive)
+        size = call.body_bytes or SMALL_REQUEST_BYTES
+        admitted = self._state.admission.admit_write(call.actor, size) if call.writes else nullcontext()
+        with admitted:
+            return await self._run(call, receive)
+
+    async def _run(self, call: ServerCall, receive: Receive) -> AnyAnswer:
+        handler, route = self._handlers[call.route], call.route
+        if inspect.iscoroutinefunction(handler):
+            answer: AnyAnswer = await handler(call)
+            return answer
+        lane = self._state.lanes.heavy if route.lane == "heavy" else self._state.lanes.read
+        work = partial(_run_handler, handler, call, clock_and_ids.monotonic())
+        if call.writes:
+            return await lane.run(work, call.lane_context)
+        return await wait_for_read(lane.start(work, call.lane_context), call.lane_context, receive)
+
+
+class _Exchange:
+    """One request and its response."""
+
+    def __init__(self, app: ServerApp, scope: Any, receive: Receive, send: Send) -> None:
+        self._app, self._state = app, app._state
+        self._scope, self._receive, self._send = scope, receive, send
+        self._headers = Headers(scope=scope)
+        self._request_id = _read_request_id(self._headers)
+        self._call: ServerCall | None = None
+        self._status = _CLIENT_GONE_STATUS
+
+    async def serve(self) -> None:
+        """Serve the request; exceptions that leave this method close the connection."""
+        started = clock_and_ids.monotonic()
+        try:
+            await self._respond()
+        except ClientGoneError:
+            self._status = _CLIENT_GONE_STATUS
+        except BrokenStreamError as error:
+            log_failure(self._call, error.__cause__ or error, self._request_id)
+            raise
+        finally:
+            self._record(clock_and_ids.monotonic() - started)
+
+    async def _respond(self) -> None:
+        preflight = self._app._cross_origin.preflight(self._scope["method"], self._headers)
+        if preflight is not None:
+            await self._send_answer(preflight)
+            return
+        try:
+            matched = self._app.match(self._scope["method"], self._scope)
+            call = self._call = ServerCall(
+                self._state,
+                matched.route,
+                self._headers,
+                self._request_id,
+                matched.path_values,
+                is_flat=matched.is_flat,
+            )
+            answer = await self._app.answer(call, self._scope, self._receive)
+            await self._send_answer(answer)
+        except (ClientGoneError, BrokenStreamError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            await self._send_error(error)
+
+    async def _send_answer(self, answer: AnyAnswer) -> None:
+        headers = self._response_headers()
+        self._status = 200 if isinstance(answer, EventAnswer) else answer.status
+        if isinstance(answer, Answer):
+            await send_answer(answer, self._send, headers)
+            return
+        stream = ResponseStream(self._receive, self._send, self._state.settings.limits.write_seconds)
+        if isinstance(answer, StreamAnswer):
+            lane_context = self._call.lane_context if self._call is not None else LaneContext()
+            await send_stream(answer, self._state.lanes.heavy, lane_context, stream, headers)
+        else:
+            await send_events(answer, stream, headers)
+
+    async def _send_error(self, error: Exception) -> None:
+        call = self._call
+        if not isinstance(error, OmnigraphError):
+            log_failure(call, error, self._request_id)
+        elif error.http_code == "internal":
+            LOGGER.warning("%s: %s", type(error).__name__, error.message, extra={"facts": {"id": self._request_id}})
+        roots = call.served.secret_names if call is not None and call.served is not None else ()
+        uses_old_names = call is not None and call.uses_old_names
+        wire_error = encode_error(error, self._request_id, roots=roots, with_old_names=uses_old_names)
+        self._status = wire_error.status
+        headers = {**self._response_headers(), **wire_error.headers}
+        if _may_have_unread_body(self._headers):
+            headers["Connection"] = "close"
+        await send_answer(Answer(wire_error.body, status=wire_error.status), self._send, headers)
+
+    def _response_headers(self) -> dict[str, str]:
+        headers = {REQUEST_ID_HEADER: self._request_id}
+        call = self._call
+        if call is not None:
+            if call.timing.phases:
+                headers["Server-Timing"] = call.timing.to_header()
+            if call.route.deprecated:
+                headers |= {"Deprecation": "true", "Link": f'<{call.route.successor}>; rel="successor-version"'}
+        if self._state.is_draining:
+            headers["Connection"] = "close"
+        return headers | self._app._cross_origin.response_headers(self._headers)
+
+    def _record(self, seconds: float) -> None:
+        route = self._call.route.path if self._call is not None else "unknown"
+        method = self._scope["method"] if self._call is not None else "unknown"
+        self._state.metrics.observe(route, method, self._status, seconds)
+        log_request(self._call, method, self._status, seconds, self._request_id)
+
+
+def _run_handler(handler: Handler, call: ServerCall, submitted: float) -> AnyAnswer:
+    """Run a handler in a thread, and measure how long it waited for the thread."""
+    call.timing.phases["queue"] = clock_and_ids.monotonic() - submitted
+    with call.timing.measure("engine"):
+        return handler(call)
+
+
+def _load_handler(name: str) -> Handler:
+    module_name, _, function_name = name.partition(":")
+    handler: Handler = getattr(import_module(f"omnigraph.server.handlers.{module_name}"), function_name)
+    return handler
+
+
+def _read_request_id(headers: Mapping[str, str]) -> str:
+    given_id = headers.get(REQUEST_ID_HEADER.lower(), "")
+    return given_id if _REQUEST_ID_PATTERN.fullmatch(given_id) else clock_and_ids.new_nonce()
+
+
+def _may_have_unread_body(headers: Mapping[str, str]) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"

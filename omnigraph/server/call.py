@@ -1,0 +1,130 @@
+"""One request on its way through the server, as handlers see it.
+
+A `ServerCall` is built step by step: routing, authentication, the graph, the body. Handlers read it and use
+`graph_for_read` and `graph_for_write`; they never see the token.
+"""
+
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from omnigraph.values import clock_and_ids
+
+from .access.permissions import ANONYMOUS, BranchScope, Principal, authorize
+from .engine_access import graph_for_request, graph_for_write
+from .lanes import LaneContext
+from .route_model import CONDITION_HEADER, IDEMPOTENCY_HEADER, Action, Route
+from .wire.conditions import read_condition, read_idempotency_key
+from .wire.media_types import choose_media_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.datastructures import Headers
+
+    from omnigraph.api.graph import Graph
+
+    from .graphs import ServedGraph
+    from .worker_state import WorkerState
+
+Model = TypeVar("Model")
+COMPATIBILITY_HEADER = "Omnigraph-Api"
+_OLD_VERSION = "0.3"
+
+
+@dataclass(slots=True)
+class Timing:
+    """The durations of the phases of a request, for the `Server-Timing` header."""
+
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def measure(self, phase: str) -> "Iterator[None]":
+        """Add the duration of a block to a phase."""
+        started = clock_and_ids.monotonic()
+        try:
+            yield
+        finally:
+            self.phases[phase] = self.phases.get(phase, 0.0) + clock_and_ids.monotonic() - started
+
+    def to_header(self) -> str:
+        """Return the value of the header, in milliseconds.
+
+        >>> Timing({"engine": 0.0123}).to_header()
+        'engine;dur=12.3'
+        """
+        return ", ".join(f"{phase};dur={seconds * 1000:.1f}" for phase, seconds in self.phases.items())
+
+
+@dataclass(slots=True)
+class ServerCall:
+    """A request: its route, its caller, its graph, its parameters and its body."""
+
+    state: "WorkerState"
+    route: Route
+    headers: "Headers"
+    request_id: str
+    path_values: Mapping[str, str] = field(default_factory=dict)
+    query_values: Mapping[str, Any] = field(default_factory=dict)
+    is_flat: bool = False
+    principal: Principal = ANONYMOUS
+    served: "ServedGraph | None" = None
+    body: Any = None
+    body_bytes: int = 0
+    only_reads: bool = False  # set before the work if an operation that could write does not
+    timing: Timing = field(default_factory=Timing)
+    lane_context: LaneContext = field(default_factory=LaneContext)
+
+    @property
+    def actor(self) -> str | None:
+        """The author of writes."""
+        return self.principal.actor
+
+    @property
+    def writes(self) -> bool:
+        """Whether the request changes the graph: it then needs admission, and continues when its client leaves."""
+        return self.route.is_write and not self.only_reads
+
+    @property
+    def graph(self) -> "ServedGraph":
+        """The graph that the path names."""
+        assert self.served is not None  # noqa: S101 - only routes below a graph use it
+        return self.served
+
+    @property
+    def uses_old_names(self) -> bool:
+        """Whether the response also needs the member names of version 0.3."""
+        return self.is_flat or self.headers.get(COMPATIBILITY_HEADER) == _OLD_VERSION
+
+    @property
+    def condition(self) -> str | None:
+        """The commit that the branch must be at for a conditional write."""
+        return read_condition(self.route, self.headers.getlist(CONDITION_HEADER))
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The key of a write that may be repeated."""
+        return read_idempotency_key(self.route, self.headers.getlist(IDEMPOTENCY_HEADER), self.actor)
+
+    @property
+    def media_type(self) -> str:
+        """The media type of the response."""
+        return choose_media_type(self.headers.get("accept"), self.route.answers)
+
+    def body_as(self, model: type[Model]) -> Model:
+        """Return the decoded body; the route table says which model it has."""
+        assert isinstance(self.body, model)  # noqa: S101 - the route decides the model
+        return self.body
+
+    def authorize(self, action: Action, branch: str | None = None, target_branch: str | None = None) -> None:
+        """Raise `PermissionDenied` unless the caller may take an action."""
+        authorize(self.principal, action, BranchScope(branch, target_branch))
+
+    def graph_for_read(self, branch: str | None = None, snapshot: str | None = None) -> "Graph":
+        """Return the graph at the newest commit of a branch, or at a revision."""
+        return graph_for_request(self.graph.opened, self.actor, branch, snapshot)
+
+    def graph_for_write(self, branch: str | None = None) -> "Graph":
+        """Return the graph for a write to a branch."""
+        return graph_for_write(self.graph.opened, self.actor, branch)

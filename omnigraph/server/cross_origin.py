@@ -1,0 +1,42 @@
+"""Cross-origin requests of browsers (CORS), for the origins that the settings list."""
+
+from collections.abc import Mapping, Sequence
+
+from .wire.answer import Answer
+
+_METHODS = "GET, HEAD, POST, PUT, DELETE"
+_REQUEST_HEADERS = (
+    "Authorization, Content-Type, Accept, Idempotency-Key, If-Match, If-None-Match, Range, Last-Event-ID,"
+    " Omnigraph-If-Graph-Commit, Omnigraph-Request-Id, Omnigraph-Integers, Omnigraph-Api"
+)
+_EXPOSED_HEADERS = "ETag, Retry-After, Server-Timing, Content-Range, Omnigraph-Request-Id, Omnigraph-Snapshot-Id"
+
+
+class CrossOrigin:
+    """Answers preflight requests and marks responses for allowed origins."""
+
+    def __init__(self, origins: Sequence[str]) -> None:
+        self._origins = frozenset(origins)
+
+    def preflight(self, method: str, headers: Mapping[str, str]) -> Answer | None:
+        """Return the answer to a preflight request, or None for any other request."""
+        is_preflight = method == "OPTIONS" and "access-control-request-method" in headers
+        if not is_preflight or headers.get("origin") not in self._origins:
+            return None
+        allowed = {
+            "Access-Control-Allow-Methods": _METHODS,
+            "Access-Control-Allow-Headers": _REQUEST_HEADERS,
+            "Access-Control-Max-Age": "600",
+        }
+        return Answer(b"", status=204, headers=allowed)
+
+    def response_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers that let a browser of an allowed origin read the response."""
+        origin = headers.get("origin") if self._origins else None
+        if origin not in self._origins:
+            return {}
+        return {
+            "Access-Control-Allow-Origin": str(origin),
+            "Access-Control-Expose-Headers": _EXPOSED_HEADERS,
+            "Vary": "Origin",
+        }

@@ -1,0 +1,68 @@
+"""Wait for a blocking call while watching whether its client is still there."""
+
+import asyncio
+from typing import Any, TypeVar
+
+from .lanes import LaneContext
+from .wire.body import ClientGoneError, Receive
+
+CallResult = TypeVar("CallResult")
+_WATCH_AFTER_SECONDS = 0.05  # most calls end earlier, and then need no watcher
+
+
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Return when the client has closed the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class DisconnectWatch:
+    """Asks a read to stop when its client leaves; the watch begins only if the read takes a while."""
+
+    def __init__(self, receive: Receive, lane_context: LaneContext) -> None:
+        self._receive, self._lane_context = receive, lane_context
+        self._watcher: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER_SECONDS, self._begin)
+
+    def _begin(self) -> None:
+        self._watcher = asyncio.ensure_future(self._stop_when_gone())
+
+    async def _stop_when_gone(self) -> None:
+        await wait_for_disconnect(self._receive)
+        self._lane_context.stop_event.set()
+
+    def end(self) -> None:
+        """End the watch."""
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+
+async def wait_for_read(
+    future: "asyncio.Future[CallResult]", lane_context: LaneContext, receive: Receive
+) -> CallResult:
+    """Return the result of a read; if the client leaves, the read is asked to stop, which raises `Cancelled`."""
+    watch = DisconnectWatch(receive, lane_context)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await lane_context.stop(future)
+        raise
+    finally:
+        watch.end()
+
+
+async def finish_unless_gone(
+    future: "asyncio.Future[CallResult]", lane_context: LaneContext, watcher: "asyncio.Future[None]"
+) -> CallResult:
+    """Return the result of a call; if the watcher sees the client leave first, stop it and raise `ClientGoneError`."""
+    waiting: list[asyncio.Future[Any]] = [future, watcher]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        await lane_context.stop(future)
+        raise
+    if future.done():
+        return future.result()
+    await lane_context.stop(future)
+    raise ClientGoneError

@@ -1,0 +1,171 @@
+"""The change feed: pages, long polls, events and baselines; and differences between two revisions."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from omnigraph.api.change_feed.feed import describe_schema_change
+from omnigraph.api.change_feed.pages import DEFAULT_PAGE_CHANGES, ChangePage
+from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
+from omnigraph.history.entities import EntityChange
+from omnigraph.server.call import ServerCall
+from omnigraph.server.models.requests import ChangeBaselineRequest
+from omnigraph.server.route_model import EVENTS, JSON
+from omnigraph.server.wire.answer import Answer, AnyAnswer, EventAnswer, StreamAnswer, json_answer
+from omnigraph.server.wire.values import to_wire_value
+from omnigraph.values import clock_and_ids
+from omnigraph.values.clock_and_ids import is_ulid
+
+from .exports import NDJSON_UTF8, ExportChunks
+
+_MAX_WAIT_SECONDS = 60.0
+_POLL_SECONDS = 0.25
+_HEARTBEAT_SECONDS = 15.0
+_DEFAULT_DIFF_CHANGES = 1000
+
+
+def commit_changes(call: ServerCall) -> Answer:
+    """Return a page of the changes of one commit."""
+    commit_id, values = call.path_values["commit_id"], call.query_values
+    graph = call.graph_for_read().refresh()
+    if not is_ulid(commit_id):
+        raise CommitNotFound("commit not found")
+    try:
+        page = graph.changes.commit_page(
+            commit_id, page_token=values.get("page_token"), limit=_page_limit(call), **_filters(call)
+        )
+    except SnapshotNotFound:
+        raise CommitNotFound("commit not found") from None
+    return Answer(orjson.dumps(page.to_json(), default=str))
+
+
+async def poll_changes(call: ServerCall) -> Answer:
+    """Return a page of the feed; with `wait`, wait for a commit if there is none yet."""
+    wait = call.query_values.get("wait") or 0.0
+    if not 0 <= wait <= _MAX_WAIT_SECONDS:
+        raise InputError(f"wait must be between 0 and {_MAX_WAIT_SECONDS:.0f}", reason="invalid value")
+    deadline = clock_and_ids.monotonic() + wait
+    page = await _run(call, partial(_poll, call, call.query_values))
+    while _is_idle(page) and clock_and_ids.monotonic() < deadline and not call.state.stopping.is_set():
+        await asyncio.sleep(_POLL_SECONDS)
+        page = await _run(call, partial(_poll, call, {**_without_position(call), "cursor": page.cursor}))
+    return Answer(orjson.dumps(page.to_json(), default=str))
+
+
+def _is_idle(page: ChangePage) -> bool:
+    return not page.blocks and page.next_page_token is None and bool(page.caught_up)
+
+
+def _without_position(call: ServerCall) -> dict[str, Any]:
+    return {name: value for name, value in call.query_values.items() if name not in ("start", "cursor", "page_token")}
+
+
+async def _run(call: ServerCall, read: Callable[[], ChangePage]) -> ChangePage:
+    return await call.state.lanes.read.run(read, call.lane_context)
+
+
+def _poll(call: ServerCall, values: Any) -> ChangePage:
+    graph = call.graph_for_read(values.get("branch"))
+    return graph.changes.poll(
+        values.get("start"),
+        cursor=values.get("cursor"),
+        page_token=values.get("page_token"),
+        limit=_page_limit(call),
+        **_filters(call),
+    )
+
+
+def _page_limit(call: ServerCall) -> int:
+    limit: int | None = call.query_values.get("limit")
+    return DEFAULT_PAGE_CHANGES if limit is None else limit
+
+
+def _filters(call: ServerCall) -> dict[str, Any]:
+    values = call.query_values
+    return {"types": values.get("type"), "kinds": values.get("kind"), "ops": values.get("op")}
+
+
+async def stream_changes(call: ServerCall) -> EventAnswer:
+    """Follow the feed as server-sent events; each event is a block of a commit, and its id is a cursor."""
+    values = dict(call.query_values)
+    last_event = call.headers.get("last-event-id")
+    if last_event:
+        values.pop("start", None)
+        values["cursor"] = last_event
+    page = await _run(call, partial(_poll, call, values))
+    return EventAnswer(_events(call, page), EVENTS, headers={"Cache-Control": "no-store"})
+
+
+async def _events(call: ServerCall, page: ChangePage) -> AsyncIterator[bytes]:
+    silent_since = clock_and_ids.monotonic()
+    yield b": connected\n\n"
+    while not call.state.stopping.is_set():
+        if page.blocks or page.next_page_token:
+            yield _encode_event(page)
+            silent_since = clock_and_ids.monotonic()
+        elif clock_and_ids.monotonic() - silent_since >= _HEARTBEAT_SECONDS:
+            yield b": heartbeat\n\n"
+            silent_since = clock_and_ids.monotonic()
+        if page.next_page_token is not None:
+            position = {"page_token": page.next_page_token}
+        else:
+            position = {"cursor": str(page.cursor)}
+            if page.caught_up:
+                await asyncio.sleep(_POLL_SECONDS)
+        page = await _run(call, partial(_poll, call, {**_without_position(call), **position}))
+
+
+def _encode_event(page: ChangePage) -> bytes:
+    """Return a page as one event; only a page that ends after a whole commit has an id to resume from."""
+    event_id = b"" if page.cursor is None else b"id: " + page.cursor.encode() + b"\n"
+    return event_id + b"event: changes\ndata: " + orjson.dumps(page.to_json(), default=str) + b"\n\n"
+
+
+def capture_baseline(call: ServerCall) -> StreamAnswer:
+    """Return all entities of a branch, then a record with the cursor from which the feed continues."""
+    body = call.body or ChangeBaselineRequest()
+    graph = call.graph_for_read(body.branch)
+    baseline = graph.changes.baseline(types=body.type_ or None, kinds=body.kind or None, ops=body.op or None)
+    return StreamAnswer(ExportChunks(call, baseline.lines()), NDJSON_UTF8)
+
+
+def diff(call: ServerCall) -> AnyAnswer:
+    """Return the entities that differ between two revisions."""
+    values = call.query_values
+    limit = values.get("limit", _DEFAULT_DIFF_CHANGES)
+    if limit < 1:
+        raise InputError("limit must be at least 1", reason="invalid value")
+    compared = call.graph_for_read().refresh().diff(values["from"], values.get("to"), **_filters(call))
+    if call.media_type != JSON:
+        return StreamAnswer(_diff_lines(iter(compared)), NDJSON_UTF8)
+    changes = list(islice(iter(compared), limit + 1))
+    document = {
+        "from_commit_id": compared.from_commit,
+        "to_commit_id": compared.to_commit,
+        "summary": compared.summary(),
+        "changes": [_diff_document(change) for change in changes[:limit]],
+        "truncated": len(changes) > limit,
+        **describe_schema_change(compared.schema_change),
+    }
+    return json_answer(document)
+
+
+def _diff_lines(changes: Iterator[EntityChange]) -> Iterator[bytes]:
+    while lines := [
+        orjson.dumps(_diff_document(change), option=orjson.OPT_APPEND_NEWLINE) for change in islice(changes, 500)
+    ]:
+        yield b"".join(lines)
+
+
+def _diff_document(change: EntityChange) -> dict[str, Any]:
+    document: dict[str, Any] = {"kind": change.kind, "type": change.type, "id": change.id, "op": change.op}
+    document["changed"] = list(change.changed)
+    images = {"before": change.before, "after": change.after}
+    document |= {name: to_wire_value(image) for name, image in images.items() if image is not None}
+    if change.endpoints:
+        document["endpoints"] = {"from": change.endpoints["src"], "to": change.endpoints["dst"]}
+    return document

@@ -1,0 +1,146 @@
+"""Merges, their previews, and the decisions about conflicts."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET
+
+from omnigraph.api.change_feed.feed import describe_schema_change
+from omnigraph.api.merge_sessions import MergeResult
+from omnigraph.errors import EntityConflict, InputError, OmnigraphError
+from omnigraph.merging.strategy import ConflictAnswer, Strategy, answer_conflict
+from omnigraph.server.call import ServerCall
+from omnigraph.server.models.history import BranchMergeOutput, MergeConflictOutput
+from omnigraph.server.models.requests import BranchMergeRequest, ConflictResolution
+from omnigraph.server.wire.answer import Answer, json_answer
+from omnigraph.server.wire.values import to_wire_value
+from omnigraph.storage.layout import MAIN
+
+from .documents import commit_output
+
+
+def merge(call: ServerCall) -> Answer:
+    """Merge a branch or another revision into a branch, and delete the branch afterwards if requested."""
+    body = call.body_as(BranchMergeRequest)
+    target = body.target or MAIN
+    result = _merge(call, body, dry_run=body.dry_run)
+    document = merge_output(call, result, body.source, target)
+    if body.delete_branch and not body.dry_run:
+        _delete_source(call, body.source, document)
+    return json_answer(document)
+
+
+def preview(call: ServerCall) -> Answer:
+    """Return what a merge would do; the conflicts are part of the result."""
+    body = call.body_as(BranchMergeRequest)
+    result = _merge(call, body, dry_run=True)
+    return json_answer(merge_output(call, result, body.source, body.target or MAIN))
+
+
+def _merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> MergeResult:
+    target = body.target or MAIN
+    return call.graph_for_write(target).merge(
+        body.source,
+        target,
+        message=body.message,
+        if_commit=call.condition,
+        strategy=make_strategy(body.strategy, body.resolutions),
+        granularity=body.granularity,
+        collapse_edges=body.collapse_edges,
+        dry_run=dry_run,
+        engine="local",
+    )
+
+
+def _delete_source(call: ServerCall, source: str, document: BranchMergeOutput) -> None:
+    """Delete a merged branch; the merge is already published, so a refusal only becomes part of the answer."""
+    try:
+        call.authorize("branch_delete", target_branch=source)
+        call.graph_for_write(document.target).branches.delete(source)
+        document.branch_deleted = True
+    except OmnigraphError as error:
+        document.branch_deleted, document.branch_delete_error = False, error.message
+
+
+def make_strategy(strategy: Any, resolutions: Sequence[ConflictResolution] = ()) -> Strategy:
+    """Return the strategy of a request; decisions about single conflicts take precedence over sides."""
+    if not resolutions:
+        return cast("Strategy", strategy)
+
+    def decide(conflict: EntityConflict) -> ConflictAnswer:
+        for resolution in resolutions:
+            if _concerns(resolution, conflict):
+                return _decision_of(resolution)
+        return answer_conflict(strategy, conflict)
+
+    return decide
+
+
+def _concerns(resolution: ConflictResolution, conflict: EntityConflict) -> bool:
+    expected = (resolution.entity_kind or conflict.entity_kind, resolution.kind or conflict.kind)
+    actual = (conflict.entity_kind, conflict.kind)
+    same_entity = (resolution.type_name, resolution.entity_id) == (conflict.type_name, conflict.entity_id)
+    return same_entity and expected == actual
+
+
+def _decision_of(resolution: ConflictResolution) -> ConflictAnswer:
+    if (resolution.choice is None) == (resolution.values is None):
+        raise InputError("a resolution needs either `choice` or `values`", reason="invalid resolution")
+    return resolution.choice if resolution.values is None else resolution.values
+
+
+def merge_output(call: ServerCall, result: MergeResult, source: str, target: str) -> BranchMergeOutput:
+    """Return the effect of a merge, a revert or a cherry-pick as it is sent."""
+    schema_change = describe_schema_change(result.schema_change).get("schema_change", UNSET)
+    return BranchMergeOutput(
+        source=source,
+        target=target,
+        outcome=result.outcome,
+        actor_id=call.actor,
+        commit=None if result.commit is None else commit_output(result.commit, call),
+        base_commit_id=result.base,
+        source_commit_id=result.source,
+        target_commit_id=result.target,
+        stats=result.stats,
+        merge_conflicts=[conflict_output(conflict, call) for conflict in result.conflicts],
+        discarded=[_discarded_output(change) for change in result.discarded],
+        lost_edges=[_lost_edge_output(edge) for edge in result.lost_edges],
+        parallel_edges=[
+            {"type_name": pair.key.type_name, "ours": pair.ours, "theirs": pair.theirs}
+            for pair in result.parallel_edges
+        ],
+        schema_change=schema_change,
+    )
+
+
+def conflict_output(conflict: EntityConflict, call: ServerCall) -> MergeConflictOutput:
+    """Return a conflict as it is sent; old clients also get its table key."""
+    document = msgspec.convert(conflict.to_json(), MergeConflictOutput)
+    if call.uses_old_names:
+        document.table_key, document.row_id = f"{conflict.entity_kind}:{conflict.type_name}", conflict.entity_id
+    return document
+
+
+def _discarded_output(change: Any) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "entity_kind": change.entity_kind,
+        "type_name": change.type_name,
+        "entity_id": change.entity_id,
+        "side": change.side,
+        "part": change.part,
+    }
+    if change.part == "property":
+        document["property"] = change.property_name
+    return document if change.part == "deletion" else document | {"value": to_wire_value(change.value)}
+
+
+def _lost_edge_output(edge: Any) -> dict[str, Any]:
+    return {
+        "type_name": edge.key.type_name,
+        "entity_id": edge.id,
+        "from": edge.src,
+        "to": edge.dst,
+        "node": edge.node,
+        "side": edge.side,
+    }

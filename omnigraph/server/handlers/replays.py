@@ -1,0 +1,60 @@
+"""Reverts, cherry-picks, and branches that are renamed or reset."""
+
+from omnigraph.server.call import ServerCall
+from omnigraph.server.models.history import BranchRenameOutput
+from omnigraph.server.models.requests import BranchRenameRequest, BranchResetRequest, ReplayRequest
+from omnigraph.server.wire.answer import Answer, json_answer
+from omnigraph.storage.layout import MAIN
+
+from .merges import make_strategy, merge_output
+
+
+def revert(call: ServerCall) -> Answer:
+    """Undo a commit or a range with a new commit."""
+    body = call.body_as(ReplayRequest)
+    branch = body.branch or MAIN
+    result = call.graph_for_write(branch).revisions.revert(
+        body.commit,
+        mainline=body.mainline,
+        message=body.message,
+        if_commit=call.condition,
+        strategy=make_strategy(body.strategy),
+        granularity=body.granularity,
+        dry_run=body.dry_run,
+    )
+    return json_answer(merge_output(call, result, body.commit, branch))
+
+
+def cherry_pick(call: ServerCall) -> Answer:
+    """Apply the changes of one commit to a branch."""
+    body = call.body_as(ReplayRequest)
+    branch = body.branch or MAIN
+    result = call.graph_for_write(branch).revisions.cherry_pick(
+        body.commit,
+        branch,
+        mainline=body.mainline,
+        message=body.message,
+        if_commit=call.condition,
+        strategy=make_strategy(body.strategy),
+        granularity=body.granularity,
+        dry_run=body.dry_run,
+    )
+    return json_answer(merge_output(call, result, body.commit, branch))
+
+
+def reset_branch(call: ServerCall) -> Answer:
+    """Give a branch the state of a revision again, with a new commit."""
+    body, branch = call.body_as(BranchResetRequest), call.path_values["branch"]
+    result = call.graph_for_write(branch).branches.reset(
+        branch, to=body.to, message=body.message, if_commit=call.condition, dry_run=body.dry_run
+    )
+    return json_answer(merge_output(call, result, body.to, branch))
+
+
+def rename_branch(call: ServerCall) -> Answer:
+    """Rename a branch."""
+    body, name = call.body_as(BranchRenameRequest), call.path_values["branch"]
+    renamed = call.graph_for_write().branches.rename(name, body.name)
+    return json_answer(
+        BranchRenameOutput(uri=call.graph.uri, from_=name.strip(), name=renamed.branch_name, actor_id=call.actor)
+    )

@@ -1,0 +1,70 @@
+"""The schema of a graph: read it, plan a change, and apply a change."""
+
+from omnigraph.server import engine_access
+from omnigraph.server.call import ServerCall
+from omnigraph.server.models.answers import SchemaApplyOutput, SchemaOutput, SchemaPlanOutput
+from omnigraph.server.models.requests import SchemaApplyRequest, SchemaPlanRequest
+from omnigraph.server.wire.answer import Answer, json_answer
+from omnigraph.server.wire.conditions import make_etag, matches_etag
+
+from .documents import commit_output
+
+
+def get_schema(call: ServerCall) -> Answer:
+    """Return the schema of a branch or a revision."""
+    graph = call.graph_for_read(call.query_values.get("branch"), call.query_values.get("snapshot"))
+    graph.refresh()
+    schema, head = graph.schema, graph.head
+    etag = make_etag(head.id, "schema")
+    if matches_etag(call.headers.get("if-none-match"), etag):
+        return Answer(b"", status=304, headers={"ETag": etag})
+    document = SchemaOutput(
+        schema_source=schema.source,
+        graph_branch=graph.branch_name,
+        graph_commit_id=head.id,
+        shape_hash=schema.current.shape_hash,
+    )
+    return json_answer(document, headers={"ETag": etag})
+
+
+def plan_schema(call: ServerCall) -> Answer:
+    """Return the steps from the schema of a branch to another one."""
+    body = call.body_as(SchemaPlanRequest)
+    graph = call.graph_for_read(body.branch)
+    source = engine_access.schema_text(body.schema_source)
+    plan = graph.schema.plan(source, allow_data_loss=body.allow_data_loss).to_json()
+    return json_answer(
+        SchemaPlanOutput(
+            uri=call.graph.uri,
+            supported=plan["supported"],
+            step_count=plan["step_count"],
+            steps=plan["steps"],
+            warnings=plan["warnings"],
+        )
+    )
+
+
+def apply_schema(call: ServerCall) -> Answer:
+    """Change the schema of a branch as one commit."""
+    body = call.body_as(SchemaApplyRequest)
+    applied = call.graph_for_write(body.branch).schema.apply(
+        engine_access.schema_text(body.schema_source),
+        allow_data_loss=body.allow_data_loss,
+        if_commit=call.condition,
+        message=body.message,
+        dry_run=body.dry_run,
+    )
+    members = applied.to_json()
+    document = SchemaApplyOutput(
+        uri=call.graph.uri,
+        supported=members["supported"],
+        applied=applied.applied,
+        step_count=members["step_count"],
+        graph_manifest_version=members["graph_manifest_version"],
+        steps=members["steps"],
+        commit=None if applied.commit is None else commit_output(applied.commit, call),
+        warnings=members["warnings"],
+    )
+    if call.uses_old_names:
+        document.manifest_version = document.graph_manifest_version
+    return json_answer(document)

@@ -1,0 +1,87 @@
+"""Bounded thread pools for blocking calls: a lane for reads and a lane for heavy work.
+
+Short reads never wait behind loads and exports, because each lane has its own threads. A full queue is reported at
+once instead of letting requests pile up. This module sets the stop event that running calls watch.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
+from typing import Any, TypeVar
+
+from omnigraph.errors import ServerBusy
+from omnigraph.values.cancellation import STOP_EVENT
+
+from .settings import LaneSizes
+
+CallResult = TypeVar("CallResult")
+
+
+class LaneContext:
+    """The context of all calls of one request, and the event that asks them to stop."""
+
+    __slots__ = ("context", "stop_event")
+
+    def __init__(self) -> None:
+        self.stop_event = threading.Event()
+        self.context: Context = copy_context()
+        self.context.run(STOP_EVENT.set, self.stop_event)
+
+    async def stop(self, future: "asyncio.Future[Any]") -> None:
+        """Ask a call to stop, and wait until it has ended; its result is dropped."""
+        self.stop_event.set()
+        if not future.cancel():
+            await asyncio.wait([future])
+        if not future.cancelled():
+            future.exception()
+
+
+class Lane:
+    """A thread pool with a bounded queue."""
+
+    def __init__(self, name: str, threads: int, queue_length: int) -> None:
+        self.name = name
+        self.max_calls = threads + queue_length
+        self.call_count = 0
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"omnigraph-{name}")
+
+    def start(self, call: Callable[[], CallResult], lane_context: LaneContext) -> "asyncio.Future[CallResult]":
+        """Start a call in this lane; raise `ServerBusy` if its queue is full."""
+        if self.call_count >= self.max_calls:
+            raise ServerBusy()
+        self.call_count += 1
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._pool, lane_context.context.run, call)
+        future.add_done_callback(self._finish)
+        return future
+
+    async def run(self, call: Callable[[], CallResult], lane_context: LaneContext) -> CallResult:
+        """Run a call in this lane; if the caller is cancelled, the call is asked to stop."""
+        future = self.start(call, lane_context)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await lane_context.stop(future)
+            raise
+
+    def _finish(self, _: "asyncio.Future[Any]") -> None:
+        self.call_count -= 1
+
+    def close(self) -> None:
+        """Refuse further calls, without waiting for the running ones."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Lanes:
+    """The lanes of one worker."""
+
+    def __init__(self, sizes: LaneSizes) -> None:
+        self.read = Lane("read", sizes.read_threads, sizes.read_queue)
+        self.heavy = Lane("heavy", sizes.heavy_threads, sizes.heavy_queue)
+
+    def close(self) -> None:
+        """Close both lanes."""
+        self.read.close()
+        self.heavy.close()

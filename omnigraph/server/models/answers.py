@@ -1,0 +1,238 @@
+"""The bodies of responses about the server, reads, writes, loads and schemas."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from .history import CommitOutput, Int64
+from .requests import EntityKindName, LoadModeName
+
+ParamKindName = Literal["string", "bool", "int", "bigint", "float", "date", "datetime", "blob", "vector", "list"]
+
+
+class HealthOutput(Struct, kw_only=True):
+    """The server process runs."""
+
+    status: str
+    version: str
+    internal_schema_version: int
+    source_version: str | None = None
+
+
+class ReadinessOutput(Struct, kw_only=True):
+    """Whether the worker accepts requests, and its graphs."""
+
+    status: Literal["ready", "draining", "degraded"]
+    graphs: int
+    quarantined: list[str] | UnsetType = UNSET
+
+
+class WhoamiOutput(Struct, kw_only=True):
+    """The caller as the server sees it."""
+
+    actor_id: str | None
+    authentication: Literal["open", "token", "oidc"]
+    permission: str
+    actions: list[str]
+
+
+class GraphInfo(Struct, kw_only=True):
+    """A graph of this server."""
+
+    graph_id: str
+    uri: str
+
+
+class GraphListResponse(Struct, kw_only=True):
+    """The graphs of this server, sorted by id."""
+
+    graphs: list[GraphInfo]
+
+
+class SnapshotDatasetOutput(Struct, kw_only=True):
+    """A type and its published version."""
+
+    entity_kind: EntityKindName
+    type_name: str
+    dataset_path: str
+    published_dataset_version: Int64
+    native_dataset_branch: str | None
+    entity_count: Int64
+    table_key: str | UnsetType = UNSET
+    table_path: str | UnsetType = UNSET
+    table_version: Int64 | UnsetType = UNSET
+    table_branch: str | UnsetType | None = UNSET
+    row_count: Int64 | UnsetType = UNSET
+
+
+class SnapshotOutput(Struct, kw_only=True):
+    """The tables of one state of a branch."""
+
+    graph_branch: str
+    graph_commit_id: str
+    graph_manifest_version: Int64
+    internal_schema_version: int
+    datasets: list[SnapshotDatasetOutput]
+    branch: str | UnsetType = UNSET
+    manifest_version: Int64 | UnsetType = UNSET
+    tables: list[SnapshotDatasetOutput] | UnsetType = UNSET
+
+
+class ReadTargetOutput(Struct, kw_only=True):
+    """The branch or the commit that was read."""
+
+    branch: str | None
+    snapshot: str | None
+
+
+class ReadRowsOutput(Struct, kw_only=True):
+    """The rows of a query. `graph_commit_id` is the commit that was read, usable as a write precondition."""
+
+    query_name: str
+    target: ReadTargetOutput
+    row_count: int
+    columns: list[str]
+    rows: Annotated[Any, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
+    graph_commit_id: str | UnsetType | None = UNSET
+    warnings: list[str] | UnsetType = UNSET
+
+
+class ExplainOutput(Struct, kw_only=True):
+    """The plan of a query, as text."""
+
+    query_name: str
+    plan: str
+    graph_commit_id: str
+
+
+class ChangeOutput(Struct, kw_only=True):
+    """The effect of a mutation; `commit` is null if nothing changed."""
+
+    branch: str
+    query_name: str | None
+    affected_nodes: int
+    affected_edges: int
+    actor_id: str | None
+    commit: CommitOutput | None
+    ids: dict[str, list[str]] | UnsetType = UNSET
+    replayed: bool | UnsetType = UNSET
+
+
+class TransactionResult(Struct, kw_only=True):
+    """The rows of a query in a transaction, and their digest."""
+
+    columns: list[str]
+    rows: Annotated[Any, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
+    digest: str
+
+
+class TransactionOutput(Struct, kw_only=True):
+    """The effect of a transaction, and the results of its queries in their order."""
+
+    branch: str
+    affected_nodes: int
+    affected_edges: int
+    actor_id: str | None
+    commit: CommitOutput | None
+    results: list[TransactionResult]
+    base_commit_id: str
+    replayed: bool | UnsetType = UNSET
+
+
+class ParamDescriptor(Struct, kw_only=True):
+    """A parameter of a stored query."""
+
+    name: str
+    kind: ParamKindName
+    nullable: bool
+    item_kind: ParamKindName | UnsetType = UNSET
+    vector_dim: int | UnsetType = UNSET
+
+
+class QueryCatalogEntry(Struct, kw_only=True):
+    """A stored query."""
+
+    name: str
+    tool_name: str
+    mutation: bool
+    params: list[ParamDescriptor]
+    description: str | UnsetType = UNSET
+    instruction: str | UnsetType = UNSET
+
+
+class QueriesCatalogOutput(Struct, kw_only=True):
+    """The stored queries of a graph, sorted by name."""
+
+    queries: list[QueryCatalogEntry]
+
+
+class SchemaOutput(Struct, kw_only=True):
+    """The schema of a state."""
+
+    schema_source: str
+    graph_branch: str
+    graph_commit_id: str
+    shape_hash: str
+
+
+class SchemaPlanOutput(Struct, kw_only=True):
+    """The steps from the schema of a branch to another schema."""
+
+    uri: str
+    supported: bool
+    step_count: int
+    steps: list[Any]
+    warnings: list[Any]
+
+
+class SchemaApplyOutput(Struct, kw_only=True):
+    """The outcome of a schema change."""
+
+    uri: str
+    supported: bool
+    applied: bool
+    step_count: int
+    graph_manifest_version: Int64 | None
+    steps: list[Any]
+    commit: CommitOutput | None
+    warnings: list[Any] | UnsetType = UNSET
+    manifest_version: Int64 | UnsetType | None = UNSET
+
+
+class GraphBatchDeclarationOutput(Struct, kw_only=True):
+    """The number of entities of one type."""
+
+    name: str
+    entities_loaded: int
+
+
+class LoadTableOutput(Struct, kw_only=True):
+    """The number of entities of one type, in the words of version 0.3."""
+
+    table_key: str
+    rows_loaded: int
+
+
+class GraphBatchLoadOutput(Struct, kw_only=True):
+    """The effect of a load; `commit` is null if nothing changed."""
+
+    branch: str
+    base_branch: str | None
+    branch_created: bool
+    mode: LoadModeName
+    nodes: list[GraphBatchDeclarationOutput]
+    edges: list[GraphBatchDeclarationOutput]
+    total_entities: int
+    actor_id: str | None
+    commit: CommitOutput | None
+    missing: dict[str, int] | UnsetType = UNSET
+    nulled: dict[str, dict[str, int]] | UnsetType = UNSET
+    replayed: bool | UnsetType = UNSET
+    dry_run: bool | UnsetType = UNSET
+
+
+class IngestOutput(GraphBatchLoadOutput, kw_only=True):
+    """The effect of a load, with the location of the graph."""
+
+    uri: str
+    tables: list[LoadTableOutput] | UnsetType = UNSET

@@ -1,0 +1,185 @@
+"""The bodies of responses about entities, searches, maintenance jobs and the language services."""
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from .history import CommitOutput, Int64
+from .requests import ChangeOpName, EntityKindName
+
+JobState = Literal["running", "succeeded", "failed", "cancelled"]
+
+
+class EntityOutput(Struct, kw_only=True):
+    """A node or an edge at one commit."""
+
+    kind: EntityKindName
+    type: str
+    id: str
+    properties: dict[str, Any]
+    graph_commit_id: str
+    endpoints: dict[str, str] | UnsetType = UNSET
+
+
+class EntityVersionOutput(Struct, kw_only=True):
+    """What one commit did to an entity."""
+
+    commit: CommitOutput
+    op: ChangeOpName
+    changed: list[str]
+    properties: dict[str, Any] | None
+    before: dict[str, Any] | None
+    endpoints: dict[str, str] | UnsetType = UNSET
+
+
+class EntityHistoryOutput(Struct, kw_only=True):
+    """The versions of an entity, newest first. `gap_commit_id` is set if earlier history is not readable."""
+
+    versions: list[EntityVersionOutput]
+    complete: bool
+    gap_commit_id: str | UnsetType = UNSET
+    gap_reason: str | UnsetType = UNSET
+
+
+class BlamedPropertyOutput(Struct, kw_only=True):
+    """A property, its value, and the commit that set it."""
+
+    name: str
+    value: Any
+    actor_id: str | None
+    commit: CommitOutput | None
+
+
+class BlameOutput(Struct, kw_only=True):
+    """The properties of an entity with the commits that set them."""
+
+    properties: list[BlamedPropertyOutput]
+
+
+class SubgraphNodeOutput(Struct, kw_only=True):
+    """A node of a subgraph."""
+
+    type: str
+    id: str
+    properties: dict[str, Any]
+
+
+class SubgraphEdgeOutput(Struct, kw_only=True, rename={"from_": "from"}):
+    """An edge of a subgraph; endpoints have a type and an id."""
+
+    type: str
+    id: str
+    from_: dict[str, str]
+    to: dict[str, str]
+    properties: dict[str, Any]
+
+
+class SubgraphOutput(Struct, kw_only=True):
+    """The nodes and edges of a query result, or around a node."""
+
+    nodes: list[SubgraphNodeOutput]
+    edges: list[SubgraphEdgeOutput]
+    graph_commit_id: str
+    truncated: bool = False
+
+
+class SearchMatchOutput(Struct, kw_only=True):
+    """A node that a search found, and how well it matches."""
+
+    type: str
+    id: str
+    properties: dict[str, Any]
+    score: float | str | None
+
+
+class SearchOutput(Struct, kw_only=True):
+    """The matches of a search, best first."""
+
+    matches: list[SearchMatchOutput]
+    graph_commit_id: str
+
+
+class JobOutput(Struct, kw_only=True):
+    """A maintenance job; times are microseconds since 1970."""
+
+    job_id: str
+    kind: str
+    state: JobState
+    actor_id: str | None
+    started_at: Int64
+    finished_at: Int64 | UnsetType = UNSET
+    progress: str | UnsetType = UNSET
+    result: Any = UNSET
+    error: Any = UNSET
+
+
+class JobListOutput(Struct, kw_only=True):
+    """The jobs of a graph that this server remembers, newest first."""
+
+    jobs: list[JobOutput]
+
+
+class StatusOutput(Struct, kw_only=True):
+    """The size and condition of a graph."""
+
+    status: dict[str, Any]
+
+
+class DiagnosticOutput(Struct, kw_only=True):
+    """A finding in a text; `start` and `end` are characters from its beginning."""
+
+    message: str
+    severity: Literal["error", "warning", "info"]
+    start: int
+    end: int
+    line: int
+    column: int
+    code: str | UnsetType | None = UNSET
+    hint: str | UnsetType | None = UNSET
+
+
+class DiagnoseOutput(Struct, kw_only=True):
+    """All findings in a text."""
+
+    diagnostics: list[DiagnosticOutput]
+
+
+class DescribeOutput(Struct, kw_only=True):
+    """The queries of a text: their kinds, parameters, results, and the types that they read and write."""
+
+    queries: list[dict[str, Any]]
+
+
+class FormatOutput(Struct, kw_only=True):
+    """The text in its standard layout."""
+
+    text: str
+
+
+class CompletionOutput(Struct, kw_only=True):
+    """A completion that fits a position: replace the text from `start` to the position with `text`."""
+
+    text: str
+    kind: str
+    start: int
+    detail: str | UnsetType | None = UNSET
+
+
+class CompleteOutput(Struct, kw_only=True):
+    """The completions at a position."""
+
+    completions: list[CompletionOutput]
+
+
+class HoverOutput(Struct, kw_only=True):
+    """An explanation of what is at a position, in Markdown; null if there is nothing to explain."""
+
+    contents: str | None
+    start: int | UnsetType = UNSET
+    end: int | UnsetType = UNSET
+
+
+class RunListOutput(Struct, kw_only=True):
+    """The runs of version 0.3, which no longer exist."""
+
+    runs: list[Any]

@@ -1,0 +1,237 @@
+"""The bodies of responses about commits, branches, merges, tags and changes."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from .requests import ChangeOpName, EntityKindName
+
+Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+MergeOutcomeName = Literal["already_up_to_date", "fast_forward", "merged", "conflict"]
+
+
+class CommitOutput(Struct, kw_only=True):
+    """A commit; times are microseconds since 1970."""
+
+    graph_commit_id: str
+    graph_branch: str | None
+    graph_manifest_version: Int64
+    parent_commit_id: str | None
+    merged_parent_commit_id: str | None
+    actor_id: str | None
+    created_at: Int64
+    published_at: Int64 | UnsetType = UNSET
+    operation: str | UnsetType = UNSET
+    message: str | UnsetType | None = UNSET
+    types: list[dict[str, Any]] | UnsetType = UNSET
+    manifest_branch: str | UnsetType | None = UNSET
+    manifest_version: Int64 | UnsetType = UNSET
+
+
+class CommitListOutput(Struct, kw_only=True):
+    """Commits, newest first. `next_cursor` continues a limited list."""
+
+    commits: list[CommitOutput]
+    next_cursor: str | UnsetType = UNSET
+
+
+class BranchListOutput(Struct, kw_only=True):
+    """The names of all branches, sorted."""
+
+    branches: list[str]
+
+
+class BranchOutput(Struct, kw_only=True):
+    """A branch: its head, its origin, and how far it is from its parent."""
+
+    name: str
+    head: CommitOutput
+    parent: str | None
+    fork_commit_id: str | None
+    ahead: int | None
+    behind: int | None
+    created_at: Int64 | None
+
+
+class BranchCreateOutput(Struct, kw_only=True, rename={"from_": "from"}):
+    """A branch that was created, or opened because it existed."""
+
+    uri: str
+    from_: str
+    name: str
+    actor_id: str | None
+    graph_commit_id: str
+
+
+class BranchDeleteOutput(Struct, kw_only=True):
+    """A branch that was deleted."""
+
+    uri: str
+    name: str
+    actor_id: str | None
+
+
+class BranchRenameOutput(Struct, kw_only=True, rename={"from_": "from"}):
+    """A branch that was renamed."""
+
+    uri: str
+    from_: str
+    name: str
+    actor_id: str | None
+
+
+class MergeConflictOutput(Struct, kw_only=True):
+    """A conflict of a merge, with the values of the three states where they are known."""
+
+    entity_kind: EntityKindName
+    type_name: str
+    kind: str
+    message: str
+    entity_id: str | UnsetType | None = UNSET
+    changed: list[str] | UnsetType = UNSET
+    base: dict[str, Any] | UnsetType | None = UNSET
+    ours: dict[str, Any] | UnsetType | None = UNSET
+    theirs: dict[str, Any] | UnsetType | None = UNSET
+    table_key: str | UnsetType = UNSET
+    row_id: str | UnsetType | None = UNSET
+
+
+class BranchMergeOutput(Struct, kw_only=True):
+    """The effect of a merge, or its preview."""
+
+    source: str
+    target: str
+    outcome: MergeOutcomeName
+    actor_id: str | None
+    commit: CommitOutput | None
+    base_commit_id: str
+    source_commit_id: str
+    target_commit_id: str
+    stats: dict[str, Any]
+    merge_conflicts: list[MergeConflictOutput]
+    discarded: list[Any]
+    lost_edges: list[Any]
+    parallel_edges: list[Any]
+    schema_change: Any = UNSET
+    branch_deleted: bool | UnsetType = UNSET
+    branch_delete_error: str | UnsetType = UNSET
+
+
+class TagOutput(Struct, kw_only=True):
+    """A tag: a permanent name of one commit."""
+
+    name: str
+    graph_commit_id: str
+    graph_branch: str | None
+    created_at: Int64
+    actor_id: str | None
+    message: str | None
+
+
+class TagListOutput(Struct, kw_only=True):
+    """All tags, sorted by name."""
+
+    tags: list[TagOutput]
+
+
+class ChangeTypeOutput(Struct, kw_only=True):
+    """The type of a changed entity, with its permanent id."""
+
+    id: str
+    name: str
+
+
+class ChangeEndpointsOutput(Struct, kw_only=True, rename={"from_": "from"}):
+    """The endpoints of an edge."""
+
+    from_: str
+    to: str
+
+
+class ChangeImageOutput(Struct, kw_only=True):
+    """The properties of an entity before or after a change."""
+
+    properties: dict[str, Any]
+    endpoints: ChangeEndpointsOutput | UnsetType = UNSET
+
+
+class EntityChangeOutput(Struct, kw_only=True, rename={"type_": "type"}):
+    """The change of one entity."""
+
+    kind: EntityKindName
+    type_: ChangeTypeOutput
+    id: str
+    op: ChangeOpName
+    before: ChangeImageOutput | UnsetType = UNSET
+    after: ChangeImageOutput | UnsetType = UNSET
+
+
+class ChangeCauseOutput(Struct, kw_only=True):
+    """The commit that made changes."""
+
+    graph_commit_id: str
+    authored_branch: str
+    authored_at: Int64
+    parent_commit_id: str | UnsetType = UNSET
+    merged_parent_commit_id: str | UnsetType = UNSET
+    actor_id: str | UnsetType = UNSET
+
+
+class ChangeBlockOutput(Struct, kw_only=True):
+    """A commit and its changes, or a part of them."""
+
+    cause: ChangeCauseOutput
+    changes: list[EntityChangeOutput]
+    schema_change: Any = UNSET
+
+
+class CommitChangesOutput(ChangeBlockOutput, kw_only=True):
+    """A page of the changes of one commit."""
+
+    next_page_token: str | UnsetType = UNSET
+
+
+class ChangeFeedOutput(Struct, kw_only=True):
+    """A page of the change feed. `cursor` is present only on the last page of a poll."""
+
+    blocks: list[ChangeBlockOutput]
+    next_page_token: str | UnsetType = UNSET
+    cursor: str | UnsetType = UNSET
+    caught_up: bool | UnsetType = UNSET
+
+
+class ChangeBaselineOutput(Struct, kw_only=True):
+    """The commit of a baseline, and the cursor from which the feed continues."""
+
+    snapshot_commit_id: str
+    resume_cursor: str
+
+
+class ChangeBaselineRecord(Struct, kw_only=True):
+    """The last line of a baseline stream."""
+
+    baseline: ChangeBaselineOutput
+
+
+class EntityDiffOutput(Struct, kw_only=True):
+    """One entity that differs between two states."""
+
+    kind: EntityKindName
+    type: str
+    id: str
+    op: ChangeOpName
+    changed: list[str]
+    before: dict[str, Any] | UnsetType = UNSET
+    after: dict[str, Any] | UnsetType = UNSET
+    endpoints: dict[str, str] | UnsetType = UNSET
+
+
+class DiffOutput(Struct, kw_only=True):
+    """The entities that differ between two states, or the first of them."""
+
+    from_commit_id: str
+    to_commit_id: str
+    summary: dict[str, Any]
+    changes: list[EntityDiffOutput]
+    truncated: bool
+    schema_change: Any = UNSET

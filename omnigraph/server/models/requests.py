@@ -1,0 +1,302 @@
+"""The bodies of requests. Unknown members are ignored unless a class says otherwise."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+LoadModeName = Literal["overwrite", "append", "merge", "patch", "delete"]
+EntityKindName = Literal["node", "edge"]
+ChangeOpName = Literal["insert", "update", "delete"]
+SideName = Literal["ours", "theirs"]
+GranularityName = Literal["entity", "property"]
+RecordVerb = Literal["insert", "upsert", "patch", "connect"]
+Params = dict[str, Any] | None
+
+
+class QueryRequest(Struct, kw_only=True):
+    """A read query: its text, the query in it to run, and its parameters."""
+
+    query: str
+    name: str | None = None
+    params: Params = None
+    branch: str | None = None
+    snapshot: str | None = None
+    timeout: Annotated[float, Meta(gt=0)] | None = None
+    limit_rows: Annotated[int, Meta(ge=1)] | None = None
+    assume_utc: bool = False
+    integers: Literal["number", "string"] | None = None
+
+
+class ExplainRequest(QueryRequest, kw_only=True):
+    """A query whose plan is shown; with `analyze`, the query also runs."""
+
+    analyze: bool = False
+
+
+class ReadRequest(Struct, kw_only=True):
+    """A read query in the words of version 0.3."""
+
+    query_source: str
+    query_name: str | None = None
+    params: Params = None
+    branch: str | None = None
+    snapshot: str | None = None
+
+
+class ChangeRequest(Struct, kw_only=True):
+    """A mutation. `query_source` and `query_name` are the names of version 0.3."""
+
+    query: str | None = None
+    name: str | None = None
+    params: Params = None
+    branch: str | None = None
+    message: str | None = None
+    assume_utc: bool = False
+    query_source: str | None = None
+    query_name: str | None = None
+
+
+class RecordsRequest(Struct, kw_only=True, rename={"type_": "type"}):
+    """Records of one type to write. For `connect`, each record is `[from, to]` or `[from, to, properties]`."""
+
+    verb: RecordVerb
+    type_: str
+    records: list[Any]
+    branch: str | None = None
+    message: str | None = None
+    assume_utc: bool = False
+
+
+class TransactionOperation(Struct, kw_only=True, rename={"type_": "type"}):
+    """One step of a transaction.
+
+    `query` and `mutate` take a query. The verbs of records take a type and records. `update` and `delete` take a type,
+    a predicate `where` and, for `update`, the values to `set`. `digest` is the digest of the result of a query when
+    the client ran it before; the transaction fails if its result is different now.
+    """
+
+    op: Literal["query", "mutate", "update", "delete", "load"] | RecordVerb
+    query: str | None = None
+    name: str | None = None
+    params: Params = None
+    type_: str | None = None
+    records: list[Any] | None = None
+    where: str | None = None
+    set: dict[str, Any] | None = None
+    mode: Literal["append", "merge"] | None = None
+    digest: str | None = None
+
+
+class TransactionRequest(Struct, kw_only=True):
+    """Several steps that become one commit. With `rollback`, nothing is written, and the results show what would be."""
+
+    operations: list[TransactionOperation]
+    branch: str | None = None
+    message: str | None = None
+    rollback: bool = False
+
+
+class InvokeStoredQueryRequest(Struct, kw_only=True):
+    """The arguments of a stored query."""
+
+    params: Params = None
+    branch: str | None = None
+    snapshot: str | None = None
+    expect_mutation: bool | None = None
+
+
+class SchemaApplyRequest(Struct, kw_only=True):
+    """A new schema for a branch."""
+
+    schema_source: str
+    allow_data_loss: bool = False
+    branch: str | None = None
+    message: str | None = None
+    dry_run: bool = False
+
+
+class SchemaPlanRequest(Struct, kw_only=True):
+    """A schema to compare with that of a branch."""
+
+    schema_source: str
+    allow_data_loss: bool = False
+    branch: str | None = None
+
+
+class IngestRequest(Struct, kw_only=True, rename={"from_": "from"}):
+    """A load of NDJSON text."""
+
+    data: str
+    branch: str | None = None
+    from_: str | None = None
+    mode: LoadModeName | None = None
+    message: str | None = None
+    dry_run: bool = False
+    assume_utc: bool = False
+
+
+class ExportRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The types and the state to export. `table_keys` is the name of version 0.3 for `type_names`."""
+
+    branch: str | None = None
+    snapshot: str | None = None
+    type_names: list[str] = []
+    iso_dates: bool = False
+    table_keys: list[str] | None = None
+
+
+class BranchCreateRequest(Struct, kw_only=True, rename={"from_": "from"}):
+    """A branch to create. `from` is a branch or another revision."""
+
+    name: str
+    from_: str | None = None
+    commit: str | None = None
+    exist_ok: bool = False
+
+
+class BranchRenameRequest(Struct, kw_only=True):
+    """The new name of a branch."""
+
+    name: str
+
+
+class BranchResetRequest(Struct, kw_only=True):
+    """The revision whose state a branch gets again."""
+
+    to: str
+    message: str | None = None
+    dry_run: bool = False
+
+
+class ConflictResolution(Struct, kw_only=True):
+    """The decision about one conflict: a side, or the values of properties.
+
+    A conflict is identified as it was reported: by its type, its entity and its kind.
+    """
+
+    type_name: str
+    entity_id: str | None = None
+    entity_kind: EntityKindName | None = None
+    kind: str | None = None
+    choice: SideName | None = None
+    values: dict[str, Any] | None = None
+
+
+Strategies = SideName | dict[str, SideName] | None
+
+
+class BranchMergeRequest(Struct, kw_only=True):
+    """A merge of a branch or another revision into a branch.
+
+    `strategy` is a side for all conflicts, or a mapping of conflict kinds and types to sides. `resolutions` decide
+    single conflicts and take precedence.
+    """
+
+    source: str
+    target: str | None = None
+    delete_branch: bool = False
+    message: str | None = None
+    strategy: Strategies = None
+    resolutions: list[ConflictResolution] = []
+    granularity: GranularityName = "property"
+    collapse_edges: bool = False
+    dry_run: bool = False
+
+
+class ReplayRequest(Struct, kw_only=True):
+    """A commit to revert or to apply to a branch; a revert also takes a range."""
+
+    commit: str
+    branch: str | None = None
+    mainline: Annotated[int, Meta(ge=1)] | None = None
+    message: str | None = None
+    strategy: Strategies = None
+    granularity: GranularityName = "property"
+    dry_run: bool = False
+
+
+class TagCreateRequest(Struct, kw_only=True):
+    """A tag to create. Without a revision, the head of `branch` is tagged."""
+
+    name: str
+    revision: str | None = None
+    branch: str | None = None
+    message: str | None = None
+
+
+class ChangeBaselineRequest(Struct, kw_only=True, rename={"type_": "type"}):
+    """The filter of a baseline, and of the feed that continues from it."""
+
+    branch: str | None = None
+    kind: list[EntityKindName] = []
+    type_: list[str] = []
+    op: list[ChangeOpName] = []
+
+
+class SearchRequest(Struct, kw_only=True, rename={"type_": "type"}):
+    """A search for nodes of one type by a text or by a vector."""
+
+    type_: str
+    property: str
+    text: str | None = None
+    vector: list[float] | None = None
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 20
+    branch: str | None = None
+    snapshot: str | None = None
+
+
+class CheckRequest(Struct, kw_only=True):
+    """How thoroughly to check a graph."""
+
+    quick: bool = False
+    sample: Annotated[float, Meta(gt=0, le=1)] | None = None
+
+
+class OptimizeRequest(Struct, kw_only=True):
+    """The branch and the types to compact and index."""
+
+    branch: str | None = None
+    types: list[str] | None = None
+
+
+class CleanupRequest(Struct, kw_only=True):
+    """What a cleanup removes; without `confirm` it only reports."""
+
+    keep: Annotated[int, Meta(ge=0)] | None = None
+    older_than: str | float | None = None
+    grace: str | float | None = None
+    confirm: bool = False
+    erase: bool = False
+    purge_dropped: bool = False
+
+
+class DiagnoseRequest(Struct, kw_only=True):
+    """A text to check: queries against the schema of a branch, or a schema."""
+
+    text: str
+    language: Literal["query", "schema"] = "query"
+    branch: str | None = None
+
+
+class DescribeRequest(Struct, kw_only=True):
+    """A text whose queries are described."""
+
+    text: str
+    branch: str | None = None
+    snapshot: str | None = None
+
+
+class FormatRequest(Struct, kw_only=True):
+    """A text to lay out."""
+
+    text: str
+    language: Literal["query", "schema"] = "query"
+
+
+class PositionRequest(Struct, kw_only=True):
+    """A position in a text, counted in characters from its beginning."""
+
+    text: str
+    offset: Annotated[int, Meta(ge=0)]
+    language: Literal["query", "schema"] = "query"
+    branch: str | None = None

@@ -1,0 +1,143 @@
+"""The OpenAPI 3.1 document, generated from the table of routes and the models."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+import omnigraph
+
+from .models.failures import ErrorOutput
+from .route_model import JSON, Route, UrlParameter
+
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_REFERENCE = "#/components/schemas/{name}"
+_DESCRIPTIONS = {
+    302: "The blob is stored elsewhere",
+    304: "Not modified",
+    206: "A part of the blob",
+    400: "The request is invalid",
+    401: "The token is missing or unknown",
+    403: "The caller may not do this",
+    404: "Not found",
+    406: "No accepted media type",
+    408: "The request did not arrive in time",
+    409: "Conflict with the current state",
+    410: "A cleanup removed the needed history",
+    412: "The precondition does not hold",
+    413: "A limit is exceeded",
+    415: "Unsupported media type",
+    416: "The range is outside of the blob",
+    424: "An external source failed",
+    429: "Too many running requests",
+    500: "Internal error",
+    503: "Try again later",
+}
+
+
+def build_openapi(routes: Iterable[Route], *, with_security: bool = True) -> dict[str, Any]:
+    """Return the document for routes; an open server has no security scheme."""
+    routes = list(routes)
+    models = [*dict.fromkeys(model for route in routes for model in _models_of(route)), ErrorOutput]
+    references, components = msgspec.json.schema_components(models, ref_template=_REFERENCE)
+    schemas = dict(zip(models, references, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, with_security)
+    security = {"bearer_token": {"type": "http", "scheme": "bearer"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Omnigraph API", "version": omnigraph.__version__},
+        "paths": paths,
+        "components": {"schemas": components, **({"securitySchemes": security} if with_security else {})},
+    }
+
+
+def _models_of(route: Route) -> list[Any]:
+    is_json_body = route.body is not None and not route.is_raw_body
+    return [*([route.body] if is_json_body else []), *_answer_models(route)]
+
+
+def _answer_models(route: Route) -> tuple[Any, ...]:
+    """Return the models that the response may have; most operations have one."""
+    if route.answer is None:
+        return ()
+    return route.answer if isinstance(route.answer, tuple) else (route.answer,)
+
+
+def _answer_schema(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    options = [schemas[model] for model in _answer_models(route)]
+    if not options:
+        return {}
+    return {"schema": options[0] if len(options) == 1 else {"anyOf": options}}
+
+
+def _operation(route: Route, schemas: dict[Any, Any], with_security: bool) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.operation_id,
+        "summary": route.summary,
+        "parameters": [*_path_parameters(route), *map(_query_parameter, route.parameters), *_header_parameters(route)],
+        "responses": _responses(route, schemas),
+    }
+    if route.body is not None:
+        operation["requestBody"] = _request_body(route, schemas)
+    if route.deprecated:
+        operation["deprecated"] = True
+    if with_security and not route.is_public:
+        operation["security"] = [{"bearer_token": []}]
+    return operation
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in _PLACEHOLDER.findall(route.path)
+    ]
+
+
+def _query_parameter(parameter: UrlParameter) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": parameter.type}
+    if parameter.choices:
+        schema["enum"] = list(parameter.choices)
+    if parameter.repeated:
+        schema = {"type": "array", "items": schema}
+    return {
+        "name": parameter.name,
+        "in": "query",
+        "required": parameter.required,
+        "description": parameter.description,
+        "schema": schema,
+    }
+
+
+def _header_parameters(route: Route) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": header.name,
+            "in": "header",
+            "required": header.required,
+            "description": header.description,
+            "schema": {"type": "string"},
+        }
+        for header in route.headers
+    ]
+
+
+def _request_body(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    if route.is_raw_body:
+        raw_schema = {"schema": {"type": "string"}}
+        return {"required": True, "content": dict.fromkeys(route.body_media_types, raw_schema)}
+    return {"required": not route.body_optional, "content": {JSON: {"schema": schemas[route.body]}}}
+
+
+def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    has_body = route.method != "HEAD"
+    content = {media_type: _answer_schema(route, schemas) if media_type == JSON else {} for media_type in route.answers}
+    success = {"description": "OK", **({"content": content} if content and has_body else {})}
+    error_content = {"content": {JSON: {"schema": schemas[ErrorOutput]}}} if has_body else {}
+    failures = {
+        str(status): {"description": _DESCRIPTIONS[status], **(error_content if status >= 400 else {})}
+        for status in sorted({*route.statuses, 500})
+    }
+    return {str(route.success_status): success, **failures}

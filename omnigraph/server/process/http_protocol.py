@@ -1,0 +1,106 @@
+"""HTTP on one connection: uvicorn's protocol with limits for headers, and JSON for what is not HTTP.
+
+Headers must arrive completely in time and within a size. A connection that sends half a header is closed, so that such
+connections cannot pile up.
+"""
+
+import asyncio
+from typing import Any
+
+import orjson
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from omnigraph.server.settings import RequestLimits
+
+_TOO_LARGE = b"431 Request Header Fields Too Large"
+_TOO_LATE = b"408 Request Timeout"
+_MALFORMED = b"400 Bad Request"
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """A connection whose headers are limited in size and time."""
+
+    limits = RequestLimits()  # set once per process, before the first connection
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._header_timer: asyncio.TimerHandle | None = None
+        self._header_bytes = 0
+        self._is_inside_request = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to wait for the first headers."""
+        super().connection_made(transport)
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser, unless the headers are already too large."""
+        if not self._is_inside_request:
+            self._header_bytes += len(data)
+            if self._header_timer is None:
+                self._start_timer()
+        super().data_received(data)
+        if not self._is_inside_request and self._header_bytes > self.limits.header_bytes:
+            self._refuse(_TOO_LARGE, "the headers are too large")
+
+    def on_headers_complete(self) -> None:
+        """Begin the request, unless its headers are too large or ambiguous."""
+        self._stop_timer()
+        header_bytes = sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
+        if header_bytes > self.limits.header_bytes:
+            self._refuse(_TOO_LARGE, "the headers are too large")
+            return
+        if self._has_ambiguous_length():
+            self._refuse(_MALFORMED, "the length of the body is ambiguous")
+            return
+        self._is_inside_request, self._header_bytes = True, 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Pass the body on, unless the request was refused."""
+        if self._is_inside_request:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End the request, and expect the next headers."""
+        if self._is_inside_request:
+            self._is_inside_request = False
+            super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP."""
+        self._refuse(_MALFORMED, "this is not a valid HTTP request")
+
+    def _has_ambiguous_length(self) -> bool:
+        """Return whether a proxy and this server could disagree about where the request ends."""
+        names = [name for name, _ in self.headers]
+        length_count = names.count(b"content-length")
+        return length_count > 1 or (length_count == 1 and b"transfer-encoding" in names)
+
+    def _start_timer(self) -> None:
+        self._header_timer = self.loop.call_later(self.limits.header_seconds, self._refuse_late_headers)
+
+    def _stop_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _refuse_late_headers(self) -> None:
+        self._header_timer = None
+        is_idle = self.cycle is None or self.cycle.response_complete
+        if not self._is_inside_request and is_idle:
+            self._refuse(_TOO_LATE, "the request headers did not arrive in time")
+
+    def _refuse(self, status: bytes, message: str) -> None:
+        """Answer with an error object and close the connection."""
+        if self.transport.is_closing():
+            return
+        body = orjson.dumps({"error": message, "code": "bad_request"})
+        head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+        self.transport.write(head % (status, len(body)) + body)
+        self.transport.close()

@@ -1,0 +1,164 @@
+"""A worker process: `python -m omnigraph.server.process.worker`, started by the supervisor.
+
+The worker opens its graphs, serves requests on the inherited socket, reports to the supervisor, and on SIGTERM
+finishes running requests before it exits with code 0.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+import uvicorn
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.server.access.admission import Admission
+from omnigraph.server.access.authentication import load_authenticator
+from omnigraph.server.access.shared_usage import SharedUsage
+from omnigraph.server.app import ServerApp
+from omnigraph.server.graphs import GraphRegistry
+from omnigraph.server.jobs import JobStore
+from omnigraph.server.lanes import Lanes
+from omnigraph.server.metrics import ServerMetrics
+from omnigraph.server.request_log import configure_logging
+from omnigraph.server.routes import ROUTES
+from omnigraph.server.settings import ServerSettings
+from omnigraph.server.worker_state import WorkerState
+
+from .control_channel import WorkerMessage, send_message
+from .http_protocol import LimitedProtocol
+from .tls import make_tls_context
+
+STARTUP_FAILED = 3  # exit code of a worker that could not start
+_HEARTBEAT_TICKS = 20  # uvicorn ticks ten times per second
+_DRAIN_SECONDS = 0.5
+_REOPEN_SECONDS = 5.0
+
+
+def build_state(settings: ServerSettings, usage: SharedUsage) -> WorkerState:
+    """Open the graphs and read the tokens of a worker."""
+    authenticator = load_authenticator(settings, os.environ)
+    graphs = GraphRegistry(settings)
+    graphs.open_all()
+    admission = Admission(usage, settings.limits)
+    jobs = JobStore(Path(settings.runtime_directory or tempfile.gettempdir(), "jobs"))
+    return WorkerState(settings, graphs, Lanes(settings.lanes), authenticator, admission, ServerMetrics(), jobs)
+
+
+class WorkerServer(uvicorn.Server):
+    """uvicorn's server, with reports to the supervisor, a drain before the shutdown, and exit code 0 after a signal."""
+
+    def __init__(self, config: uvicorn.Config, state: WorkerState, channel: socket.socket) -> None:
+        super().__init__(config)
+        self._state, self._channel = state, channel
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Handle SIGINT and SIGTERM by a graceful shutdown; unlike uvicorn, do not raise the signal again."""
+        signals = (signal.SIGINT, signal.SIGTERM)
+        previous_handlers = {number: signal.signal(number, self.handle_exit) for number in signals}
+        try:
+            yield
+        finally:
+            for number, handler in previous_handlers.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin the shutdown; a terminal sends SIGINT to workers too, but the supervisor decides when they stop."""
+        if sig == signal.SIGTERM:
+            self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to accept connections, and report that the worker is ready."""
+        await super().startup(sockets)
+        if self.started:
+            send_message(self._channel, WorkerMessage("ready"))
+
+    async def on_tick(self, counter: int) -> bool:
+        """Report that the event loop runs, and try quarantined graphs again."""
+        if counter % _HEARTBEAT_TICKS == 0:
+            send_message(self._channel, WorkerMessage("alive"))
+        if counter % int(_REOPEN_SECONDS * 10) == 0 and self._state.graphs.quarantined:
+            asyncio.get_running_loop().run_in_executor(None, self._state.graphs.reopen_due)
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, let idle clients learn that the connection ends, and finish the running requests."""
+        self._state.is_draining = True
+        self._state.stopping.set()
+        for server in self.servers:
+            server.close()
+        if self.server_state.connections:
+            await asyncio.sleep(_DRAIN_SECONDS)
+        await super().shutdown(sockets)
+
+
+def run_worker(settings: ServerSettings, listener: socket.socket, channel: socket.socket, usage: SharedUsage) -> None:
+    """Serve until the supervisor ends this worker."""
+    configure_logging(settings)
+    state = build_state(settings, usage)
+    LimitedProtocol.limits = settings.limits
+    config = uvicorn.Config(
+        ServerApp(state, ROUTES),
+        loop="uvloop",
+        http=LimitedProtocol,
+        lifespan="off",
+        ws="none",
+        access_log=False,
+        log_config=None,
+        log_level="critical",
+        server_header=False,
+        proxy_headers=settings.forwarded_allow_ips is not None,
+        forwarded_allow_ips=settings.forwarded_allow_ips,
+        timeout_keep_alive=int(settings.limits.keep_alive_seconds),
+        timeout_graceful_shutdown=int(settings.shutdown_grace) or None,
+        backlog=2048,
+    )
+    config.load()
+    if settings.tls is not None:
+        config.ssl = make_tls_context(settings.tls)
+    server = WorkerServer(config, state, channel)
+    _watch_supervisor(channel, lambda: server.handle_exit(signal.SIGTERM, None))
+    server.run([listener])
+    state.lanes.close()
+
+
+def _watch_supervisor(channel: socket.socket, stop: Callable[[], None]) -> None:
+    """Stop the worker when the supervisor dies: its end of the channel is then closed."""
+
+    def wait_for_end() -> None:
+        with contextlib.suppress(OSError):
+            while channel.recv(4096):
+                pass
+        stop()
+
+    threading.Thread(target=wait_for_end, name="omnigraph-supervisor-watch", daemon=True).start()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Start a worker from inherited file descriptors; the settings come on standard input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel_fd, listener_fd, usage_fd, worker_index = map(int, arguments)
+    channel, listener = socket.socket(fileno=channel_fd), socket.socket(fileno=listener_fd)
+    settings = msgspec.json.decode(sys.stdin.buffer.read(), type=ServerSettings)
+    try:
+        run_worker(settings, listener, channel, SharedUsage(usage_fd, worker_index))
+    except OmnigraphError as error:
+        send_message(channel, WorkerMessage("failed", error.message))
+        return STARTUP_FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    exit_code = main(sys.argv[1:])
+    sys.stdout.flush()
+    # Threads of the storage engine may still run; waiting for them would delay the exit.
+    os._exit(exit_code)

@@ -1,0 +1,120 @@
+"""Send the answer of a handler: complete, as a stream from a thread, or as a stream of events.
+
+A stream that fails after its headers were sent ends the connection without the final chunk, so that a client never
+takes a part for the whole. A client that stops reading is waited for only as long as the settings allow.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from functools import partial
+from typing import Any
+
+from .disconnects import finish_unless_gone, wait_for_disconnect
+from .lanes import Lane, LaneContext
+from .wire.answer import Answer, EventAnswer, StreamAnswer
+from .wire.body import ClientGoneError, Receive
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class BrokenStreamError(Exception):
+    """A stream failed after its headers were sent; the connection must be closed."""
+
+
+def encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return headers as ASGI expects them."""
+    return [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
+
+
+async def send_answer(answer: Answer, send: Send, headers: Mapping[str, str]) -> None:
+    """Send a response with its whole body."""
+    has_body = answer.status not in (204, 304)
+    own_headers = {"content-type": answer.media_type, "content-length": str(len(answer.body))} if has_body else {}
+    all_headers = encode_headers({**own_headers, **headers, **answer.headers})
+    await send({"type": "http.response.start", "status": answer.status, "headers": all_headers})
+    await send({"type": "http.response.body", "body": answer.body if has_body else b""})
+
+
+class ResponseStream:
+    """Sends chunks to a client that may be slow or leave."""
+
+    def __init__(self, receive: Receive, send: Send, write_seconds: float) -> None:
+        self._send, self._write_seconds = send, write_seconds or None
+        self._watcher = asyncio.ensure_future(wait_for_disconnect(receive))
+
+    @property
+    def is_client_gone(self) -> bool:
+        """Whether the client has closed the connection."""
+        return self._watcher.done()
+
+    async def wait_for_chunk(self, future: "asyncio.Future[bytes | None]", lane_context: LaneContext) -> bytes | None:
+        """Return a chunk from a thread; raise `ClientGoneError` if the client leaves first."""
+        return await finish_unless_gone(future, lane_context, self._watcher)
+
+    async def start(self, status: int, headers: Mapping[str, str]) -> None:
+        """Send the status and the headers."""
+        await self._send({"type": "http.response.start", "status": status, "headers": encode_headers(headers)})
+
+    async def write(self, chunk: bytes, *, is_last: bool = False) -> None:
+        """Send a chunk; raise `ClientGoneError` if the client has left or does not read."""
+        message = {"type": "http.response.body", "body": chunk, "more_body": not is_last}
+        try:
+            await asyncio.wait_for(self._send(message), self._write_seconds)
+        except TimeoutError:
+            raise ClientGoneError from None
+        if self.is_client_gone and not is_last:
+            raise ClientGoneError
+
+    def close(self) -> None:
+        """Stop watching the client."""
+        self._watcher.cancel()
+
+
+async def send_stream(
+    answer: StreamAnswer, lane: Lane, lane_context: LaneContext, stream: ResponseStream, headers: Mapping[str, str]
+) -> None:
+    """Send the chunks of an iterator, each produced by a thread of a lane.
+
+    The first chunk is produced before the headers are sent, so that an error that occurs at once has its own status.
+    """
+    next_chunk: Callable[[], bytes | None] = partial(next, answer.chunks, None)
+    has_started = False
+    try:
+        while (chunk := await stream.wait_for_chunk(lane.start(next_chunk, lane_context), lane_context)) is not None:
+            if not has_started:
+                await stream.start(answer.status, {"content-type": answer.media_type, **headers, **answer.headers})
+                has_started = True
+            await stream.write(chunk)
+        if not has_started:
+            await stream.start(answer.status, {"content-type": answer.media_type, **headers, **answer.headers})
+        await stream.write(b"", is_last=True)
+    except (ClientGoneError, asyncio.CancelledError):
+        raise
+    except Exception as error:
+        if has_started:
+            raise BrokenStreamError from error
+        raise
+    finally:
+        stream.close()
+        await asyncio.shield(_close_chunks(answer.chunks, lane_context))
+
+
+async def _close_chunks(chunks: Iterator[bytes], lane_context: LaneContext) -> None:
+    """Close an iterator in a thread, because closing it may release leases in the store."""
+    close = getattr(chunks, "close", None)
+    if close is not None:
+        await asyncio.get_running_loop().run_in_executor(None, lane_context.context.run, close)
+
+
+async def send_events(answer: EventAnswer, stream: ResponseStream, headers: Mapping[str, str]) -> None:
+    """Send the chunks of an asynchronous iterator as they come, until the client leaves."""
+    try:
+        await stream.start(200, {"content-type": answer.media_type, **headers, **answer.headers})
+        async for chunk in answer.chunks:
+            await stream.write(chunk)
+        await stream.write(b"", is_last=True)
+    finally:
+        stream.close()
+        close = getattr(answer.chunks, "aclose", None)
+        if close is not None:
+            await close()

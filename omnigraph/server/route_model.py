@@ -1,0 +1,125 @@
+"""What a row of the route table says about one operation.
+
+This module defines the vocabulary of `routes.py`; it knows neither handlers nor the web framework, so that documents
+and tests can read the table without a server.
+"""
+
+from typing import Any, Literal
+
+from omnigraph.records.frozen import record
+
+Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
+LaneName = Literal["read", "heavy", "loop"]
+BodyLimit = Literal["none", "json", "load", "blob"]
+ParameterType = Literal["string", "integer", "boolean", "number"]
+Action = Literal[
+    "read",
+    "change",
+    "export",
+    "branch_create",
+    "branch_delete",
+    "branch_merge",
+    "schema_apply",
+    "invoke_query",
+    "graph_list",
+    "admin",
+]
+GRAPH_PREFIX = "/graphs/{graph_id}"
+CONDITION_HEADER = "Omnigraph-If-Graph-Commit"
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+PARQUET = "application/vnd.apache.parquet"
+CSV = "text/csv"
+BYTES = "application/octet-stream"
+EVENTS = "text/event-stream"
+HTML = "text/html"
+PLAIN = "text/plain"
+
+
+@record
+class UrlParameter:
+    """A query parameter of an operation."""
+
+    name: str
+    type: ParameterType = "string"
+    required: bool = False
+    repeated: bool = False
+    choices: tuple[str, ...] = ()
+    description: str = ""
+
+
+@record
+class HeaderParameter:
+    """A request header that an operation reads."""
+
+    name: str
+    required: bool = False
+    description: str = ""
+
+
+@record(eq=False)
+class Route:
+    """One operation: how it is addressed, what it takes and returns, who may call it, and how it runs.
+
+    `handler` names a function as `module:function` below `omnigraph.server.handlers`. `body` is a model for JSON, or a
+    media type for a raw body; `answers` are the media types of the 200 response, the first being the default. `action`
+    is None for operations that need no permission; `is_public` operations need no token either. The statuses are those
+    beside 200; 500 is possible everywhere. `precheck` names a handler that runs before the body is read.
+    """
+
+    method: Method
+    path: str
+    operation: str
+    summary: str
+    handler: str
+    action: Action | None = None
+    precheck: str | None = None
+    is_public: bool = False
+    body: Any = None
+    body_optional: bool = False
+    body_limit: BodyLimit = "json"
+    answer: Any = None
+    answers: tuple[str, ...] = (JSON,)
+    statuses: tuple[int, ...] = ()
+    parameters: tuple[UrlParameter, ...] = ()
+    headers: tuple[HeaderParameter, ...] = ()
+    lane: LaneName = "read"
+    is_write: bool = False
+    takes_any_parameter: bool = False
+    takes_condition: bool = False
+    takes_idempotency_key: bool = False
+    deprecated: bool = False
+    successor: str | None = None
+    success_status: int = 200
+
+    @property
+    def is_graph_route(self) -> bool:
+        """Whether the operation works on one graph."""
+        return self.path.startswith(GRAPH_PREFIX)
+
+    @property
+    def operation_id(self) -> str:
+        """The id in the OpenAPI document."""
+        return f"cluster_{self.operation}" if self.is_graph_route else self.operation
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The segments of the path template."""
+        return tuple(self.path.strip("/").split("/"))
+
+    @property
+    def is_raw_body(self) -> bool:
+        """Whether the body is a stream of bytes instead of a JSON document."""
+        return isinstance(self.body, str | tuple)
+
+    @property
+    def body_media_types(self) -> tuple[str, ...]:
+        """The media types that the body may have; empty if the operation takes no body."""
+        if self.body is None:
+            return ()
+        if isinstance(self.body, str):
+            return (self.body,)
+        return self.body if isinstance(self.body, tuple) else (JSON,)

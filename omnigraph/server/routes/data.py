@@ -1,0 +1,237 @@
+"""Routes that read, write, load and export the data of a graph, and its schema."""
+
+from dataclasses import replace
+
+from omnigraph.server.models import answers, requests
+from omnigraph.server.route_model import (
+    ARROW,
+    CONDITION_HEADER,
+    CSV,
+    GRAPH_PREFIX,
+    IDEMPOTENCY_HEADER,
+    JSON,
+    NDJSON,
+    PARQUET,
+    HeaderParameter,
+    Route,
+    UrlParameter,
+)
+
+from . import statuses
+
+ROW_FORMATS = (JSON, NDJSON, ARROW, CSV)
+_BRANCH = UrlParameter("branch", description="Branch; main by default")
+_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or another revision, instead of a branch")
+_IDEMPOTENCY = HeaderParameter(IDEMPOTENCY_HEADER, description="Repeating the request with this key has no effect")
+_CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Commit that the branch must be at")
+_INTEGERS = HeaderParameter(
+    "Omnigraph-Integers", description="`string`: integers that JavaScript would round are strings"
+)
+_LOAD_PARAMETERS = (
+    _BRANCH,
+    UrlParameter("from", description="Revision from which a missing branch is created"),
+    UrlParameter(
+        "mode",
+        choices=("overwrite", "append", "merge", "patch", "delete"),
+        description="How to handle existing ids; merge by default",
+    ),
+    UrlParameter("message", description="Commit message"),
+    UrlParameter("dry_run", "boolean", description="Only check the input"),
+    UrlParameter("assume_utc", "boolean", description="Treat times without a time zone as UTC"),
+)
+_TYPE = UrlParameter("type", required=True, description="Type of all rows")
+
+
+def conditional(route: Route) -> Route:
+    """Return the conditional form of a write: a path of its own, so that older servers fail instead of ignoring it."""
+    return replace(
+        route,
+        path=f"{route.path}/if-graph-commit",
+        operation=f"{route.operation}_if_graph_commit",
+        summary=f"{route.summary}, if the branch is at a commit",
+        statuses=tuple(sorted({*route.statuses, 412})),
+        headers=(*route.headers, _CONDITION),
+        takes_condition=True,
+    )
+
+
+MUTATE_ROUTE = Route(
+    "POST",
+    f"{GRAPH_PREFIX}/mutate",
+    "mutate",
+    "Run a mutation as one commit",
+    "writes:mutate",
+    action="change",
+    body=requests.ChangeRequest,
+    answer=answers.ChangeOutput,
+    statuses=statuses.WRITE,
+    headers=(_IDEMPOTENCY,),
+    lane="heavy",
+    is_write=True,
+    takes_idempotency_key=True,
+)
+_LOAD_NDJSON = Route(
+    "POST",
+    f"{GRAPH_PREFIX}/load/ndjson",
+    "loadNdjson",
+    "Load NDJSON as one commit",
+    "loads:load_ndjson",
+    action="change",
+    body=NDJSON,
+    body_limit="load",
+    answer=answers.GraphBatchLoadOutput,
+    statuses=statuses.WRITE,
+    parameters=_LOAD_PARAMETERS,
+    headers=(_IDEMPOTENCY,),
+    lane="heavy",
+    is_write=True,
+    takes_idempotency_key=True,
+)
+_LOAD_ARROW = replace(
+    _LOAD_NDJSON,
+    path=f"{GRAPH_PREFIX}/load/arrow",
+    operation="loadArrow",
+    summary="Load an Arrow stream of one type as one commit",
+    handler="loads:load_arrow",
+    body=ARROW,
+    parameters=(_TYPE, *_LOAD_PARAMETERS),
+)
+_LOAD_PARQUET = replace(
+    _LOAD_ARROW,
+    path=f"{GRAPH_PREFIX}/load/parquet",
+    operation="loadParquet",
+    summary="Load a Parquet file of one type as one commit",
+    handler="loads:load_parquet",
+    body=PARQUET,
+)
+LOAD_ROUTE = replace(
+    _LOAD_NDJSON,
+    path=f"{GRAPH_PREFIX}/load",
+    operation="load",
+    summary="Load NDJSON text as one commit",
+    handler="loads:load_text",
+    body=requests.IngestRequest,
+    answer=answers.IngestOutput,
+    parameters=(),
+)
+_SCHEMA_APPLY = Route(
+    "POST",
+    f"{GRAPH_PREFIX}/schema/apply",
+    "applySchema",
+    "Change the schema of a branch as one commit",
+    "schemas:apply_schema",
+    action="schema_apply",
+    body=requests.SchemaApplyRequest,
+    answer=answers.SchemaApplyOutput,
+    statuses=statuses.WRITE,
+    lane="heavy",
+    is_write=True,
+)
+
+_RECORDS = replace(
+    MUTATE_ROUTE,
+    path=f"{GRAPH_PREFIX}/records",
+    operation="writeRecords",
+    summary="Insert, upsert, patch or connect records of one type as one commit",
+    handler="transactions:write_records",
+    body=requests.RecordsRequest,
+    body_limit="load",
+)
+_TRANSACTION = replace(
+    MUTATE_ROUTE,
+    path=f"{GRAPH_PREFIX}/transaction",
+    operation="runTransaction",
+    summary="Run several writes and reads as one commit",
+    handler="transactions:run_transaction",
+    body=requests.TransactionRequest,
+    body_limit="load",
+    answer=answers.TransactionOutput,
+)
+
+DATA_ROUTES = (
+    Route(
+        "GET",
+        f"{GRAPH_PREFIX}/snapshot",
+        "getSnapshot",
+        "Show the tables of a state",
+        "commits:snapshot",
+        action="read",
+        answer=answers.SnapshotOutput,
+        statuses=statuses.CACHED_READ,
+        parameters=(_BRANCH, _SNAPSHOT),
+    ),
+    Route(
+        "POST",
+        f"{GRAPH_PREFIX}/query",
+        "query",
+        "Run a read query",
+        "reads:query",
+        action="read",
+        body=requests.QueryRequest,
+        answer=answers.ReadRowsOutput,
+        answers=ROW_FORMATS,
+        statuses=statuses.READ_BODY,
+        headers=(_INTEGERS,),
+    ),
+    Route(
+        "POST",
+        f"{GRAPH_PREFIX}/explain",
+        "explain",
+        "Show the plan of a query",
+        "reads:explain",
+        action="read",
+        body=requests.ExplainRequest,
+        answer=answers.ExplainOutput,
+        statuses=statuses.READ_BODY,
+    ),
+    MUTATE_ROUTE,
+    conditional(MUTATE_ROUTE),
+    _RECORDS,
+    conditional(_RECORDS),
+    _TRANSACTION,
+    conditional(_TRANSACTION),
+    Route(
+        "GET",
+        f"{GRAPH_PREFIX}/schema",
+        "getSchema",
+        "Return the schema",
+        "schemas:get_schema",
+        action="read",
+        answer=answers.SchemaOutput,
+        statuses=statuses.CACHED_READ,
+        parameters=(_BRANCH, _SNAPSHOT),
+    ),
+    Route(
+        "POST",
+        f"{GRAPH_PREFIX}/schema/plan",
+        "planSchema",
+        "Show the steps to another schema",
+        "schemas:plan_schema",
+        action="read",
+        body=requests.SchemaPlanRequest,
+        answer=answers.SchemaPlanOutput,
+        statuses=statuses.READ_BODY,
+    ),
+    _SCHEMA_APPLY,
+    conditional(_SCHEMA_APPLY),
+    LOAD_ROUTE,
+    conditional(LOAD_ROUTE),
+    _LOAD_NDJSON,
+    conditional(_LOAD_NDJSON),
+    _LOAD_ARROW,
+    conditional(_LOAD_ARROW),
+    _LOAD_PARQUET,
+    conditional(_LOAD_PARQUET),
+    Route(
+        "POST",
+        f"{GRAPH_PREFIX}/export",
+        "export",
+        "Export a state as NDJSON that can be loaded again",
+        "exports:export",
+        action="export",
+        body=requests.ExportRequest,
+        answers=(NDJSON,),
+        statuses=statuses.EXPORT,
+        lane="heavy",
+    ),
+)

@@ -1,0 +1,95 @@
+"""Find the route of a request from its raw path.
+
+Segments are percent-decoded after the path is split, so that a branch called `review/x` is one segment when it is sent
+as `review%2Fx`. A fixed segment is preferred to a placeholder, but only among routes with the method of the request: a
+branch called `merge` can be deleted although `POST /branches/merge` exists.
+"""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote_to_bytes
+
+from omnigraph.errors import InputError, MethodNotAllowed, NotFound
+from omnigraph.records.frozen import record
+
+from .route_model import GRAPH_PREFIX, Route
+
+_GRAPH_SEGMENTS = tuple(GRAPH_PREFIX.strip("/").split("/"))
+
+
+@record
+class MatchedRoute:
+    """A route, the values of its placeholders, and whether the request came by the flat mount."""
+
+    route: Route
+    path_values: Mapping[str, str]
+    is_flat: bool = False
+
+
+class Router:
+    """The routes by the number of their segments; flat paths are those of one graph without its prefix."""
+
+    def __init__(self, routes: Iterable[Route], flat_graph_id: str | None = None) -> None:
+        self._routes_by_length: dict[int, list[Route]] = {}
+        for route in routes:
+            self._routes_by_length.setdefault(len(route.segments), []).append(route)
+        for same_length in self._routes_by_length.values():
+            same_length.sort(key=lambda route: [is_placeholder(segment) for segment in route.segments])
+        self._flat_graph_id = flat_graph_id
+
+    def match(self, method: str, raw_path: bytes) -> MatchedRoute:
+        """Return the route of a request; raise `NotFound` or `MethodNotAllowed`.
+
+        >>> from omnigraph.server.route_model import Route
+        >>> routes = [Route("DELETE", "/graphs/{graph_id}/branches/{branch}", "deleteBranch", "", "")]
+        >>> dict(Router(routes).match("DELETE", b"/graphs/g/branches/review%2Fx").path_values)
+        {'graph_id': 'g', 'branch': 'review/x'}
+        """
+        segments = tuple(raw_path.split(b"/"))[1:]
+        candidates = self._candidates(segments)
+        is_flat = False
+        if not candidates and self._flat_graph_id is not None:
+            segments = (b"graphs", self._flat_graph_id.encode(), *segments)
+            candidates, is_flat = self._candidates(segments), True
+        if not candidates:
+            raise NotFound("no such path", hint="see /openapi.json for the routes of this server")
+        route = next((route for route in candidates if route.method == method), None)
+        if route is None:
+            raise MethodNotAllowed(f"{method} is not allowed on this path", method=method, allowed=allowed(candidates))
+        return MatchedRoute(route, _read_placeholders(route, segments), is_flat)
+
+    def _candidates(self, segments: tuple[bytes, ...]) -> list[Route]:
+        same_length = self._routes_by_length.get(len(segments), ())
+        return [route for route in same_length if _fits(route, segments)]
+
+
+def allowed(routes: Iterable[Route]) -> str:
+    """Return the value of the `Allow` header for a path."""
+    return ", ".join(sorted({route.method for route in routes}))
+
+
+def is_placeholder(segment: str) -> bool:
+    """Return whether a segment of a path template stands for any value."""
+    return segment.startswith("{")
+
+
+def _fits(route: Route, segments: tuple[bytes, ...]) -> bool:
+    return all(
+        bool(segment) if is_placeholder(expected) else segment == expected.encode()
+        for expected, segment in zip(route.segments, segments, strict=True)
+    )
+
+
+def _read_placeholders(route: Route, segments: tuple[bytes, ...]) -> dict[str, str]:
+    return {
+        expected[1:-1]: _decode_segment(segment)
+        for expected, segment in zip(route.segments, segments, strict=True)
+        if is_placeholder(expected)
+    }
+
+
+def _decode_segment(segment: bytes) -> str:
+    decoded = unquote_to_bytes(segment) if b"%" in segment else segment
+    try:
+        return decoded.decode()
+    except UnicodeDecodeError:
+        raise InputError("a segment of the path is not valid UTF-8", reason="malformed path") from None

@@ -1,0 +1,103 @@
+"""Read request bodies: within a size, within a time, and as what the route expects.
+
+A JSON body is held in memory. A raw body goes to a temporary file once it is larger than a mebibyte, so that many
+uploads at once do not fill the memory.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
+
+import msgspec
+
+from omnigraph.errors import InputError, RequestTimeout, ResourceLimitExceeded, UnsupportedMediaType
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+_SPOOLED_BYTES = 1 << 20
+
+
+class ClientGoneError(Exception):
+    """The client closed the connection before its request was complete."""
+
+
+class BodyReader:
+    """Reads the body of one request, at most once."""
+
+    def __init__(self, receive: Receive, content_length: int | None, limit: int, resource: str, seconds: float) -> None:
+        self._receive = receive
+        self._limit, self._resource, self._seconds = limit, resource, seconds
+        if content_length is not None and limit and content_length > limit:
+            raise self._limit_error(content_length)
+
+    async def read_bytes(self) -> bytes:
+        """Return the whole body."""
+        chunks = [chunk async for chunk in self._chunks()]
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def read_file(self) -> IO[bytes]:
+        """Return the body as a file that is rewound to its beginning."""
+        spooled: IO[bytes] = SpooledTemporaryFile(_SPOOLED_BYTES)  # noqa: SIM115 - the handler of the request closes it
+        try:
+            async for chunk in self._chunks():
+                spooled.write(chunk)
+        except BaseException:
+            spooled.close()
+            raise
+        spooled.seek(0)
+        return spooled
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        received_bytes, is_complete = 0, False
+        while not is_complete:
+            message = await self._next_message()
+            if message["type"] == "http.disconnect":
+                raise ClientGoneError
+            chunk: bytes = message.get("body", b"")
+            is_complete = not message.get("more_body", False)
+            received_bytes += len(chunk)
+            if self._limit and received_bytes > self._limit:
+                raise self._limit_error(received_bytes)
+            if chunk:
+                yield chunk
+
+    async def _next_message(self) -> Message:
+        try:
+            return await asyncio.wait_for(self._receive(), self._seconds or None)
+        except TimeoutError:
+            raise RequestTimeout("the request body did not arrive in time") from None
+
+    def _limit_error(self, actual: int) -> ResourceLimitExceeded:
+        return ResourceLimitExceeded(resource=self._resource, limit=self._limit, actual=actual)
+
+
+def decode_json(data: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    """Decode a JSON body into its model; raise `InputError` if it is malformed."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise InputError(f"invalid request body: {error}", reason="invalid body") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InputError("the request body is not valid JSON", reason="malformed JSON") from None
+    except RecursionError:
+        raise InputError("the request body is nested too deeply", reason="malformed JSON") from None
+
+
+def require_plain_encoding(content_encoding: str | None) -> None:
+    """Raise `UnsupportedMediaType` for a compressed body, whose decompressed size could not be limited."""
+    if content_encoding not in (None, "", "identity"):
+        raise UnsupportedMediaType("a request body cannot have a Content-Encoding", hint="send the body uncompressed")
+
+
+def parse_content_length(text: str | None) -> int | None:
+    """Return the declared length of a body, or None if there is none.
+
+    >>> parse_content_length("12"), parse_content_length(None)
+    (12, None)
+    """
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise InputError("the Content-Length is invalid", reason="malformed header")
+    return int(text)

@@ -1,0 +1,52 @@
+"""The `Range` and `If-Range` headers of blob requests."""
+
+import re
+from collections.abc import Sequence
+
+from omnigraph.errors import RangeNotSatisfiable
+
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.IGNORECASE)
+
+
+def select_range(values: Sequence[str], length: int) -> tuple[int, int] | None:
+    """Return the requested bytes as a half-open range, or None if the whole blob is to be sent.
+
+    A header that is malformed, repeated or names several ranges is ignored. Raises `RangeNotSatisfiable` for a range
+    outside of the blob.
+
+    >>> select_range(["bytes=2-3"], 10), select_range(["bytes=-3"], 10), select_range(["bytes=5-2"], 10)
+    ((2, 4), (7, 10), None)
+    """
+    match = _RANGE.fullmatch(values[0].replace(" ", "")) if len(values) == 1 else None
+    if match is None or match[1] == match[2] == "":
+        return None
+    if match[1] == "":
+        start, stop = max(length - int(match[2]), 0), length
+        is_empty = int(match[2]) == 0
+    else:
+        start, stop = int(match[1]), min(int(match[2]) + 1, length) if match[2] else length
+        if match[2] and int(match[2]) < start:
+            return None
+        is_empty = False
+    if is_empty or start >= length:
+        raise RangeNotSatisfiable(start=start, end=max(start, stop), length=length)
+    return start, stop
+
+
+def keeps_range(if_range: str | None, etag: str) -> bool:
+    """Return whether a range applies: only if `If-Range` is absent or exactly the strong tag of the blob.
+
+    >>> keeps_range(None, '"a"'), keeps_range('"a"', '"a"'), keeps_range('W/"a"', '"a"')
+    (True, True, False)
+    """
+    return if_range is None or if_range.strip() == etag
+
+
+def matches_strongly(if_match: str, etag: str) -> bool:
+    """Return whether an `If-Match` header names the strong tag of a blob; `*` matches every blob.
+
+    >>> matches_strongly('"a", "b"', '"b"'), matches_strongly("*", '"b"'), matches_strongly('W/"b"', '"b"')
+    (True, True, False)
+    """
+    tags = [tag.strip() for tag in if_match.split(",")]
+    return tags == ["*"] or etag in tags

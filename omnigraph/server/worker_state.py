@@ -1,0 +1,30 @@
+"""What all requests of one worker share: settings, graphs, lanes, authentication and admission."""
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .access.admission import Admission
+from .access.authentication import Authenticator
+from .graphs import GraphRegistry
+from .jobs import JobStore
+from .lanes import Lanes
+from .settings import ServerSettings
+
+if TYPE_CHECKING:
+    from .metrics import ServerMetrics
+
+
+@dataclass(slots=True)
+class WorkerState:
+    """The shared state of one worker process."""
+
+    settings: ServerSettings
+    graphs: GraphRegistry
+    lanes: Lanes
+    authenticator: Authenticator
+    admission: Admission
+    metrics: "ServerMetrics"
+    jobs: JobStore
+    is_draining: bool = False
+    stopping: threading.Event = field(default_factory=threading.Event)

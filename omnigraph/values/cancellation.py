@@ -1,0 +1,12 @@
+"""The signal that the caller of an operation no longer waits for its outcome.
+
+A program that runs calls in worker threads sets `STOP_EVENT` in the context of each call. Queries check the event
+between chunks, and writes check it before each attempt. Publishing is never interrupted: once it has begun, its
+outcome is awaited.
+"""
+
+import threading
+from contextvars import ContextVar
+
+# Setting this event stops the reads and writes in the current context, for example when a coroutine is cancelled.
+STOP_EVENT: ContextVar[threading.Event | None] = ContextVar("omnigraph_stop", default=None)

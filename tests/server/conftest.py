@@ -1,0 +1,42 @@
+"""Servers for tests: one open server with one graph, which most tests share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from tests.rig.http_server import HttpServer, serving
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  born: Date?  seen: DateTime?  score: F64?  bio: String? @index }
+node Doc { slug: String @key  title: String?  body: Blob?  body_media_type: String? }
+edge Knows: Person -> Person { since: I32? }
+edge Wrote: Person -> Doc
+"""
+
+
+def make_graph(folder: Path, schema: str = SCHEMA) -> str:
+    """A graph with a few people, a commit each."""
+    graph = omnigraph.init(folder, schema, durability="os")
+    graph.insert("Person", {"name": "ada", "age": 36, "score": 1.5}, {"name": "bob", "age": 40})
+    graph.connect_nodes("Knows", [("ada", "bob", {"since": 2020})])
+    return graph.uri
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    """An open server with one graph; tests of a module share it and work on branches of their own."""
+    folder = tmp_path_factory.mktemp("server")
+    uri = make_graph(folder / "graph")
+    with serving(folder, uri, "--unauthenticated") as running:
+        yield running
+
+
+@pytest.fixture
+def branch(server: HttpServer, request: pytest.FixtureRequest) -> str:
+    """A branch of this test, from main."""
+    name = f"b/{request.node.name.replace('[', '-').replace(']', '')}"[:100]
+    reply = server.post("/graphs/default/branches", {"name": name})
+    assert reply.status == 200, reply.body
+    return name
