@@ -1,10 +1,11 @@
 """Put a large blob and read it back, and print the peak memory and the speed of each step.
 
-    python -m bench.blobs [GIGABYTES] [--folder DIR] [--update] [--optimize]
+    python -m bench.blobs [GIGABYTES] [--folder DIR] [--update] [--merge] [--export] [--optimize]
 
 Each step runs in a child process of its own, so that its peak memory is known. The blob is random,
 is never held in memory, and is deleted at the end together with the graph. `--update` also changes
-another property of the node, and `--optimize` compacts the table; both carry the blob along.
+another property of the node, `--merge` merges a branch that has added the blob into a branch that
+has changed as well, `--export` writes NDJSON, and `--optimize` compacts the table.
 """
 
 import argparse
@@ -30,6 +31,7 @@ def main() -> None:
         size = int(arguments.gigabytes * (1 << 30))
         _write_random_file(folder / "source", size)
         steps: list[tuple[str, Callable[[Path], None]]] = [("put", _put), ("hash", _hash), ("save", _save)]
+        steps += [("merge", _merge)] * arguments.merge + [("export", _export)] * arguments.export
         steps += [("optimize", _optimize)] * arguments.optimize + [("update", _update)] * arguments.update
         for name, step in steps:
             seconds, peak = _measure(step, folder)
@@ -43,6 +45,8 @@ def _parse_arguments() -> Any:
     parser.add_argument("gigabytes", nargs="?", type=float, default=1.0)
     parser.add_argument("--folder", help="where to create the graph; needs three times the size of the blob")
     parser.add_argument("--update", action="store_true", help="also change another property of the node")
+    parser.add_argument("--merge", action="store_true", help="also merge a branch that has added the blob")
+    parser.add_argument("--export", action="store_true", help="also export the graph as NDJSON")
     parser.add_argument("--optimize", action="store_true", help="also compact the table")
     return parser.parse_args()
 
@@ -70,7 +74,16 @@ def _run_step(step: Callable[[Path], None], folder: Path, sender: Any) -> None:
     started = time.perf_counter()
     step(folder)
     seconds = time.perf_counter() - started
-    sender.send((seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6))
+    sender.send((seconds, _peak_megabytes()))
+
+
+def _peak_megabytes() -> float:
+    """The peak memory of this process; on Linux, `ru_maxrss` would include the parent process."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        peak_line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(peak_line.split()[1]) * 1024 / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def _put(folder: Path) -> None:
@@ -104,6 +117,27 @@ def _update(folder: Path) -> None:
     import omnigraph
 
     omnigraph.open(folder / "graph").update("Doc", where="slug = 'large'", set={"note": "changed"})
+
+
+def _merge(folder: Path) -> None:
+    import omnigraph
+
+    graph = omnigraph.init(folder / "merged", _SCHEMA)
+    graph.insert("Doc", {"slug": "first"})
+    review = graph.branches.create("review")
+    review.insert("Doc", {"slug": "large", "body": folder / "source"})
+    graph.insert("Doc", {"slug": "small", "body": b"x"})
+    if graph.merge("review").outcome != "merged":
+        raise SystemExit("expected a merge of two branches")
+    shutil.rmtree(folder / "merged")
+
+
+def _export(folder: Path) -> None:
+    import omnigraph
+
+    target = folder / "all.ndjson"
+    omnigraph.open(folder / "graph", read_only=True).export(target)
+    target.unlink()
 
 
 def _optimize(folder: Path) -> None:

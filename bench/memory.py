@@ -149,12 +149,18 @@ def run_writer(root: str, commits: int) -> Meter:
     return meter
 
 
+@contextmanager
+def followed_graph(root: str) -> Iterator[tuple[Graph, Callable[[], None]]]:
+    """Create a graph and open it for reading; the function that is returned makes another process commit once."""
+    create_graph(root).close()
+    with omnigraph.open(root, read_only=True) as graph, other_writer(root) as commit:
+        yield graph, commit
+
+
 def run_reader(root: str, commits: int) -> Meter:
     """Query after each commit of another process."""
-    create_graph(root).close()
-    graph = omnigraph.open(root, read_only=True)
-    meter = Meter("reader", commits, graph)
-    with other_writer(root) as commit:
+    with followed_graph(root) as (graph, commit):
+        meter = Meter("reader", commits, graph)
         for number in range(1, commits + 1):
             commit()
             list(graph.query(COUNT_ADULTS))
@@ -165,10 +171,8 @@ def run_reader(root: str, commits: int) -> Meter:
 
 def run_feed(root: str, commits: int) -> Meter:
     """Consume the change feed of another process's commits."""
-    create_graph(root).close()
-    graph = omnigraph.open(root, read_only=True)
-    meter = Meter("feed", commits, graph)
-    with other_writer(root) as commit:
+    with followed_graph(root) as (graph, commit):
+        meter = Meter("feed", commits, graph)
         blocks = graph.changes.follow("now", wait=lambda _: commit())
         for number in range(1, commits + 1):
             if len(next(blocks).changes) != 1:

@@ -9,7 +9,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,10 +98,19 @@ KINDS = (
 )
 
 
-def medians(actions: list[Callable[[int], object]], first: int) -> list[float]:
+@dataclass(frozen=True, slots=True)
+class WriteTimes:
+    """Median milliseconds of one kind of write: staged by Lance, staged and published, and as a mutation."""
+
+    staged: float
+    published: float
+    mutated: float
+
+
+def medians(actions: list[Callable[[int], object]], first: int, rounds: int) -> list[float]:
     """Milliseconds of one call of each, in turn, so that noise and growth meet all alike."""
     times: list[list[float]] = [[] for _ in actions]
-    for n in range(ROUNDS):
+    for n in range(rounds):
         for at, action in enumerate(actions):
             start = time.perf_counter()
             action(first + n * len(actions) + at)
@@ -109,8 +118,8 @@ def medians(actions: list[Callable[[int], object]], first: int) -> list[float]:
     return [statistics.median(one) for one in times]
 
 
-def measure(line: BranchState, kind: Kind, query: CompiledQuery, first: int) -> None:
-    """Print one line."""
+def measure(line: BranchState, kind: Kind, query: CompiledQuery, first: int, rounds: int) -> WriteTimes:
+    """Measure one kind of write."""
 
     def bare(n: int) -> None:
         txn = WriteTxn(line.store, line.name, line.last_known(), new_ulid(), 0)
@@ -127,30 +136,31 @@ def measure(line: BranchState, kind: Kind, query: CompiledQuery, first: int) -> 
     def mutated(n: int) -> None:
         run_mutation(line, query, {"k": f"p{n}"})
 
-    raw, known, ours = medians([bare, published, mutated], first)
-    print(
-        f"{kind.title:<24}{raw:9.1f} ms{known:12.1f} ms{ours:10.1f} ms"
-        f"{ours / known:10.2f}x of published{ours / raw:8.2f}x of staged"
-    )
+    return WriteTimes(*medians([bare, published, mutated], first, rounds))
 
 
-def main(rows: int, durability: str) -> None:
-    """Make a large graph, then measure every kind of write on it."""
+def measure_all(rows: int, durability: str, rounds: int = ROUNDS) -> Iterator[tuple[str, WriteTimes]]:
+    """Create a large graph, then measure every kind of write on it."""
     with tempfile.TemporaryDirectory() as scratch:
         graph = omnigraph.init(Path(scratch) / "g", SCHEMA, durability=durability)  # type: ignore[arg-type]
         line = graph._handle.branch_state
         names = [f"p{n}" for n in range(rows)]
         ages = pa.array([n % 100 for n in range(rows)], pa.int32())
-        start = time.perf_counter()
         load(line, {"Person": pa.table({"name": names, "age": ages, "city": ["x"] * rows})}, "append")
-        print(f"load {rows} rows: {time.perf_counter() - start:.1f} s")
-        start = time.perf_counter()
         ensure_indices(line)
-        print(f"ensure_indices: {time.perf_counter() - start:.1f} s")
-        print(f"{'durability ' + durability:<24}{'staged':>12}{'published':>15}{'mutate':>13}")
         for at, kind in enumerate(KINDS):
             text = f"query q($k: String) {{ {kind.query} }}"
-            measure(line, kind, compile_query(text, graph.schema.ir.catalog), at * 1000)
+            yield kind.title, measure(line, kind, compile_query(text, graph.schema.ir.catalog), at * 1000, rounds)
+
+
+def main(rows: int, durability: str) -> None:
+    """Print the times of every kind of write."""
+    print(f"{'durability ' + durability:<24}{'staged':>12}{'published':>15}{'mutate':>13}")
+    for title, times in measure_all(rows, durability):
+        print(
+            f"{title:<24}{times.staged:9.1f} ms{times.published:12.1f} ms{times.mutated:10.1f} ms"
+            f"{times.mutated / times.published:10.2f}x of published{times.mutated / times.staged:8.2f}x of staged"
+        )
 
 
 if __name__ == "__main__":

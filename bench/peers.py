@@ -20,11 +20,12 @@ from typing import Any
 
 from bench.peers_data import Inputs, generate
 from bench.peers_engines import ENGINES
-from bench.threads import THREADS, overhead, throughput
+from bench.threads import PROCESSES, THREADS, overhead, pooled, throughput
 
 SMALL = 0.01
-_LEAST_RUNS, _MOST_RUNS, _SECONDS = 3, 600, 2.0
-_COMPARED = 0.1  # up to this scale answers are compared
+_LEAST_RUNS, _MOST_RUNS = 3, 600
+_SECONDS = 2.0  # how long a question is repeated
+COMPARED_SCALE = 0.1  # up to this scale answers are compared
 
 
 def questions(engine: Any, given: Inputs) -> dict[str, Callable[[int], Any]]:
@@ -52,13 +53,13 @@ def _pair(people: list[str], at: int) -> tuple[str, str]:
     return people[at % len(people)], people[(at + 1) % len(people)]
 
 
-def measure(ask: Callable[[int], Any]) -> dict[str, Any]:
+def measure(ask: Callable[[int], Any], seconds: float) -> dict[str, Any]:
     """The first time, then the median of many, within a few seconds."""
     began = perf_counter()
     answer = ask(0)
     cold = perf_counter() - began
     times: list[float] = []
-    while len(times) < _LEAST_RUNS or (len(times) < _MOST_RUNS and sum(times) < _SECONDS):
+    while len(times) < _LEAST_RUNS or (len(times) < _MOST_RUNS and sum(times) < seconds):
         began = perf_counter()
         ask(len(times))
         times.append(perf_counter() - began)
@@ -79,19 +80,20 @@ def plain(rows: Any) -> list[list[Any]]:
     return sorted(found, key=str)
 
 
-def run_engine(name: str, place: Path, given: Inputs) -> dict[str, Any]:
+def run_engine(name: str, place: Path, given: Inputs, seconds: float, *, questions_only: bool) -> dict[str, Any]:
     """All questions to one engine, in this process."""
     began = perf_counter()
     engine = ENGINES[name](place)
     report: dict[str, Any] = {"version": ENGINES[name].version(), "open": perf_counter() - began}
     report["questions"] = {}
     for title, ask in questions(engine, given).items():
-        report["questions"][title] = measure(ask)
+        report["questions"][title] = measure(ask, seconds)
         print(f"{name:10} {title:24} {_cell(report['questions'][title])}", file=sys.stderr)
     report["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    if name == "omnigraph":
+    if name == "omnigraph" and not questions_only:
         report["build_lists_s"] = engine.topology()
         report["threads"] = throughput(engine, given)
+        report["pool"] = pooled(engine, given)
         report["overhead_ms"] = overhead(engine, given)
     return report
 
@@ -133,6 +135,9 @@ def table(reports: dict[str, dict[str, Any]]) -> str:
     for title, one in ours["threads"].items():
         rates = f"{one['one']:.0f} queries/s by one thread, {one['many']:.0f} by {THREADS}"
         lines.append(f"{title}: {rates}: {one['ratio']:.2f}x, {one['cores']:.2f} cores busy")
+    for title, one in ours["pool"].items():
+        rates = f"{one['one']:.0f} queries/s by one process, {one['many']:.0f} by a pool of {PROCESSES}"
+        lines.append(f"{title}: {rates}: {one['ratio']:.2f}x")
     return "\n".join(lines)
 
 
@@ -147,11 +152,16 @@ def build_missing(place: Path, scale: float) -> None:
             print(f"{name:10} built in {perf_counter() - began:.1f} s", file=sys.stderr)
 
 
+def run_engines(place: Path, scale: float, *options: str) -> dict[str, dict[str, Any]]:
+    """Build what is missing and put all questions to every engine, each in its own process."""
+    build_missing(place, scale)
+    return {name: json.loads(child(name, place, scale, *options)) for name in ENGINES}
+
+
 def compare_all(place: Path, scale: float) -> int:
     """Run every engine, print the table and the JSON; 1 when answers differ."""
-    build_missing(place, scale)
-    reports = {name: json.loads(child(name, place, scale)) for name in ENGINES}
-    different = compare(reports) if scale <= _COMPARED else []
+    reports = run_engines(place, scale)
+    different = compare(reports) if scale <= COMPARED_SCALE else []
     print(table(reports))
     for report in reports.values():
         for one in report["questions"].values():
@@ -165,6 +175,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=SMALL)
     parser.add_argument("--place", type=Path, help="where data is kept between runs")
+    parser.add_argument("--seconds", type=float, default=_SECONDS, help=argparse.SUPPRESS)
+    parser.add_argument("--questions-only", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--engine", choices=[*ENGINES], help=argparse.SUPPRESS)
     parser.add_argument("--build", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -182,7 +194,8 @@ def main() -> int:
     if given.build:
         ENGINES[given.engine].build(given.place)
     else:
-        print(json.dumps(run_engine(given.engine, given.place, inputs)))
+        report = run_engine(given.engine, given.place, inputs, given.seconds, questions_only=given.questions_only)
+        print(json.dumps(report))
     return 0
 
 

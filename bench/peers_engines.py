@@ -125,7 +125,9 @@ class Ours:
         # The others keep their neighbour lists in their files, too.
         os.environ["OMNIGRAPH_TRAVERSAL_MODE"] = "csr"
         os.environ["OMNIGRAPH_CACHE_DIR"] = str(place / "cache")
-        Ours(place).two_hops("p00000000")
+        ours = Ours(place)
+        ours.two_hops("p00000000")
+        ours.cheapest_path("p00000000", "p00000001")
 
     def ask(self, name: str, params: Mapping[str, Any]) -> list[Row]:
         """One query, by name."""

@@ -25,6 +25,7 @@ import omnigraph
 from omnigraph.ingest.input_parts import find_input_files
 from omnigraph.ingest.input_pieces import read_piece_blocks
 from omnigraph.ingest.ndjson import read_blocks
+from omnigraph.ingest.position_runs import pack_positions
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.record_intake import Intake
 from omnigraph.spark.endpoint_lookup import EndpointLookup, NodeIdSource, find_lost_endpoints, remove_scratch_folders
@@ -32,7 +33,7 @@ from omnigraph.spark.export import export_on_spark
 from omnigraph.spark.load import BulkLoad, LoadAttempt, load_on_spark
 from omnigraph.spark.session import spark_session
 from omnigraph.spark.stage import LoadJob
-from omnigraph.spark.staged_fragments import StagedFragment, pack_positions
+from omnigraph.spark.staged_fragments import StagedFragment
 from omnigraph.storage.fragments import describe_fragments
 from omnigraph.values.clock_and_ids import new_ulid
 from omnigraph.values.table_key import TableKey

@@ -14,6 +14,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench.reference import reference_milliseconds
+
 LIBRARY = Path(__file__).parent.parent / "examples" / "library"
 SCHEMA, QUERIES = LIBRARY / "schema.pg", LIBRARY / "queries.gq"
 PARTS_PROGRAM = Path(__file__).parent / "startup_parts.py"
@@ -27,9 +29,6 @@ IMPORT_LANCE = (sys.executable, "-c", "import lance")
 OMNIGRAPH = (sys.executable, "-m", "omnigraph")
 # Byte code must be cached, as in an installed package.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-
-# Milliseconds of the reference, a compiled program, recorded once on the same machine under load (not run here).
-REFERENCE = {"query": "40 to 60", "insert": "66 to 96"}
 
 
 def commands(root: str) -> dict[str, tuple[str, ...]]:
@@ -69,10 +68,10 @@ def measure_seconds(command: Sequence[str]) -> float:
     return time.perf_counter() - start
 
 
-def measure_rounds(arguments: Mapping[str, Sequence[str]]) -> dict[str, float]:
+def measure_rounds(arguments: Mapping[str, Sequence[str]], rounds: int = ROUNDS) -> dict[str, float]:
     """The median time of each command and of the two yardsticks, in turns so that all meet the same load."""
     seconds: dict[str, list[float]] = {name: [] for name in ("pass", "import lance", *arguments)}
-    for round_number in range(ROUNDS + 1):
+    for round_number in range(rounds + 1):
         for name, times in seconds.items():
             yardstick = {"pass": PASS, "import lance": IMPORT_LANCE}.get(name)
             command = yardstick or (*OMNIGRAPH, *numbered(arguments[name]))
@@ -105,7 +104,8 @@ def print_command(name: str, medians: Mapping[str, float], parts: Mapping[str, f
     """Print one command: its time, its multiples of the yardsticks, and its parts."""
     seconds = medians[name]
     multiples = f"{seconds / medians['pass']:5.1f} x pass, {seconds / medians['import lance']:4.2f} x import lance"
-    reference = f"; reference {REFERENCE[name]} ms (recorded)" if name in REFERENCE else ""
+    recorded = reference_milliseconds().get(f"command line: {name}")
+    reference = f"; reference {recorded} ms (recorded)" if recorded else ""
     print(f"omnigraph {name}: {seconds * 1e3:.0f} ms, {multiples}{reference}")
     print(f"  {medians['pass'] * 1e3:6.1f} ms interpreter")
     for part, part_seconds in sorted(parts.items(), key=lambda item: -item[1]):

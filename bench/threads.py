@@ -1,7 +1,8 @@
-"""Our engine under 16 threads, and what the public door costs over the bare engine.
+"""Our engine under 16 threads and in two processes, and what the public door costs over the bare engine.
 
-Owns two figures of `bench.peers`: queries per second of 16 threads against one, for a light, a
-middle and a heavy question, and the milliseconds that `graph.query` adds to `run_read`.
+Owns three figures of `bench.peers`: queries per second of 16 threads against one, for a light, a
+middle and a heavy question, the same for a pool of two processes, and the milliseconds that
+`graph.query` adds to `run_read`.
 """
 
 import statistics
@@ -13,6 +14,7 @@ from typing import Any
 from bench.peers_data import Inputs
 
 THREADS = 16
+PROCESSES = 2
 _ASKED = {"point lookup": 1600, "two hops": 1600, "group by": 96}
 _ROUNDS = 5  # one thread and many in turn, so that noise meets both alike
 
@@ -33,6 +35,36 @@ def throughput(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
         one, many, ratio = (statistics.median(each) for each in zip(*_with_ratio(pairs), strict=True))
         cores = statistics.median(_cores(ask, count // 2) for _ in range(_ROUNDS))
         found[title] = {"one": one, "many": many, "ratio": ratio, "cores": cores}
+    return found
+
+
+def pooled(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
+    """Queries per second of one thread in this process, and of a pool of processes."""
+    from bench.peers_engines import QUERIES
+
+    people = given.people
+    kinds: dict[str, tuple[str, Callable[[int], dict[str, Any]]]] = {
+        "point lookup": ("point", lambda at: {"id": people[at % len(people)]}),
+        "two hops": ("two_hops", lambda at: {"id": people[at % len(people)]}),
+        "group by": ("group_by", lambda _: {}),
+        "friends of friends": ("friends_of_friends", lambda _: {"ids": given.starts}),
+    }
+    found = {}
+    with engine.graph.pool(PROCESSES) as pool:
+        for title, (name, params) in kinds.items():
+
+            def alone(at: int, name: str = name, params: Any = params) -> Any:
+                return engine.graph.query(QUERIES, name=name, params=params(at)).to_records()
+
+            def shared(at: int, name: str = name, params: Any = params) -> Any:
+                return pool.query(QUERIES, name=name, params=params(at)).to_records()
+
+            count = _ASKED.get(title, 24)
+            _rate(alone, count // 2, 1)
+            _rate(shared, count, PROCESSES * 2)
+            pairs = [(_rate(alone, count // 4, 1), _rate(shared, count // 2, PROCESSES * 2)) for _ in range(_ROUNDS)]
+            one, many, ratio = (statistics.median(each) for each in zip(*_with_ratio(pairs), strict=True))
+            found[title] = {"one": one, "many": many, "ratio": ratio}
     return found
 
 

@@ -27,10 +27,12 @@ FACETS = {
     "Operations": "omnigraph.api.operations",
     "Spark": "omnigraph.api.spark",
 }
-ASYNC_MODULES = ("omnigraph.api.async_facets", "omnigraph.api.async_results")
+ASYNC_MODULES = ("omnigraph.api.async_facets", "omnigraph.api.async_results", "omnigraph.api.async_pool")
 RETURNED = {
     "omnigraph.api.merge_sessions": ("MergeResult", "MergeSession"),
     "omnigraph.merging.discarded_changes": ("DiscardedChange",),
+    "omnigraph.values.blobs": ("BlobDigest",),
+    "omnigraph.api.query_pool": ("QueryPool",),
     "omnigraph.api.results.diff": ("Diff",),
     "omnigraph.api.results.commit_log": ("CommitLog",),
     "omnigraph.history.branch_info": ("BranchInfo",),

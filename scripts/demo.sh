@@ -54,7 +54,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 graph=$scratch/library.omni
 quoted() { for word in "$@"; do [[ $word == *[[:space:]{}]* ]] && word="'$word'"; printf ' %s' "$word"; done; }
-run() { show "omnigraph$(quoted "${@//$scratch\//}")"; omnigraph --quiet "$@" | sed "s|$scratch/||g"; }
+run() { show "omnigraph$(quoted "${@//$scratch\//}")"; omnigraph "$@" 2>&1 | sed "s|$scratch/||g"; }
 run init --schema "$library/schema.pg" "$graph"
 engine=${ENGINE:-spark}
 show "omnigraph load library.omni --data $library/data --mode append --engine $engine"

@@ -19,6 +19,7 @@ from omnigraph.api.async_facets import (
     AsyncSpark,
     AsyncTags,
 )
+from omnigraph.api.async_pool import AsyncQueryPool
 from omnigraph.api.async_results import AsyncEdgeSet, AsyncNodeSet, AsyncPrepared, AsyncResultStream, AsyncTransaction
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
@@ -218,6 +219,10 @@ class AsyncGraph(AsyncFacet[Graph]):
     async def prepare(self, source: QuerySource, /, *, name: str | None = None) -> AsyncPrepared:
         """Compile and check a query now, and return an asynchronous function that runs it later."""
         return AsyncPrepared(await run(self.sync.prepare, source, name=name))
+
+    async def pool(self, processes: int = 2) -> AsyncQueryPool:
+        """Start processes that answer queries in parallel, as in `async with await graph.pool() as pool`."""
+        return AsyncQueryPool(await run(self.sync.pool, processes))
 
     async def blob(
         self,

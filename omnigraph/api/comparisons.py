@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.api.handle import Handle
 from omnigraph.api.results.commit_log import CommitLog
-from omnigraph.errors import BranchNotFound
+from omnigraph.errors import BranchNotFound, InputError
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
 from omnigraph.history.commit_log import sort_newest_first
@@ -16,7 +16,9 @@ from omnigraph.history.revisions import resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import list_tags
 from omnigraph.records.frozen import record
+from omnigraph.values.describe_value import describe
 from omnigraph.values.name_rules import require_text
+from omnigraph.values.option_text import check_option_text
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -61,8 +63,20 @@ def log(  # noqa: PLR0913 - all but the first are keywords
     """
     handle.require_open()
     type_name = None if type is None else require_text(type, "type")
-    snapshot = LogFilter(since, actor, type_name)
-    return read_log(handle, branch, snapshot, limit=limit, all_branches=all)
+    _check_log_options(since, actor, limit)
+    log_filter = LogFilter(since, actor, type_name)
+    return read_log(handle, branch, log_filter, limit=limit, all_branches=all)
+
+
+def _check_log_options(since: object, actor: object, limit: object) -> None:
+    """Raise `InputError` for a filter that no commit can be compared with."""
+    check_option_text(actor, "actor")
+    if since is not None and not isinstance(since, datetime):
+        raise InputError(f"since must be a datetime, got {describe(since)}", reason="not a timestamp")
+    if since is not None and since.tzinfo is None:
+        raise InputError(f"since has no time zone: {since.isoformat()}", reason="specify an offset or UTC")
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise InputError(f"limit must be a number of commits, got {describe(limit)}", reason="not a count")
 
 
 def diff(

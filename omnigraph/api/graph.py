@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         merges,
         polars_scan,
         queries,
+        query_pool,
         subgraphs,
         writes,
     )
@@ -52,7 +53,7 @@ else:
         globals(),
         "omnigraph.api",
         *("blob_writes", "blobs", "comparisons", "duckdb_views", "loads", "merges"),
-        *("polars_scan", "queries", "subgraphs", "writes"),
+        *("polars_scan", "queries", "query_pool", "subgraphs", "writes"),
     )
 
 Answer = TypeVar("Answer")
@@ -92,10 +93,8 @@ class Graph(Guarded):
 
         head, tables = self.head, sorted(self.snapshot.tables.items())[:200]
         when = f"{head.published:%Y-%m-%d %H:%M:%S} UTC"
-        facts: dict[str, Any] = {
-            "branch": self.branch_name,
-            "head": f"{head.id} by {head.actor or 'unknown actor'}, {when}",
-        }
+        author = head.actor or "unknown actor"
+        facts: dict[str, Any] = {"branch": self.branch_name, "head": f"{head.id} by {author}, {when}"}
         return facts_card(self.uri, facts | {key: entry.row_count for key, entry in tables})
 
     # State --------------------------------------------------------------------------------------
@@ -212,6 +211,7 @@ class Graph(Guarded):
     subgraph = delegate(lambda: subgraphs.subgraph)
     scan = delegate(lambda: polars_scan.scan)
     duckdb = delegate(lambda: duckdb_views.duckdb)
+    pool = delegate(lambda: query_pool.pool)
     blob = delegate(lambda: blobs.blob)
 
     @overload
@@ -305,11 +305,11 @@ class Graph(Guarded):
     ) -> Iterator[bytes] | int:
         """Export one snapshot as NDJSON that can be loaded again, with nodes before edges.
 
-        If a path is given, the export is written to that file, which appears only when it is complete, and the number
-        of entities is returned. The file is compressed if its name ends in .gz or .zst. Without a path, the lines are
-        returned. A Date is exported as a number of days, and a DateTime as a number of milliseconds, since 1970. If
-        `iso_dates` is true, both are exported as ISO strings, which can also be loaded. Cleanup never removes data that
-        a running export is reading.
+        If a path is given, the export is written to that file, which appears only once it is complete, and the number
+        of entities is returned. The path may be an `s3://` URI. The file is compressed if its name ends in .gz or .zst.
+        Without a path, the lines are returned. A Date is exported as the number of days and a DateTime as the number of
+        milliseconds since 1970; with `iso_dates`, both are ISO strings, which can be loaded as well. Cleanup never
+        removes data that a running export is reading.
         """
         handle = self._handle.for_read(branch, at)
         return queries.export_graph(handle, path, types, iso_dates=iso_dates)

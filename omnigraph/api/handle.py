@@ -276,6 +276,17 @@ class Handle:
             raise ReadOnlyError(what=action)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        return reopen_handle, self._reopening_arguments(self._public_options())
+
+    def reader_arguments(self) -> tuple[Any, ...]:
+        """Return the arguments with which a process of this program opens the same graph for reading.
+
+        The arguments may contain secrets, unlike a pickled handle.
+        """
+        uri, settings, commit_id = self._reopening_arguments(dict(self.store.root.options))
+        return uri, {**settings, "read_only": True}, commit_id
+
+    def _reopening_arguments(self, storage_options: dict[str, Any]) -> tuple[Any, ...]:
         settings = {
             "branch": self.branch_name,
             "actor": self.actor,
@@ -283,9 +294,9 @@ class Handle:
             "durability": self.store.durability,
             "verify": self.store.table_verifier is not None,
             "external_blobs": [base.uri for base in self.external_blobs],
-            "storage_options": None if self.store.root.is_local else self._public_options(),
+            "storage_options": None if self.store.root.is_local else storage_options,
         }
-        return _reopen, (self.uri, settings, self.snapshot.commit_id if self.pinned else None)
+        return self.uri, settings, self.snapshot.commit_id if self.pinned else None
 
     def _public_options(self) -> dict[str, Any]:
         options = self.store.root.options.items()
@@ -296,8 +307,8 @@ class Handle:
         }
 
 
-def _reopen(uri: str, settings: dict[str, Any], commit_id: str | None) -> Handle:
-    """Reopen a handle that was pickled."""
+def reopen_handle(uri: str, settings: dict[str, Any], commit_id: str | None) -> Handle:
+    """Open a handle with the arguments of another handle."""
     from omnigraph.api.opening import open_handle
 
     handle = open_handle(uri, **settings)

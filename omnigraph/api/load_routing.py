@@ -4,13 +4,13 @@ This module chooses the engine and implements what both engines have in common: 
 not be imported before it is chosen.
 """
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from omnigraph.api.engine_choice import Engine, check_engine
+from omnigraph.api.load_engine import choose_load_engine, measure_work
 from omnigraph.errors import UsageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.ingest.input_files import FileOptions, InputFile, total_bytes
@@ -18,15 +18,13 @@ from omnigraph.ingest.input_parts import are_paths, find_input_files, has_files
 from omnigraph.ingest.input_pieces import InputFiles
 from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, RequireRows, load
 from omnigraph.ingest.rejects import write_rejects
+from omnigraph.ingest.streaming.streamed_load import PIECE_BYTES, STREAMED_MODES, StreamedInput, load_streamed
 from omnigraph.publish.requirements import Requirement
 from omnigraph.publish.write_plan import CommitMetadata
+from omnigraph.storage.plain_objects import is_s3_uri
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 
-_log = logging.getLogger("omnigraph")
-# The minimum input size, in bytes, for which Spark is used. On two cores, loading 429 MiB of NDJSON takes 30 seconds
-# and 1 GiB of memory in this process, and 185 seconds on Spark; for larger inputs, this process could run out of
-# memory.
-SPARK_MIN_BYTES = 512 << 20
+STREAM_MIN_BYTES = 32 << 20  # smaller inputs are loaded with all rows in memory, as one fragment per type
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +53,14 @@ class EngineOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineReason:
+    """The engine of a load and, if "auto" chose it, the reason."""
+
+    engine: Literal["local", "spark"] = "local"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SparkInput:
     """Input for Spark to load: files, or DataFrames keyed by type."""
 
@@ -62,36 +68,43 @@ class SparkInput:
     frames: Mapping[str, Any] | None = None
 
 
-def resolve_load_source(data: Any, file_options: FileOptions, options: EngineOptions) -> SparkInput | InputFiles | None:
-    """Determine a load's input and engine. Return None if the input needs no preparation.
+def resolve_load_source(
+    data: Any, mode: LoadMode, file_options: FileOptions, options: EngineOptions, *, has_rows: bool = False
+) -> tuple[SparkInput | StreamedInput | InputFiles | None, EngineReason]:
+    """Determine the input and the engine of a load, and the reason for the engine.
 
-    Input that needs no preparation is a single NDJSON file, or contains no files at all. It is always read by this
-    process.
+    The input is None if it needs no preparation: a small NDJSON file, or no files at all. Such an input is always read
+    by this process. `has_rows` tells whether the graph has rows that a merge may replace.
     """
     if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
         if options.engine == "local":
             raise UsageError(reason="a Spark DataFrame requires engine 'spark' or 'auto'")
-        return SparkInput(frames=dict(data))
+        return SparkInput(frames=dict(data)), EngineReason("spark", "the input contains Spark DataFrames")
     if options.engine == "spark" and not are_paths(data):
         raise UsageError(reason="engine 'spark' loads only files and Spark DataFrames")
     if not has_files(data):
-        return None
+        return None, EngineReason("local")
     input_files = find_input_files(data, file_options)
-    is_large = options.engine == "auto" and are_paths(data) and total_bytes(input_files) >= SPARK_MIN_BYTES
-    if options.engine == "spark" or (is_large and _can_start_spark(options)):
-        return SparkInput(input_files)
+    engine_reason = EngineReason(options.engine if options.engine != "auto" else "local")
+    if options.engine == "auto" and are_paths(data):
+        work = measure_work(input_files, mode, has_rows=has_rows)
+        prediction = choose_load_engine(work, options.session, options.remote)
+        engine_reason = EngineReason(prediction.engine, prediction.reason)
+    if engine_reason.engine == "spark":
+        return SparkInput(input_files), engine_reason
+    return _resolve_local_source(data, mode, input_files, options), engine_reason
+
+
+def _resolve_local_source(
+    data: Any, mode: LoadMode, input_files: Sequence[InputFile], options: EngineOptions
+) -> StreamedInput | InputFiles | None:
     is_one_path = isinstance(data, str | os.PathLike)
     is_one_ndjson_file = is_one_path and len(input_files) == 1 and input_files[0].file_format == "ndjson"
-    return None if is_one_ndjson_file else InputFiles(input_files)
-
-
-def _can_start_spark(options: EngineOptions) -> bool:
-    from omnigraph.spark.session import can_start_session
-
-    if options.session is not None or options.remote is not None or can_start_session():
-        return True
-    _log.info("loading in this process because no Java installation was found for Spark")
-    return False
+    if are_paths(data) and mode in STREAMED_MODES and total_bytes(input_files) >= STREAM_MIN_BYTES:
+        piece_bytes = options.piece_bytes or PIECE_BYTES
+        return StreamedInput(input_files, is_one_ndjson_file, piece_bytes, options.fragment_rows)
+    needs_preparation = not is_one_ndjson_file or is_s3_uri(input_files[0].path)
+    return InputFiles(input_files) if needs_preparation else None
 
 
 def run_load(
@@ -102,8 +115,10 @@ def run_load(
     commit_metadata: CommitMetadata,
     requirements: Sequence[Requirement],
 ) -> LoadOutcome:
-    """Run a load. Write any problems to the rejects folder, then raise or return them."""
-    if isinstance(load_source, SparkInput):
+    """Run a load; write problems to the rejects folder, then raise or return them."""
+    if isinstance(load_source, StreamedInput):
+        loaded = _load_streamed(branch_state, load_source, mode, options, commit_metadata, requirements)
+    elif isinstance(load_source, SparkInput):
         loaded = _load_on_spark(branch_state, load_source, mode, options, commit_metadata, requirements)
     else:
         loaded = _load_in_process(branch_state, load_source, mode, options, commit_metadata, requirements)
@@ -111,12 +126,14 @@ def run_load(
         write_rejects(options.rejects, loaded.problems)
     if loaded.problems and options.on_error == "raise":
         first_problem = loaded.problems[0]
-        raise (
-            first_problem.standalone_error()
-            if isinstance(load_source, InputFiles | SparkInput)
-            else first_problem.error
-        )
+        raise first_problem.standalone_error() if _names_files(load_source) else first_problem.error
     return loaded
+
+
+def _names_files(load_source: Any) -> bool:
+    """Return whether errors must name the file, because the caller may have passed several."""
+    is_single_path = isinstance(load_source, StreamedInput) and load_source.is_single_path
+    return isinstance(load_source, InputFiles | SparkInput | StreamedInput) and not is_single_path
 
 
 def _load_on_spark(
@@ -145,6 +162,27 @@ def _load_on_spark(
         require_rows=options.require_rows,
     )
     return load_on_spark(session, branch_state, bulk_load, commit_metadata=commit_metadata, requirements=requirements)
+
+
+def _load_streamed(
+    branch_state: BranchState,
+    source: StreamedInput,
+    mode: LoadMode,
+    options: EngineOptions,
+    commit_metadata: CommitMetadata,
+    requirements: Sequence[Requirement],
+) -> LoadOutcome:
+    reports_all = not source.is_single_path or options.rejects is not None
+    load_options = LoadOptions(on_error="report" if reports_all else options.on_error, dry_run=options.dry_run)
+    return load_streamed(
+        branch_state,
+        source,
+        mode,
+        metadata=commit_metadata,
+        conditions=requirements,
+        options=load_options,
+        progress=options.progress,
+    )
 
 
 def _load_in_process(

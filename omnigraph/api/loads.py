@@ -100,10 +100,11 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     With `on_error="report"`, invalid input produces a `LoadReport` with all errors, or only the first `max_errors`. If
     `rejects` names a folder, every error is written there, regardless of `max_errors`. `dry_run` only checks the input.
 
-    Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process), "spark" (the session
-    `spark`, or a new one) or "auto", which uses Spark for inputs of 512 MiB or more and for Spark DataFrames. If
-    `assume_utc` is true, `datetime` values and timestamp columns without a time zone, including those in Parquet files,
-    are assumed to be in UTC. Such a load always runs in this process.
+    Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process),
+    "spark" (the session `spark`, or a new one) or "auto", which uses Spark for Spark DataFrames by
+    type and for files that Spark is predicted to load faster, or for which this process does not
+    have enough memory; the receipt's `engine_reason` tells why. With `assume_utc`, a `datetime` and a timestamp column
+    (also in Parquet files) without a time zone are in UTC; such a load always runs in this process.
     """
     on_error = check_on_error(on_error)
     engine = _require_local(engine) if assume_utc else engine
@@ -151,12 +152,16 @@ def _load_input(
     target: Handle, load_input: LoadInput, load_options: EngineOptions, options: WriteOptions, *, created: bool
 ) -> Receipt | LoadReport:
     data, form, mapping = load_input.data, load_input.format, load_input.mapping
-    bulk = resolve_load_source(data, FileOptions(form, mapping, load_input.csv), load_options)
-    if hasattr(bulk, "frames"):
+    has_rows = any(entry.row_count for entry in target.branch_state.last_known().state.tables.values())
+    file_options = FileOptions(form, mapping, load_input.csv)
+    bulk, engine_reason = resolve_load_source(data, load_input.mode, file_options, load_options, has_rows=has_rows)
+    if hasattr(bulk, "input_files"):
         load_options = replace(load_options, progress=progress_callback(load_input.progress))
     with open_load_input(data if bulk is None else bulk, form, mapping, load_input.progress) as source:
         outcome = load_source(target, source, load_input.mode, load_options, options)
-    return replace(outcome, branch_created=created) if isinstance(outcome, Receipt) else outcome
+    if not isinstance(outcome, Receipt):
+        return outcome
+    return replace(outcome, branch_created=created, engine=engine_reason.engine, engine_reason=engine_reason.reason)
 
 
 def load_source(

@@ -3,7 +3,7 @@
 Both work on two captured states, one for each side of the merge. A session changes nothing until you call `commit`.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.api.error_boundary import Guarded
+from omnigraph.api.merge_changes import iter_merge_changes
 from omnigraph.api.results.diff import Diff, LazyTableChanges, sum_change_counts
 from omnigraph.errors import EntityConflict, InputError, MergeConflict, OmnigraphError, ReadSetConflict
 from omnigraph.errors.conflict_card import conflict_card
 from omnigraph.errors.merge_conflict import conflict_table
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import diff_table, match_rows_by_id
-from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_target
 from omnigraph.history.schema_changes import SchemaChange
 from omnigraph.merging import conflicts as found_conflicts
@@ -33,10 +32,8 @@ from omnigraph.merging.merge import (
     plan_schema_conflicts,
 )
 from omnigraph.merging.merged_schema import SCHEMA_CONFLICT
-from omnigraph.merging.offloaded_table import OffloadedDelta
 from omnigraph.merging.parallel_edges import ParallelEdgePair
 from omnigraph.merging.planner import MergePlan, MergePlanner
-from omnigraph.merging.schema_alignment import aligned_target_rows
 from omnigraph.merging.strategy import (
     ConflictAnswer,
     check_schema_answer,
@@ -45,10 +42,7 @@ from omnigraph.merging.strategy import (
     withdraw_answer,
 )
 from omnigraph.publish.write_plan import CommitMetadata
-from omnigraph.rules.delta import TableDelta
-from omnigraph.storage.find_rows import find
 from omnigraph.storage.store import Store
-from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from omnigraph.merging.decisions import Decision
@@ -95,7 +89,7 @@ class MergeResult(Guarded):
             return Diff(LazyTableChanges(lambda: iter(())), self.target, self.target)
         new_commit_id = self.commit.id if self.commit is not None else self.source
         merge_report = self.merged
-        return Diff(LazyTableChanges(lambda: _iter_merge_changes(merge_report)), self.target, new_commit_id)
+        return Diff(LazyTableChanges(lambda: iter_merge_changes(merge_report)), self.target, new_commit_id)
 
     @cached_property
     def schema_change(self) -> SchemaChange | None:
@@ -123,7 +117,7 @@ class MergeResult(Guarded):
             return self.delta.summary()
         merge_report, offloaded_deltas = self.merged, merge_plan.offloaded_tables
         local_diff = Diff(
-            LazyTableChanges(lambda: _iter_merge_changes(merge_report, set(offloaded_deltas))), self.target, self.target
+            LazyTableChanges(lambda: iter_merge_changes(merge_report, set(offloaded_deltas))), self.target, self.target
         )
         offloaded_counts = {
             table_key: table_delta.count_changes() for table_key, table_delta in offloaded_deltas.items()
@@ -298,7 +292,8 @@ class MergeSession(Guarded):
 
     def _open_planner(self) -> MergePlanner:
         """Return a planner for the decisions about schema conflicts."""
-        return open_planner(self._merge_inputs, replace(self._request, strategy=self._schema_decisions.get))
+        with self._request.blobs.activate():
+            return open_planner(self._merge_inputs, replace(self._request, strategy=self._schema_decisions.get))
 
     def _run_merge(self, request: MergeRequest) -> MergeReport:
         resolved_count = len(self.conflicts) - len(self.open)
@@ -330,9 +325,9 @@ class MergeSession(Guarded):
     def _decide_rows(self, selected_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer) -> None:
         for detected_conflict in selected_conflicts:  # a second decision replaces the first
             withdraw_answer(self._decisions, detected_conflict)
-        record_answers(
-            self._planner, self._decisions, [(detected_conflict, choice) for detected_conflict in selected_conflicts]
-        )
+        answers = [(detected_conflict, choice) for detected_conflict in selected_conflicts]
+        with self._request.blobs.activate():
+            record_answers(self._planner, self._decisions, answers)
         self._merge_plan = None
 
     def _update_plan(self) -> MergePlan | None:
@@ -352,38 +347,9 @@ class MergeSession(Guarded):
         open_schema_conflicts = self._planner.open_schema_conflicts
         if open_schema_conflicts:
             return plan_schema_conflicts(open_schema_conflicts)
-        return resolve_conflicts(self._planner, None, self._decisions)[0]
+        with self._request.blobs.activate():
+            return resolve_conflicts(self._planner, None, self._decisions)[0]
 
 
 def _is_schema_conflict(detected_conflict: found_conflicts.DetectedConflict) -> bool:
     return detected_conflict.conflict.kind == SCHEMA_CONFLICT
-
-
-def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str] = ()) -> Iterator[TableChanges]:
-    """Yield the changes that a merge makes to the target, table by table, skipping the excluded tables."""
-    merge_inputs, merge_plan = merge_report.merge_inputs, merge_report.plan
-    if merge_plan is None:
-        return
-    for table_key in sorted({*merge_plan.delta.tables, *merge_plan.adopted_tables} - {*excluded_keys}):
-        if table_key in merge_plan.adopted_tables:
-            table_changes = _diff_adopted_table(merge_inputs, table_key)
-        else:
-            table_changes = _match_written_rows(merge_inputs, merge_plan, merge_plan.delta.tables[table_key])
-        if not table_changes.is_empty:
-            yield table_changes
-
-
-def _diff_adopted_table(merge_inputs: MergeInputs, table_key: TableKey) -> TableChanges:
-    """Return the changes to a table for which the merge adopts the source's version."""
-    return diff_table(merge_inputs.target_snapshot, merge_inputs.source_snapshot, table_key)
-
-
-def _match_written_rows(merge_inputs: MergeInputs, plan: MergePlan, table_delta: TableDelta) -> TableChanges:
-    new_rows = table_delta.read_all_rows() if isinstance(table_delta, OffloadedDelta) else table_delta.rows
-    affected_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
-    if plan.merged_schema is not None:
-        old_rows = aligned_target_rows(merge_inputs, plan.merged_schema, table_delta.table_key, affected_ids)
-    else:
-        target_table = merge_inputs.target_snapshot.table(table_delta.table_key)
-        old_rows = find(target_table, {"id": affected_ids}, target_table.schema.names)
-    return match_rows_by_id(table_delta.table_key, old_rows, new_rows, new_rows.schema)

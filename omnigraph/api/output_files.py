@@ -1,9 +1,11 @@
 """Write the output files of exports, baselines, queries and blobs.
 
-A regular file is replaced atomically, so it is either complete or unchanged, and a symbolic link stays a link. Pipes,
-devices and terminals are written to directly, because replacing them would destroy them.
+A regular file is replaced atomically: it is either complete or unchanged, and a symbolic link stays a
+link. The same holds for an S3 object. A pipe, a device or a terminal is written to directly, because
+replacing it would destroy it.
 """
 
+import io
 import os
 import re
 import stat
@@ -21,13 +23,16 @@ from omnigraph.errors import InputError
 _SYSTEM_DIRECTORIES = ("/dev/", "/proc/")
 # Opening such a name again would truncate a file that the descriptor is redirected to.
 _DESCRIPTOR_PATTERN = re.compile(r"/dev/(stdout|stderr|fd/([0-9]{1,9}))")
+_BLOCK_BYTES = 8 << 20  # number of bytes sent to an object store at once
 _NAMED_DESCRIPTORS = {"stdout": 1, "stderr": 2}
 
 
 def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
     """Write lines to a file, compressed if its suffix is .gz or .zst. Return the number of lines.
 
-    If `durable` is true, the file survives a crash, and replacing it concurrently is an error.
+    A line may consist of several items; only its last item ends in a newline.
+
+    With `durable`, the file survives a crash, and it is an error if the file is replaced concurrently.
     """
     with (
         _report_unwritable(path),
@@ -35,6 +40,51 @@ def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) ->
         _compress_by_suffix(raw_file, path.suffix) as output_file,
     ):
         return _write_all(output_file, lines)
+
+
+def write_lines_to_s3(uri: str, lines: Iterable[bytes]) -> int:
+    """Write lines to an S3 object, compressed if its suffix is .gz or .zst; return the line count."""
+    from omnigraph.storage.plain_objects import write_object
+
+    line_count = 0
+
+    def counted_lines() -> Iterator[bytes]:
+        nonlocal line_count
+        for line in lines:
+            line_count += line.endswith(b"\n")
+            yield line
+
+    write_object(uri, _compressed_blocks(counted_lines(), Path(uri).suffix))
+    return line_count
+
+
+def _compressed_blocks(lines: Iterable[bytes], suffix: str) -> Iterator[bytes]:
+    """Join lines to blocks; the whole text is never in memory."""
+    buffer = io.BytesIO()
+    with _compress_by_suffix(_KeepBuffer(buffer), suffix) as output_file:
+        for line in lines:
+            output_file.write(line)
+            if buffer.tell() >= _BLOCK_BYTES:
+                yield buffer.getvalue()
+                buffer.seek(0)
+                buffer.truncate()
+    if buffer.tell():
+        yield buffer.getvalue()
+
+
+class _KeepBuffer(io.RawIOBase):
+    """A file that appends to a buffer and leaves the buffer open when it is closed."""
+
+    def __init__(self, buffer: io.BytesIO) -> None:
+        self._buffer = buffer
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, chunk: Any) -> int:
+        """Append bytes."""
+        return self._buffer.write(chunk)
 
 
 @contextmanager
@@ -113,12 +163,12 @@ def _write_all(output_file: Any, lines: Iterable[bytes]) -> int:
     line_count = 0
     for line in lines:
         output_file.write(line)
-        line_count += 1
+        line_count += line.endswith(b"\n")
     return line_count
 
 
 @contextmanager
-def _compress_by_suffix(raw_file: IO[bytes], suffix: str) -> Iterator[Any]:
+def _compress_by_suffix(raw_file: Any, suffix: str) -> Iterator[Any]:
     compression = {".gz": "gzip", ".zst": "zstd"}.get(suffix)
     if compression is None:
         yield raw_file

@@ -7,7 +7,7 @@ the engine. No function opens a table itself.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -236,20 +236,29 @@ def require_node(handle: Handle, type_name: str, key: Any) -> "Node":
 def export_graph(
     handle: Handle, path: str | PathLike[str] | None, types: Sequence[str] | None, *, iso_dates: bool
 ) -> Iterator[bytes] | int:
-    """Return an export's lines or, if a path is given, the number of entities written to the file."""
-    from omnigraph.ingest.export import export_lines
+    """Return the lines of an export, or the number of entities that were written to a file."""
+    from omnigraph.ingest.export import join_lines
+
+    parts = export_parts(handle, types, iso_dates=iso_dates)
+    if path is None:
+        return join_lines(parts)
+    from omnigraph.api.output_files import write_lines, write_lines_to_s3
+    from omnigraph.storage.plain_objects import is_s3_uri
+
+    with log_operation("export", handle.branch_name) as event:
+        count = write_lines_to_s3(fspath(path), parts) if is_s3_uri(path) else write_lines(Path(path), parts)
+        event.rows = count
+    return count
+
+
+def export_parts(handle: Handle, types: Sequence[str] | None, *, iso_dates: bool) -> Iterator[bytes]:
+    """Yield the lines of an export, in several parts if they contain large blobs."""
+    from omnigraph.ingest import export
     from omnigraph.publish.read_lease import protect_while_reading
 
     snapshot = handle.latest_snapshot()
-    batches = explain_missing_batches(snapshot, export_lines(snapshot, types, iso_dates=iso_dates))
-    lines = protect_while_reading(handle.branch_state, snapshot, batches)
-    if path is None:
-        return lines
-    from omnigraph.api.output_files import write_lines
-
-    with log_operation("export", handle.branch_name) as event:
-        event.rows = count = write_lines(Path(path), lines)
-    return count
+    parts = explain_missing_batches(snapshot, export.export_parts(snapshot, types, iso_dates=iso_dates))
+    return protect_while_reading(handle.branch_state, snapshot, parts)
 
 
 @guarded

@@ -1,8 +1,8 @@
 """The public interface of a graph, as a protocol that local and remote graphs share.
 
 mypy checks `Graph` against `GraphSurface`, and the HTTP client implements the same protocol. The protocol omits only
-members that need direct access to the files, namely `Graph.snapshot`, `Graph.table`, `Graph.scan`, `Graph.duckdb` and
-`Graph.schema.contract`. The methods are documented where they are implemented.
+members that need direct access to the files, namely `Graph.snapshot`, `Graph.table`, `Graph.scan`, `Graph.duckdb`,
+`Graph.pool` and `Graph.schema.contract`. The methods are documented where they are implemented.
 """
 
 # ruff: noqa: D102, PLR0913

@@ -7,6 +7,7 @@ from omnigraph.errors import NotFound
 from omnigraph.history import tags
 from omnigraph.history.revisions import Revision
 from omnigraph.history.tags import Tag
+from omnigraph.values.option_text import check_option_text
 
 
 class Tags(Facet):
@@ -59,6 +60,7 @@ class Tags(Facet):
         """
         from omnigraph.publish import tag_lifecycle
 
+        check_option_text(message, "message")
         handle = self._handle
         if not handle.pinned:
             handle.require_writable("creating a tag")

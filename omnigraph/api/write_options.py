@@ -11,16 +11,16 @@ from datetime import date
 from typing import Any
 
 from omnigraph.api.request_digest import digest_request
-from omnigraph.errors import Cancelled, InputError
+from omnigraph.errors import Cancelled
 from omnigraph.publish.read_set import UnchangedReads
 from omnigraph.publish.requirements import ExpectedHead, Requirement
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.storage.pending_blobs import content_digest
+from omnigraph.storage.blob_placeholders import content_digest
 from omnigraph.values.cancellation import STOP_EVENT
+from omnigraph.values.option_text import check_option_text
 
 _PLAIN_TYPES = (str, bytes, int, float, date)
-_MAX_TEXT_LENGTH = 4096  # maximum number of characters in a message, an actor or a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,7 @@ class WriteOptions:
         The digest distinguishes a repeated request from a different request with the same key.
         """
         for option_name in ("message", "actor", "idempotency_key"):
-            option_text = getattr(self, option_name)
-            if option_text is not None and len(option_text) > _MAX_TEXT_LENGTH:
-                raise InputError(f"{option_name} has more than {_MAX_TEXT_LENGTH} characters", reason="too long")
+            check_option_text(getattr(self, option_name), option_name)
         key = self.idempotency_key
         digest = None if key is None else digest_request(request)
         return CommitMetadata(self.actor, self.message, key, digest)

@@ -138,7 +138,7 @@ def put(type_name: str, entity_id: str, property_name: str, file: str, **options
         show.document({**change_document(receipt, graph.actor), "size": size})
     else:
         target = f"property {property_name} of {type_name} '{entity_id}'"
-        show.result(f"stored {show.count(size, 'byte')} in {target} on {receipt.branch}")
+        show.confirmation(f"stored {show.count(size, 'byte')} in {target} on {receipt.branch}")
     show.warnings(graph.warnings)
 
 

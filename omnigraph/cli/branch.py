@@ -66,7 +66,7 @@ def create(name: str, source: str, commit_id: str | None, address: GraphAddress,
         members = {"uri": root.uri, "from": source, "name": new_branch.branch_name}
         show.document(members | {"graph_commit_id": head_commit, "actor_id": new_branch.actor})
     else:
-        show.result(f"created branch {new_branch.branch_name} from {source} at {head_commit}")
+        show.confirmation(f"created branch {new_branch.branch_name} from {source} at {head_commit}")
 
 
 @click.command("list")
@@ -105,4 +105,4 @@ def delete(name: str, address: GraphAddress, actor: str | None, force: bool, yes
     if settings().json:
         show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})
     else:
-        show.result(f"deleted branch {name.strip()}")
+        show.confirmation(f"deleted branch {name.strip()}")

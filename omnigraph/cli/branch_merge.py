@@ -78,17 +78,18 @@ def _print_result(
         show.document(_merge_document(merge_result, source, into, actor))
         return
     if merge_result.outcome == "already_up_to_date":
-        show.result(f"{into} already has all changes from {source}")
+        show.confirmation(f"{into} already has all changes from {source}")
         return
     if merge_result.conflicts:
         failure = f"'{source}' cannot be merged into '{into}'"
         preview_conflicts(merge_result.conflicts, failure, (into, source), typed_command)
         return
-    verb = "would merge" if merge_result.commit is None else "merged"
+    is_preview = merge_result.commit is None
+    verb = "would merge" if is_preview else "merged"
     commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
-    show.result(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}")
+    show.confirmation(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}", preview=is_preview)
     for line in schema_lines(merge_result.schema_change):
-        show.result(line)
+        show.confirmation(line, preview=is_preview)
     if merge_result.branch_deleted:
         show.note(f"deleted branch {source}")
     print_discarded_changes(merge_result, (into, source))
@@ -137,4 +138,4 @@ def rename(name: str, new_name: str, address: GraphAddress, actor: str | None) -
         members = {"uri": root.uri, "from": name.strip(), "name": renamed.branch_name}
         show.document(members | {"actor_id": graph.actor})
     else:
-        show.result(f"renamed branch {name.strip()} to {renamed.branch_name}")
+        show.confirmation(f"renamed branch {name.strip()} to {renamed.branch_name}")

@@ -38,12 +38,13 @@ def reset(name: str, revision: str, dry_run: bool, address: GraphAddress, actor:
         _print_document(result, name.strip(), revision, graph.actor)
         return
     if result.outcome == "already_up_to_date":
-        show.result(f"nothing to do: {name.strip()} already matches {revision}")
+        show.confirmation(f"nothing to do: {name.strip()} already matches {revision}")
         return
     action, commit_note = "would reset", ""
     if result.commit is not None:
         action, commit_note = "reset", f"; commit {result.commit.id}"
-    show.result(f"{action} {name.strip()} to {revision}: {describe_counts(result)}{commit_note}")
+    summary = f"{action} {name.strip()} to {revision}: {describe_counts(result)}{commit_note}"
+    show.confirmation(summary, preview=dry_run)
 
 
 def _print_document(result: "MergeResult", branch: str, revision: str, actor: str | None) -> None:

@@ -24,7 +24,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations to list that ret
 @click.option(
     "--older-than", metavar=_DURATION_METAVAR, help="Keep commits newer than this, such as 30m, 12h, 7d or 2w"
 )
-@click.option("--confirm", is_flag=True, help="Remove the history; the default is a preview")
+@click.option("--confirm", is_flag=True, help="Apply the cleanup; without this flag, only show what would be removed")
 @click.option(
     "--grace",
     metavar=_DURATION_METAVAR,
@@ -75,12 +75,15 @@ def _print_report(report: "Cleanup", options: dict[str, Any]) -> None:
     for dataset in report.datasets:
         versions = show.count(dataset.old_versions_removed, "old version")
         description = f"{dataset.type_key}: {versions}, {dataset.bytes_removed:,} bytes"
-        show.result(f"{description}; {dataset.error}" if dataset.error else description)
+        if dataset.error:
+            show.result(f"{description}; {dataset.error}")
+        else:
+            show.confirmation(description, preview=report.preview)
     for table_path in report.unreferenced_paths:
-        show.result(f"{table_path}: this table is no longer referenced")
+        show.confirmation(f"{table_path}: this table is no longer referenced", preview=report.preview)
     verb = "would remove" if report.preview else "removed"
     kept_commits = show.count(report.commits_kept, "commit")
-    show.result(f"{verb} {report.bytes_removed:,} bytes; kept {kept_commits}")
+    show.confirmation(f"{verb} {report.bytes_removed:,} bytes; kept {kept_commits}", preview=report.preview)
     for note in _report_notes(report, options):
         show.note(note)
 

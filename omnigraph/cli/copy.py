@@ -34,4 +34,4 @@ def copy(source: str, target: str, no_progress: bool, no_verify: bool, actor: st
         show.document(members | counts)
     else:
         branch_count = show.count(len(copied.branches), "branch")
-        show.result(f"copied {branch_count}, {show.count(copied.objects, 'object')} to {target_root.uri}")
+        show.confirmation(f"copied {branch_count}, {show.count(copied.objects, 'object')} to {target_root.uri}")

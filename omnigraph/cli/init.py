@@ -40,7 +40,7 @@ def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
         }
         show.document(members)
     else:
-        show.result(f"initialized {graph.uri}")
+        show.confirmation(f"initialized {graph.uri}")
 
 
 def _print_schema_warnings(source: SourceText) -> None:

@@ -41,7 +41,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     multiple=True,
     metavar="[TYPE=]PATH",
     type=click.Path(allow_dash=True),
-    help="NDJSON, CSV or Parquet files, folders or patterns; - reads standard input; may be repeated",
+    help="NDJSON, CSV or Parquet files, folders, patterns or s3:// URIs; - reads standard input; may be repeated",
 )
 @click.option("--mode", required=True, type=click.Choice(_MODES), help="How to apply the records")
 @click.option("--branch", default="main", show_default=True, help="Branch to load into")
@@ -70,7 +70,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option(
     "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="CSV decimal separator"
 )
-@engine_options("for inputs of 512 MiB or more")
+@engine_options("if it is predicted to be faster")
 @click.option("--report", is_flag=True, help="Print every bad line, regardless of --max-errors")
 @click.option(
     "--max-errors",
@@ -100,10 +100,10 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
     record. With delete, the entities that the records identify are deleted, nodes together with their edges; an edge
     may also be identified by its endpoints. Entities that do not exist are counted, not rejected.
 
-    One load is one commit. If any line is invalid, nothing is written. Files in different
-    formats and of different types may be combined. Records in TYPE=PATH have that type; NDJSON records then have
-    no envelope. Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of an edge may be named
-    from and to, or src and dst.
+    One load is one commit. If any line is invalid, nothing is written. Files in different formats and of different
+    types may be combined. With TYPE=PATH, every record in the file has that type, and NDJSON records have no envelope.
+    Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of an edge may be named from and to,
+    or src and dst.
 
     If an edge type has no @key, an edge without an id gets a new id in every load, even with merge, so repeating a load
     duplicates such edges. To prevent this, declare @key(src, dst) in the schema, give edges an "id" in their "data",
@@ -234,13 +234,17 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
     branch_note = "new branch " if receipt.branch_created else ""
     verb, details = _describe_counts(receipt, mode, is_dry_run)
     preposition = "from" if mode == "delete" else "into"
-    show.result(f"{verb} {preposition} {branch_note}{receipt.branch} (mode: {mode}){details}")
+    summary = f"{verb} {preposition} {branch_note}{receipt.branch} (mode: {mode}){details}"
+    show.confirmation(summary, preview=is_dry_run)
     if receipt.nulled:
         effect = "would remove" if is_dry_run else "removed"
-        show.result(f"merge {effect} the values of properties missing from the input: {_describe_nulled(receipt)}")
+        removal = f"merge {effect} the values of properties missing from the input: {_describe_nulled(receipt)}"
+        show.confirmation(removal, preview=is_dry_run)
         show.note("hint: use --mode patch to change only the properties in the input")
     if receipt.steps:
         show.note(_describe_timing(receipt))
+        if receipt.engine_reason:
+            show.note(f"engine {receipt.engine}: {receipt.engine_reason}")
 
 
 def _describe_counts(receipt: "Receipt", mode: str, is_dry_run: bool) -> tuple[str, str]:
@@ -313,6 +317,8 @@ def _receipt_document(receipt: "Receipt", uri: str, mode: str, base_branch: str 
             else {}
         ),
         **({"seconds": dict(receipt.steps), "bytes": receipt.written} if receipt.steps else {}),
+        "engine": receipt.engine,
+        "engine_reason": receipt.engine_reason or None,
         "actor_id": receipt.commit.actor if receipt.commit is not None else None,
         "commit": commit_document(receipt.commit) if receipt.commit is not None else None,
     }

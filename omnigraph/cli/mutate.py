@@ -58,7 +58,7 @@ def _print_receipt(receipt: "Receipt", actor: str | None) -> None:
     edge_count = show.count(receipt.affected_edges, "edge")
     actor_note = f" as {actor}" if actor else ""
     origin = describe_origin(receipt.query_name)
-    show.result(f"changed {receipt.branch}{origin}: {node_count}, {edge_count}{actor_note}")
+    show.confirmation(f"changed {receipt.branch}{origin}: {node_count}, {edge_count}{actor_note}")
 
 
 def change_document(receipt: "Receipt", actor: str | None) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, 
         _exit_if_damaged(report)
         return
     for dataset in report.datasets:
-        show.result(_describe_dataset(dataset))
+        (show.result if dataset.error else show.confirmation)(_describe_dataset(dataset))
         for property_name, reason in dataset.pending_indexes:
             show.note(f"{dataset.type_key}: the index on {property_name} is pending: {reason}")
     if not report and not report.damaged:
@@ -106,7 +106,7 @@ def ensure_indices(
         return
     for type_key, property_names in report.indexes.items():
         noun = "index on" if len(property_names) == 1 else "indexes on"
-        show.result(f"{type_key}: built the {noun} {', '.join(property_names)}")
-    show.result(f"commit {report.commit_id}" if report else "indexes already cover all rows")
+        show.confirmation(f"{type_key}: built the {noun} {', '.join(property_names)}")
+    show.confirmation(f"commit {report.commit_id}" if report else "indexes already cover all rows")
     for type_key, property_name, reason in pending_indexes:
         show.note(f"{type_key}: the index on {property_name} is pending: {reason}")

@@ -131,13 +131,14 @@ def _print_result(
         show.document(members | {"stats": merge_result.stats, **conflict_members, "commit": commit_json})
         return
     if merge_result.outcome == "already_up_to_date":
-        show.result(f"nothing to do: {_describe_no_change(merge_result, verb, commit, branch)}")
+        show.confirmation(f"nothing to do: {_describe_no_change(merge_result, verb, commit, branch)}")
         print_discarded_changes(merge_result, sides)
         return
     verbs = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
     action = f"{verbs[merge_result.commit is None]} {commit} on {branch}"
     commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
-    show.result(f"{action}: {describe_counts(merge_result)}{commit_note}")
+    is_preview = merge_result.commit is None
+    show.confirmation(f"{action}: {describe_counts(merge_result)}{commit_note}", preview=is_preview)
     print_discarded_changes(merge_result, sides)
     print_lost_edges(merge_result, sides)
 

@@ -106,13 +106,13 @@ def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes:
 
 def _print_outcome(applied: Any) -> None:
     for line in str(applied.plan).splitlines() if applied.steps else ():
-        show.result(f"  {line}")
+        show.confirmation(f"  {line}", preview=not applied.applied)
     for warning in applied.plan.warnings:
         show.note(f"warning: {warning.message}")
     step_count = show.count(len(applied.steps), "step")
     if applied.applied:
-        show.result(f"applied {step_count} to {applied.branch}, commit {applied.commit_id}")
+        show.confirmation(f"applied {step_count} to {applied.branch}, commit {applied.commit_id}")
     elif applied.steps:
         show.result(f"{step_count} would succeed on {applied.branch}; nothing was changed")
     else:
-        show.result(f"{applied.branch} already has this schema; nothing was changed")
+        show.confirmation(f"{applied.branch} already has this schema; nothing was changed")

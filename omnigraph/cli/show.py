@@ -23,6 +23,12 @@ def result(text: str) -> None:
     click.echo(text, color=settings().color)
 
 
+def confirmation(text: str, *, preview: bool = False) -> None:
+    """Print what a command changed, unless `--quiet` is set. A preview is a result, so it is always printed."""
+    if preview or not settings().quiet:
+        result(text)
+
+
 def document(value: Any) -> None:
     """Print one JSON document, indented by two spaces."""
     encoding = getattr(sys.stdout, "encoding", None) or ""

@@ -48,7 +48,7 @@ def create(name: str, point: str | None, address: GraphAddress, **options: Any) 
     if settings().json:
         show.document(_tag_document(new_tag))
     else:
-        show.result(f"tagged {new_tag.commit_id} as {new_tag.name}")
+        show.confirmation(f"tagged {new_tag.commit_id} as {new_tag.name}")
 
 
 @click.command("list")
@@ -88,7 +88,7 @@ def delete(name: str, address: GraphAddress, actor: str | None) -> None:
     if settings().json:
         show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})
     else:
-        show.result(f"deleted tag {name.strip()}")
+        show.confirmation(f"deleted tag {name.strip()}")
 
 
 def _tag_document(shown_tag: "Tag") -> dict[str, Any]:

@@ -33,13 +33,14 @@ def upgrade(address: GraphAddress, dry_run: bool) -> None:
         show.document({"uri": root.uri, **report.to_json()})
         return
     if report.outcome == "current":
-        show.result(f"storage format {report.storage_format} is already current; nothing to do")
+        show.confirmation(f"storage format {report.storage_format} is already current; nothing to do")
         return
     action = "would upgrade" if report.outcome == "preview" else "upgraded"
     formats = f"from storage format {report.storage_format} to {report.supported_format}"
-    show.result(f"{action} {formats}: {_describe_manifests(report)}")
+    is_preview = report.outcome == "preview"
+    show.confirmation(f"{action} {formats}: {_describe_manifests(report)}", preview=is_preview)
     for step in report.steps:
-        show.result(step)
+        show.confirmation(step, preview=is_preview)
 
 
 def _describe_manifests(report: "UpgradeReport") -> str:

@@ -40,7 +40,7 @@ _CHANGES_SENTENCE = (
     "[; last change in commit {commit_id}][ by {actor}]"
 )
 _RETRY_HINT = (
-    "read the current state, then decide whether to retry; `graph.retry` refreshes the graph and repeats a call"
+    "read the current state, then decide whether to retry; `graph.retry` refreshes the graph and repeats the call"
 )
 
 
@@ -169,7 +169,7 @@ class SchemaMismatch(Conflict):
     """
 
     sentence = "the schemas of branches '{source}' and '{target}' differ"
-    hint = "change one of the schemas so they match, then try again"
+    hint = "change one of the schemas so that they match, then try again"
     source: str | None = None
     target: str | None = None
 
@@ -259,13 +259,17 @@ def to_json_value(value: Any) -> Any:
 
     >>> to_json_value({"at": date(2024, 1, 31), "x": [1.5, float("inf")]})
     {'at': '2024-01-31', 'x': [1.5, 'inf']}
+    >>> to_json_value(b"hi")
+    'base64:aGk='
     """
     if isinstance(value, Mapping):
         return {member_name: to_json_value(item) for member_name, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_json_value(item) for item in value]
     if isinstance(value, bytes):
-        return b64encode(value).decode()
+        return f"base64:{b64encode(value).decode()}"
+    if hasattr(value, "to_json"):  # a large blob
+        return value.to_json()
     if isinstance(value, date):
         return value.isoformat()
     return str(value) if isinstance(value, float) and not isfinite(value) else value

@@ -116,6 +116,21 @@ class QueryTimeout(ServerError, Transient):
         super().__init__(message, **facts)
 
 
+class QueryProcessDied(ServerError, Transient):
+    """A process of a query pool ended before it answered.
+
+    >>> print(QueryProcessDied(process_exit_code=-9).message)
+    the process that ran the query ended with exit code -9
+    """
+
+    status = 503
+    http_code = None
+    effect = "none"
+    sentence = "the process that ran the query ended[ with exit code {process_exit_code}]"
+    hint = "run the query again in the process that replaces it; -9 often means a lack of memory"
+    process_exit_code: int | None = None
+
+
 class Shutdown(ServerError, Transient):
     """The server is shutting down."""
 

@@ -1,7 +1,7 @@
 """Information about a branch: its head, its origin, and how far it has diverged from its parent.
 
-This module also determines whether a branch has commits that no other branch or tag contains. It only reads; `publish`
-creates and deletes branches.
+This module also determines whether a branch has commits that no other branch or tag contains. It never writes:
+`publish` creates and deletes branches.
 """
 
 from collections.abc import Iterable, Iterator
@@ -52,7 +52,7 @@ def describe_branch(store: Store, ref: Ref) -> BranchInfo:
     head = manifest_snapshot(store, branch_state, manifest)
     origin = manifest.state.origin
     created = datetime.fromtimestamp(origin.created_at / 1_000_000, UTC) if origin else None
-    parent_head = _branch_head(store, ref.parent) if ref.parent else None
+    parent_head = find_branch_head(store, ref.parent) if ref.parent else None
     ahead, behind = count_divergence(head, parent_head) if parent_head else (None, None)
     created_by = origin.actor if origin else None
     return BranchInfo(ref.name, ref.ulid, head.commit, ref.parent, ref.fork_commit, created, created_by, ahead, behind)
@@ -75,7 +75,7 @@ def find_unmerged_commits(store: Store, head: Snapshot, preferred_targets: Itera
     """
     unmerged_commits: list[Commit] | None = None
     for other_head in _other_heads(store, head.branch, preferred_targets):
-        if find_merge_bases(other_head, head)[0] == (head.commit_id,):
+        if contains_commits(other_head, head):
             return []
         commits = _commits_missing_from(other_head, head)
         if not commits:
@@ -83,6 +83,11 @@ def find_unmerged_commits(store: Store, head: Snapshot, preferred_targets: Itera
         if unmerged_commits is None or len(commits) < len(unmerged_commits):
             unmerged_commits = commits
     return unmerged_commits or []
+
+
+def contains_commits(head: Snapshot, branch_head: Snapshot) -> bool:
+    """Return whether a branch with this head contains all commits of another branch."""
+    return find_merge_bases(head, branch_head)[0] == (branch_head.commit_id,)
 
 
 def _commits_missing_from(other_head: Snapshot, head: Snapshot) -> list[Commit]:
@@ -100,7 +105,7 @@ def _other_heads(store: Store, branch_name: str, preferred_targets: Iterable[str
     """Yield the heads of all other branches, preferred ones first, followed by all tagged commits."""
     names = dict.fromkeys((*preferred_targets, layout.MAIN, *list_branches(store)))
     for name in names:
-        branch_head = _branch_head(store, name) if name != branch_name else None
+        branch_head = find_branch_head(store, name) if name != branch_name else None
         if branch_head is not None:
             yield branch_head
     tag_numbers = refs.list_highest_numbers(store, layout.TAGS)
@@ -109,8 +114,8 @@ def _other_heads(store: Store, branch_name: str, preferred_targets: Iterable[str
             yield tag_snapshot(store, refs.find_ref(store, tag_name, layout.TAGS))
 
 
-def _branch_head(store: Store, branch_name: str) -> Snapshot | None:
-    """Return a branch's head, or None if the branch does not exist or cannot be read."""
+def find_branch_head(store: Store, branch_name: str) -> Snapshot | None:
+    """Return the head of a branch, or None if the branch does not exist or cannot be read."""
     try:
         branch_state = open_branch(store, branch_name)
     except (BranchNotFound, DamagedError):

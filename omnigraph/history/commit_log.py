@@ -76,14 +76,15 @@ class HistoryLog:
             raise HistoryReclaimed("the graph's first commit is missing")
         return first_commit
 
-    def iter_all_commits(self) -> Iterator[Commit]:
+    def iter_all_commits(self, *, cache_chunks: bool = True) -> Iterator[Commit]:
         """Yield all commits: first those in the tail, then those in the chunks, which are read on demand.
 
-        Within the tail and within each chunk, commits are yielded in reverse log order.
+        Within the tail and within each chunk, commits are yielded in reverse log order. Pass `cache_chunks=False` for
+        a search that is not repeated, so that its chunks do not take memory.
         """
         yield from reversed(self._tail)
         for chunk in reversed(self._chunks):
-            yield from reversed(self._load_chunk(chunk))
+            yield from reversed(self._load_chunk(chunk) if cache_chunks else _peek_chunk(self._store, chunk)[0])
 
     def first_parents(self, commit_id: str) -> Iterator[Commit]:
         """Yield a commit, its first parent, and so on back to the first commit."""
@@ -222,7 +223,7 @@ def _merge_chunks(store: Store, state: GraphState) -> GraphState:
 
 def _merge_run(store: Store, state: GraphState, chunk_run: Sequence[LogChunk]) -> GraphState:
     # The merged chunks are not cached, because the new state no longer refers to them.
-    contents = [store.object_cache.get(chunk.name) or _read_chunk_object(store, chunk) for chunk in chunk_run]
+    contents = [_peek_chunk(store, chunk) for chunk in chunk_run]
     commits = [commit for chunk_commits, _ in contents for commit in chunk_commits]
     merged_chunk = write_chunk(store, commits, contents[-1][1])
     replaced_names = {chunk.name for chunk in chunk_run}
@@ -270,6 +271,12 @@ def read_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndSta
         cached_chunk = _read_chunk_object(store, chunk)
         store.object_cache.put(chunk.name, cached_chunk, weight=chunk.commit_count)
     return cached_chunk
+
+
+def _peek_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:
+    """Return the content of a chunk in the form of `read_chunk`, without adding it to the cache."""
+    cached_chunk: tuple[list[Commit], ChunkEndState] | None = store.object_cache.get(chunk.name)
+    return _read_chunk_object(store, chunk) if cached_chunk is None else cached_chunk
 
 
 def read_end_state(store: Store, chunk: LogChunk) -> ChunkEndState:

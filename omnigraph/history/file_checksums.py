@@ -57,18 +57,23 @@ def pack_checksums(changed_tables: ChangedTables, files: FileChecksums) -> dict[
     return packed_checksums
 
 
-def find_checksums(store: Store, state: GraphState, file_names: Set[str]) -> dict[str, FileChecksum]:
+def find_checksums(
+    store: Store, state: GraphState, file_names: Set[str], *, cache_chunks: bool = True
+) -> dict[str, FileChecksum]:
     """Return the checksums of the given files, searching from the newest commit until all are found.
 
-    A file without a checksum was written before checksums were recorded.
+    A file without a checksum was written before checksums were recorded. Pass `cache_chunks=False` if the same part of
+    the log is not searched again.
     """
-    return find_checksums_in_log(store, HistoryLog(store, state), file_names)
+    return find_checksums_in_log(store, HistoryLog(store, state), file_names, cache_chunks=cache_chunks)
 
 
-def find_checksums_in_log(store: Store, log: HistoryLog, file_names: Set[str]) -> dict[str, FileChecksum]:
+def find_checksums_in_log(
+    store: Store, log: HistoryLog, file_names: Set[str], *, cache_chunks: bool = True
+) -> dict[str, FileChecksum]:
     """Return the checksums of the given files from one log, in the form that `find_checksums` returns."""
     checksums: dict[str, FileChecksum] = {}
-    for commit in log.iter_all_commits():
+    for commit in log.iter_all_commits(cache_chunks=cache_chunks):
         if checksums.keys() >= file_names:
             break
         recorded_checksums = read_checksums(store, commit)

@@ -1,10 +1,12 @@
 """Export a snapshot as NDJSON: nodes before edges, types sorted by name, and each table in id order.
 
-Exporting the same snapshot always produces the same bytes, and loading them into an empty graph with the same schema
-yields a graph whose export is identical. Only one table's ids and one piece's rows are held in memory.
+The same snapshot always exports the same bytes, and loading them into an empty graph with the same
+schema yields a graph that exports the same bytes again. Only the ids of one table and the rows of
+one piece are held in memory, and large blobs are streamed.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -15,14 +17,16 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.storage.arrow import table_key
-from omnigraph.storage.find_rows import read_rows, take_with_blobs
+from omnigraph.storage.blob_pieces import MARKER_PREFIX, RowPiece, take_streamed_pieces
+from omnigraph.storage.find_rows import read_rows
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.values import PropertyType, ScalarType, encode_export
 from omnigraph.values.dates import format_date, format_datetime
 from omnigraph.values.name_rules import require_names
 
-_ROWS_PER_PIECE = 8192
+_BASE64_BLOCK_BYTES = 3 << 18  # a multiple of three, so that the digits of a block need no padding
+_MARKER_START = b2a_base64(MARKER_PREFIX, newline=False)
 _INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 
@@ -35,8 +39,41 @@ def export_lines(
 ) -> Iterator[bytes]:
     """Yield the lines of an export, including newlines; `type_names` restricts which types are exported.
 
-    Dates are written as numbers or, with `iso_dates`, as ISO 8601 strings; both can be loaded again. `kinds` restricts
-    the export to `node` or `edge`.
+    A line contains the blobs of its entity; use `export_parts` to stream them.
+
+    Dates are numbers, or ISO 8601 strings with `iso_dates`; both can be loaded again. `kinds`
+    restricts the export to `node` or `edge`.
+    """
+    yield from join_lines(export_parts(snapshot, type_names, iso_dates=iso_dates, kinds=kinds))
+
+
+def join_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
+    r"""Join the parts of each line; only the last part of a line ends in a newline.
+
+    >>> list(join_lines([b"a\n", b"b", b"c\n"]))
+    [b'a\n', b'bc\n']
+    """
+    earlier_parts: list[bytes] = []
+    for part in parts:
+        if not part.endswith(b"\n"):
+            earlier_parts.append(part)
+        elif earlier_parts:
+            yield b"".join((*earlier_parts, part))
+            earlier_parts.clear()
+        else:
+            yield part
+
+
+def export_parts(
+    snapshot: Snapshot,
+    type_names: Sequence[str] | None = None,
+    *,
+    iso_dates: bool = False,
+    kinds: Collection[str] | None = None,
+) -> Iterator[bytes]:
+    """Yield an export like `export_lines`, with lines that contain large blobs in several parts.
+
+    Only the last part of a line ends in a newline.
     """
     for entity_type in select_types(snapshot, type_names):
         is_selected = kinds is None or entity_type.kind in kinds
@@ -62,9 +99,21 @@ def _export_type(entity_type: NodeType | EdgeType, table: Table, iso_dates: bool
     id_rows = read_rows(table, ["id"], with_row_ids=True).select(["id", ROW_ID])
     ordered_row_ids = id_rows[ROW_ID].take(pc.sort_indices(id_rows["id"])).combine_chunks()
     del id_rows
-    for piece_start in range(0, len(ordered_row_ids), _ROWS_PER_PIECE):
-        piece_rows = take_with_blobs(table, ordered_row_ids.slice(piece_start, _ROWS_PER_PIECE))
-        yield from lines_of_rows(entity_type, piece_rows, iso_dates=iso_dates)
+    for piece in take_streamed_pieces(table, ordered_row_ids):
+        lines = lines_of_rows(entity_type, piece.rows, iso_dates=iso_dates)
+        yield from (part for line in lines for part in _insert_blobs(line, piece)) if piece.streamed else lines
+
+
+def _insert_blobs(line: bytes, piece: RowPiece) -> Iterator[bytes]:
+    """Yield a line with base64 digits instead of the markers of streamed blobs."""
+    line_position = 0
+    while (marker_position := line.find(_MARKER_START, line_position)) >= 0:
+        marker_end = line.index(b'"', marker_position)
+        yield line[line_position:marker_position]
+        read_blocks = piece.streamed[a2b_base64(line[marker_position:marker_end])]
+        yield from (b2a_base64(block, newline=False) for block in read_blocks(_BASE64_BLOCK_BYTES))
+        line_position = marker_end
+    yield line[line_position:]
 
 
 def lines_of_rows(entity_type: NodeType | EdgeType, rows: pa.Table, *, iso_dates: bool = False) -> Iterator[bytes]:

@@ -93,7 +93,8 @@ def resolve_path(path: str, type_name: str | None, options: FileOptions) -> Iter
 
 def _list_files(path: str, requested_format: str | None) -> Iterable[tuple[str, int]]:
     if path.startswith("s3://"):
-        return _list_s3_objects(path, requested_format)
+        with ReadErrorContext(path):
+            return _list_s3_objects(path, requested_format)
     local_path = Path(path)
     if local_path.is_dir():
         folder_files = sorted(file_path for file_path in local_path.rglob("*") if file_path.is_file())

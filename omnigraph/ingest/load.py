@@ -182,8 +182,8 @@ def _outcome(parsed_load: ParsedLoad, commit: Commit | None, effects: LoadEffect
     return LoadOutcome(
         parsed_load.mode,
         commit,
-        _counts_by_type(counts, "node"),
-        _counts_by_type(counts, "edge"),
+        counts_by_type(counts, "node"),
+        counts_by_type(counts, "edge"),
         ids=ids,
         missing=effects.missing,
         nulled=effects.nulled,
@@ -233,15 +233,22 @@ def parse_input(
 
 
 def _table_delta(table_key: TableKey, buffer: TypeBuffer, load_mode: LoadMode) -> TableDelta:
-    write_mode: DeltaMode = "replace" if load_mode == "overwrite" else "upsert" if load_mode == "merge" else "insert"
-    if write_mode != "replace" and buffer.all_ids_generated:
-        write_mode = "fresh"
+    write_mode = delta_mode(load_mode, ids_generated=buffer.all_ids_generated)
     if buffer.truncated and buffer.record_count:
         raise InputError(reason=f"{table_key} is both truncated and loaded by the same input")
     table_delta = build_table_delta(
         table_key, buffer.all_rows(), write_mode, input_lines=buffer.line_positions(), from_records=True
     )
     return replace(table_delta, rejects_existing=load_mode == "append")
+
+
+def delta_mode(load_mode: LoadMode, *, ids_generated: bool) -> DeltaMode:
+    """Return how the rows of a load are written to their table."""
+    if load_mode == "overwrite":
+        return "replace"
+    if ids_generated:
+        return "fresh"
+    return "upsert" if load_mode == "merge" else "insert"
 
 
 def overwrite_conditions(branch_state: BranchState, parsed_load: ParsedLoad) -> tuple[Requirement, ...]:
@@ -311,5 +318,6 @@ def _resolve_deletion(
     return [*violations, *broken_rules], lambda requirements: stage(txn, delta, "load", requirements)
 
 
-def _counts_by_type(record_counts: Mapping[TableKey, int], entity_kind: str) -> dict[str, int]:
+def counts_by_type(record_counts: Mapping[TableKey, int], entity_kind: str) -> dict[str, int]:
+    """Return the counts of all types of one kind."""
     return {table_key.type_name: count for table_key, count in record_counts.items() if table_key.kind == entity_kind}

@@ -13,6 +13,8 @@ import pyarrow as pa
 from omnigraph.errors import EntityConflict
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.rules.violation import Violation
+from omnigraph.storage.blob_placeholders import shown_value
+from omnigraph.values.blobs import BlobDigest
 from omnigraph.values.table_key import TableKey
 
 from .table_merge import ContestedEntity, TableSides
@@ -113,7 +115,7 @@ def property_values(row: pa.Table | None) -> dict[str, Any] | None:
     if row is None:
         return None
     row_values: dict[str, Any] = row.to_pylist()[0]
-    return {column: value for column, value in row_values.items() if column != "id"}
+    return {column: shown_value(value) for column, value in row_values.items() if column != "id"}
 
 
 def involved_entities_of(
@@ -209,8 +211,8 @@ def _describe_differences(entity: ContestedEntity, our_branch: str, their_branch
 
 
 def _shorten_value(value: Any) -> str:
-    if isinstance(value, bytes):
-        return f"{len(value)} bytes"
+    if isinstance(value, bytes | BlobDigest):
+        return f"{value.size if isinstance(value, BlobDigest) else len(value)} bytes"
     rendered = "null" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
     return rendered if len(rendered) <= _MAX_VALUE_LENGTH else f"{rendered[: _MAX_VALUE_LENGTH - 1]}…"
 

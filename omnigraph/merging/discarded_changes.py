@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.storage.blob_placeholders import shown_value
 from omnigraph.storage.value_equality import same_rows, same_values
 from omnigraph.values.table_key import TableKey
 
@@ -116,7 +117,7 @@ def _compare_properties(
         if base_rows is not None:
             is_discarded &= ~same_values(base_rows[column], side_rows[column])
         for row_number in np.flatnonzero(is_discarded).tolist():
-            yield entities[row_number].id, ("property", column, side_rows[column][row_number].as_py())
+            yield entities[row_number].id, ("property", column, shown_value(side_rows[column][row_number].as_py()))
 
 
 def _row_of(entity: DecidedEntity, side: Choice) -> pa.Table | None:

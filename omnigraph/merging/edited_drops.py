@@ -1,7 +1,9 @@
-"""Find values that one side wrote to a type or property that the other side has dropped since the base.
+"""Find the values that a side wrote to a type or property that the merged schema may not contain.
 
-Such edits are found before the schemas are combined, because they turn the drop into a conflict. Tables are read only
-if something was dropped. If the drop wins, the edits are listed as discarded changes.
+If the other side has dropped the type or property since the base, the edits are found before the schemas are combined,
+because they turn the drop into a conflict. If a decision about a name removes something that a side has added, its
+values are found afterwards. Tables are read only in these cases. All values that the merged schema does not contain are
+listed as discarded changes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from omnigraph.history.diff import content_differs, diff_table
+from omnigraph.history.diff import content_differs, diff_table, diff_tables, match_rows_by_id
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.matched_types import find_transition
 from omnigraph.history.merge_inputs import MergeInputs
+from omnigraph.history.missing_files import explain_missing_files
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
@@ -21,11 +24,14 @@ from omnigraph.lang.schema.migrate.stored_types import can_convert_values
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.records.frozen import record
 from omnigraph.storage.arrow import table_key as key_of_type
+from omnigraph.storage.blob_placeholders import shown_value
+from omnigraph.storage.find_rows import read_rows
 from omnigraph.storage.value_equality import same_values
 from omnigraph.values import PropertyType
 from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange
+from .fitting_rows import convert_fitting_rows
 from .table_merge import Choice
 
 
@@ -82,10 +88,62 @@ def find_edited_drops(merge_inputs: MergeInputs) -> tuple[EditedDrop, ...]:
     )
 
 
+def find_dropped_additions(merge_inputs: MergeInputs, base_ir: SchemaIR, merged_ir: SchemaIR) -> Iterator[EditedDrop]:
+    """Yield the values of types and properties that a side has added and that are missing from the merged schema."""
+    base = merge_inputs.base_snapshot
+    for side, keeper in (("ours", merge_inputs.target_snapshot), ("theirs", merge_inputs.source_snapshot)):
+        keeper_ir = keeper.schema.ir
+        for kept_type in _stored_types(keeper_ir):
+            table_key, type_id = key_of_type(kept_type), keeper_ir.type_id(kept_type.kind, kept_type.name)
+            merged_types = _property_types(merged_ir, type_id)
+            if find_transition(base_ir, keeper_ir, table_key) is None:
+                if merged_types is None and table_key in keeper.tables:
+                    added_rows = diff_tables(keeper.store, table_key, None, keeper.table(table_key))
+                    yield from _type_edits(added_rows, type_id, side)  # type: ignore[arg-type]
+                continue
+            dropped = _dropped_additions(base_ir, keeper_ir, kept_type, merged_types or {})
+            if dropped and merged_types is not None and content_differs(base, keeper, table_key):
+                yield from _property_edits(_changes_since(base, keeper, table_key), type_id, dropped, side)  # type: ignore[arg-type]
+
+
+def _dropped_additions(
+    base_ir: SchemaIR, keeper_ir: SchemaIR, kept_type: NodeType | EdgeType, merged_types: Mapping[int, PropertyType]
+) -> list[_DroppedProperty]:
+    """Return the properties that a side has added to a type of the base and that the merged schema does not have."""
+    transition = find_transition(base_ir, keeper_ir, key_of_type(kept_type))
+    base_names = {} if transition is None else transition.old_property_names
+    numbers = {
+        definition: keeper_ir.property_id(kept_type.kind, kept_type.name, definition.name)
+        for definition in kept_type.properties
+        if definition.name not in base_names
+    }
+    return [
+        _DroppedProperty(definition.name, number, definition.type)
+        for definition, number in numbers.items()
+        if not _has_like_property(merged_types, number, definition.type)
+    ]
+
+
+def _stored_types(ir: SchemaIR) -> list[NodeType | EdgeType]:
+    return [*ir.catalog.nodes, *ir.catalog.edges]
+
+
+def _changes_since(base: Snapshot, keeper: Snapshot, table_key: TableKey) -> TableChanges:
+    """Return a side's changes to a type; base entities with values that do not fit the side's types count as absent."""
+    transition = find_transition(base.schema.ir, keeper.schema.ir, table_key)
+    if transition is None or not transition.narrowed_names:
+        return diff_table(base, keeper, table_key)
+    with explain_missing_files(base), explain_missing_files(keeper):
+        old_rows, new_rows = (
+            read_rows(table, table.schema.names) for table in (base.table(transition.old_key), keeper.table(table_key))
+        )
+    old_rows = convert_fitting_rows(transition, old_rows).rows
+    return match_rows_by_id(table_key, old_rows, new_rows.cast(transition.row_schema), transition.row_schema)
+
+
 def _edited_drops_of(base: Snapshot, keeper: Snapshot, dropper_ir: SchemaIR, side: Choice) -> Iterator[EditedDrop]:
     keeper_ir = keeper.schema.ir
-    kept_types: list[NodeType | EdgeType] = [*keeper_ir.catalog.nodes, *keeper_ir.catalog.edges]
-    for kept_type in kept_types:
+    for kept_type in _stored_types(keeper_ir):
         table_key = key_of_type(kept_type)
         base_transition = find_transition(base.schema.ir, keeper_ir, table_key)
         type_id = keeper_ir.type_id(kept_type.kind, kept_type.name)
@@ -98,7 +156,7 @@ def _edited_drops_of(base: Snapshot, keeper: Snapshot, dropper_ir: SchemaIR, sid
         base_names = {} if base_transition is None else base_transition.old_property_names
         dropped = _dropped_properties(keeper_ir, kept_type, base_names, dropper_types)
         if dropped:
-            yield from _property_edits(diff_table(base, keeper, table_key), type_id, dropped, side)
+            yield from _property_edits(_changes_since(base, keeper, table_key), type_id, dropped, side)
 
 
 def _property_types(ir: SchemaIR, type_id: int) -> dict[int, PropertyType] | None:
@@ -136,7 +194,8 @@ def _dropped_properties(
 
 def _type_edits(changes: TableChanges, type_id: int, side: Choice) -> Iterator[EditedDrop]:
     written = [*changes.inserted.to_pylist(), *changes.updated_after.to_pylist()]
-    values = tuple((row.pop("id"), row) for row in sorted(written, key=lambda row: str(row["id"])))
+    shown_rows = ({column: shown_value(value) for column, value in row.items()} for row in written)
+    values = tuple((row.pop("id"), row) for row in sorted(shown_rows, key=lambda row: str(row["id"])))
     if values:
         yield EditedDrop(side, changes.key, type_id, None, None, values)
 
@@ -149,7 +208,7 @@ def _property_edits(
         is_changed = ~same_values(changes.updated_before[name], changes.updated_after[name])
         selections = ((changes.inserted, is_set), (changes.updated_after, is_changed))
         values = sorted(
-            (rows["id"][position].as_py(), rows[name][position].as_py())
+            (rows["id"][position].as_py(), shown_value(rows[name][position].as_py()))
             for rows, selected in selections
             for position in np.flatnonzero(selected).tolist()
         )

@@ -26,6 +26,7 @@ from omnigraph.history.schemas import COPY_DATA_HINT
 from omnigraph.lang.schema.migrate.types import all_steps
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import Delta
+from omnigraph.storage.pending_blobs import PendingBlobs
 
 from .conflicts import schema_conflict
 from .decisions import Decisions
@@ -43,13 +44,14 @@ MAX_ATTEMPTS = 4  # number of attempts, so that concurrent maintenance on the ta
 
 @dataclass(frozen=True)
 class MergeReport:
-    """The result of a merge or, in a dry run, its expected result."""
+    """The result of a merge, or its expected result in a dry run."""
 
     merge_inputs: MergeInputs
     outcome: MergeOutcome
     commit: Commit | None = None
     plan: MergePlan | None = None
     resolved_count: int = 0
+    blobs: PendingBlobs | None = None
 
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:
@@ -86,13 +88,17 @@ class MergeReport:
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """A caller's request for a merge: its options, strategy and commit metadata."""
+    """A caller's request for a merge: its options, strategy and commit metadata.
+
+    The rows of a merge contain placeholders for large blobs, whose content `blobs` keeps available.
+    """
 
     options: MergeOptions = field(default_factory=MergeOptions)
     strategy: Strategy = None
     if_commit: str | None = None
     dry_run: bool = False
     commit_metadata: CommitMetadata = field(default_factory=CommitMetadata)
+    blobs: PendingBlobs = field(default_factory=lambda: PendingBlobs((), {}))
 
 
 def open_merge(source: MergeSource, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
@@ -151,6 +157,18 @@ def merge_captured(
     resolved_count: int = 0,
 ) -> MergeReport:
     """Merge the captured branches, reusing a planner and earlier decisions."""
+    with request.blobs.activate():
+        report = _merge_captured(merge_inputs, request, planner, decisions, resolved_count)
+    return replace(report, blobs=request.blobs)
+
+
+def _merge_captured(
+    merge_inputs: MergeInputs,
+    request: MergeRequest,
+    planner: MergePlanner | None,
+    decisions: Decisions | None,
+    resolved_count: int,
+) -> MergeReport:
     if merge_inputs.outcome == "already_up_to_date":
         return MergeReport(merge_inputs, merge_inputs.outcome)
     planner = planner or open_planner(merge_inputs, request)
@@ -195,7 +213,7 @@ def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlann
 def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:
     """Return the merge details that are recorded in the commit.
 
-    If no granularity is recorded, the merge compared whole entities or, in a fast-forward, nothing.
+    If no granularity is recorded, the merge compared whole entities, or it was a fast-forward and compared nothing.
     """
     commit_details: dict[str, Any] = {}
     if request.options.granularity != "entity" and report.outcome != "fast_forward":

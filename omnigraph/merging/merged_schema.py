@@ -23,7 +23,7 @@ from omnigraph.lang.schema.migrate.types import all_steps
 from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange
-from .edited_drops import EditedDrop, find_edited_drops
+from .edited_drops import EditedDrop, find_dropped_additions, find_edited_drops
 from .filled_values import FillChanges, find_fill_changes
 from .misfits import find_misfits
 from .recursive_schema import recursive_base_schema
@@ -83,10 +83,14 @@ class MergedSchema:
         restored = {table_key: self.dropped_columns(table_key)[0] for table_key in self.our_transitions}
         return {table_key: names for table_key, names in restored.items() if names}
 
+    def base_columns(self, table_key: TableKey) -> frozenset[str]:
+        """Return the properties of a merged type that the base has, by their merged names."""
+        base_transition = find_transition(self.base_ir, self.ir, table_key)
+        return frozenset() if base_transition is None else frozenset(base_transition.old_property_names)
+
     def dropped_columns(self, table_key: TableKey) -> tuple[frozenset[str], frozenset[str]]:
         """Return the properties that each side has dropped from a merged type since the base, ours first."""
-        base_transition = find_transition(self.base_ir, self.ir, table_key)
-        base_names = frozenset() if base_transition is None else frozenset(base_transition.old_property_names)
+        base_names = self.base_columns(table_key)
         sides = (self.our_transitions.get(table_key), self.their_transitions.get(table_key))
         ours, theirs = (
             frozenset() if transition is None else base_names.difference(transition.old_property_names)
@@ -120,29 +124,45 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
     For each conflict, `decide` returns `ours`, `theirs`, or None to leave the conflict open.
     """
     target, source = merge_inputs.target_snapshot.schema, merge_inputs.source_snapshot.schema
-    if schemas_agree(source, target):
+    if schemas_agree(source, target) and not _narrows_base_values(merge_inputs):
         return None
     if source.ir.identity_domain != target.ir.identity_domain:
         raise _foreign_error(merge_inputs)
-    base = recursive_base_schema(merge_inputs)
     edited_drops = find_edited_drops(merge_inputs)
+    dropped_edits = [edited_drop.to_dropped_edit() for edited_drop in edited_drops]
+    base = recursive_base_schema(
+        merge_inputs, lambda base: len(merge_schemas(base, target, source, None, dropped_edits).conflicts)
+    )
     combined = merge_schemas(
-        base,
-        target,
-        source,
-        lambda conflict: decide(describe_conflict(conflict, merge_inputs)),
-        [edited_drop.to_dropped_edit() for edited_drop in edited_drops],
+        base, target, source, lambda conflict: decide(describe_conflict(conflict, merge_inputs)), dropped_edits
     )
     if combined.their_numbers:  # a later merge could not determine which ids refer to the same thing
         raise _renumbered_error(merge_inputs)
     conflicts = tuple(describe_conflict(conflict, merge_inputs) for conflict in combined.conflicts)
     target_row = merge_inputs.target_snapshot.schema_row
+    if not conflicts:
+        found_keys = {(edit.side, edit.type_id, edit.property_id) for edit in edited_drops}
+        additions = find_dropped_additions(merge_inputs, base.ir, combined.ir)
+        edited_drops += tuple(
+            edit for edit in additions if (edit.side, edit.type_id, edit.property_id) not in found_keys
+        )
     merged = MergedSchema(base.ir, target, target_row, combined, conflicts, edited_drops)
     plan = None if conflicts else merged.migration
     refusal = None if plan is None else plan.migration.refusal()
     if refusal is not None:
         raise refusal
     return merged if conflicts else replace(merged, conflicts=find_misfits(merge_inputs, merged))
+
+
+def _narrows_base_values(merge_inputs: MergeInputs) -> bool:
+    """Return whether a merge base has number types whose values may not fit the types of the target."""
+    target = merge_inputs.target_snapshot
+    return any(
+        transition.narrowed_names
+        for base in merge_inputs.base_snapshots
+        if base.schema_row != target.schema_row
+        for transition in type_transitions(base.schema.ir, target.schema.ir)
+    )
 
 
 def describe_conflict(conflict: SchemaConflict, merge_inputs: MergeInputs) -> EntityConflict:

@@ -1,8 +1,8 @@
 """The recursive merge base of a criss-cross history: several common ancestors, merged in memory.
 
-The bases are merged pairwise, in order of commit id and with the merge's granularity; each pair uses its own merge
-base. An entity on which the bases disagree is uncertain: it has no base value, so any difference between the sides
-becomes a conflict.
+The bases are merged pairwise, in order of commit id and with the granularity of the merge, each pair using its own
+merge base. An entity on which the bases disagree, or with a base value that the merged schema cannot express, is
+uncertain. An uncertain entity has no base value, so any difference between the sides becomes a conflict.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,6 +28,7 @@ from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
 
 from .filled_values import FillChanges, align_filled_values
+from .fitting_rows import FittingRows, convert_fitting_rows
 from .table_merge import Granularity, TableSides, changed_ids
 
 _NO_TABLE = TableKey("")  # the table key for rows that were merged in memory
@@ -35,12 +36,14 @@ _BaseRows = tuple[pa.Table, frozenset[str]]  # (rows, ids whose base value is un
 
 
 class ResultType(NamedTuple):
-    """The schema for merged rows, and the differences between each side's rows and the base's rows, ours first.
+    """The schema of the merged rows, and what rows need to be compared with each other.
 
-    The differences are the properties that a side has dropped from the type, and the values that it has filled in.
+    `base_columns` are the properties that the merged schema of the bases has, by their merged names. The others are,
+    ours first, the properties that a side has dropped from the type, and the values that it has filled in.
     """
 
     ir: SchemaIR
+    base_columns: frozenset[str] = frozenset()
     dropped_columns: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
     fill_changes: tuple[FillChanges, FillChanges] = ({}, {})
 
@@ -67,7 +70,7 @@ def sides_from_recursive_base(
     our_rows = _rows_with_ids(our_rows, entity_ids)
     their_rows = _rows_with_ids(their_rows, entity_ids)
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
-    base_table = _BaseTable(merge_inputs, result_type.ir, table_key, entity_ids, granularity)
+    base_table = _BaseTable(merge_inputs, result_type.ir, table_key, entity_ids, granularity, result_type.base_columns)
     base_rows, uncertain_ids = base_table.merged_rows(base_ids)
     base_rows = _without_ids(base_rows, uncertain_ids)
     schema, (dropped_by_us, dropped_by_them) = our_rows.schema, result_type.dropped_columns
@@ -86,44 +89,65 @@ def sides_from_recursive_base(
     )
 
 
-def merged_base_rows(merge_inputs: MergeInputs, ir: SchemaIR, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
-    """Return the given entities as they are in the merge of all bases, with the columns that their type has in `ir`.
+def merged_base_rows(
+    merge_inputs: MergeInputs, result_type: ResultType, table_key: TableKey, entity_ids: pa.Array
+) -> pa.Table:
+    """Return the given entities from the merge of all bases, with the columns of the merged schema.
 
-    Entities that differ between the bases are omitted.
+    Uncertain entities are omitted.
     """
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
-    base_table = _BaseTable(merge_inputs, ir, table_key, entity_ids, "property")
+    base_table = _BaseTable(merge_inputs, result_type.ir, table_key, entity_ids, "property", result_type.base_columns)
     return _without_ids(*base_table.merged_rows(base_ids))
 
 
 @dataclass(frozen=True, slots=True)
 class _BaseTable:
-    """Selected entities with one type in a merge's bases, read with the columns that the type has in `ir`."""
+    """Selected entities of one type in the bases of a merge, read with the columns that the type has in `ir`.
+
+    If one of the bases has dropped a property of `base_columns`, this does not count as a change of its values.
+    """
 
     merge_inputs: MergeInputs
     ir: SchemaIR
     table_key: TableKey
     entity_ids: pa.Array
     granularity: Granularity
+    base_columns: frozenset[str] = frozenset()
 
     def merged_rows(self, commit_ids: tuple[str, ...]) -> _BaseRows:
         """Return the selected entities' rows in the merge of the given commits, and the ids of uncertain entities."""
-        merged_rows = self._rows_at(commit_ids[0])
-        uncertain_ids: frozenset[str] = frozenset()
+        merged_rows, uncertain_ids = self._rows_at(commit_ids[0])
         ancestors = self._ancestors_of(commit_ids[0])
         for commit_id in commit_ids[1:]:
             commit_ancestors = self._ancestors_of(commit_id)
             base_rows, uncertain_in_base = self.merged_rows(merge_bases(ancestors, commit_ancestors))
+            commit_rows, misfit_ids = self._rows_at(commit_id)
+            if commit_id == commit_ids[1]:
+                merged_rows = _keep_values(merged_rows, base_rows, self._dropped_at(commit_ids[0]))
+            commit_rows = _keep_values(commit_rows, base_rows, self._dropped_at(commit_id))
             merged_rows, clashing_ids = _merge_rows(
-                base_rows, merged_rows, self._rows_at(commit_id), uncertain_in_base, self.granularity
+                base_rows, merged_rows, commit_rows, uncertain_in_base, self.granularity
             )
-            uncertain_ids |= clashing_ids
+            uncertain_ids |= clashing_ids | misfit_ids
             ancestors = {**ancestors, **commit_ancestors}
         return merged_rows, uncertain_ids
 
-    def _rows_at(self, commit_id: str) -> pa.Table:
+    def _rows_at(self, commit_id: str) -> _BaseRows:
+        """Return the entities' rows at a commit; those that the schema cannot express are omitted and uncertain."""
         target = self.merge_inputs.target_snapshot
-        return find_rows(snapshot_at(target, target.log, commit_id), self.ir, self.table_key, {"id": self.entity_ids})
+        snapshot = snapshot_at(target, target.log, commit_id)
+        rows, misfit_ids = find_fitting_rows(snapshot, self.ir, self.table_key, {"id": self.entity_ids})
+        return rows, frozenset(misfit_ids.to_pylist())
+
+    def _dropped_at(self, commit_id: str) -> frozenset[str]:
+        """Return the properties of the merged base that a commit does not have."""
+        if not self.base_columns:
+            return frozenset()
+        target = self.merge_inputs.target_snapshot
+        snapshot = snapshot_at(target, target.log, commit_id)
+        transition = find_transition(snapshot.schema.ir, self.ir, self.table_key)
+        return frozenset() if transition is None else self.base_columns.difference(transition.old_property_names)
 
     def _ancestors_of(self, commit_id: str) -> dict[str, Commit]:
         return self.merge_inputs.target_snapshot.log.ancestors(commit_id)
@@ -155,13 +179,22 @@ def _merge_rows(
 
 
 def find_rows(snapshot: Snapshot, ir: SchemaIR, table_key: TableKey, condition: Mapping[str, pa.Array]) -> pa.Table:
-    """Return a snapshot's entities with one type, converted to the columns that the type has in the given schema."""
+    """Return a snapshot's entities of one type, converted to the columns that the type has in the given schema."""
+    return find_fitting_rows(snapshot, ir, table_key, condition).rows
+
+
+def find_fitting_rows(
+    snapshot: Snapshot, ir: SchemaIR, table_key: TableKey, condition: Mapping[str, pa.Array]
+) -> FittingRows:
+    """Return a snapshot's entities of one type that the given schema can express, and the ids of all others."""
     transition = find_transition(snapshot.schema.ir, ir, table_key)
     if transition is None or transition.old_key not in snapshot.tables:
-        return row_schema(table_schema(ir, type_for_key(ir.catalog, table_key))).empty_table()
+        empty_rows = row_schema(table_schema(ir, type_for_key(ir.catalog, table_key))).empty_table()
+        return FittingRows(empty_rows, pa.array([], pa.string()))
     table = snapshot.table(transition.old_key)
     with explain_missing_files(snapshot):
-        return transition.convert(find(table, condition, table.schema.names))
+        rows = find(table, condition, table.schema.names)
+    return convert_fitting_rows(transition, rows)
 
 
 def _find_differing_ids(entity_ids: pa.Array, first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
@@ -195,4 +228,15 @@ def copy_columns(rows: pa.Table, source_rows: pa.Table, column_names: Iterable[s
         column_index = rows.schema.get_field_index(column_name)
         copied = source_rows[column_name].combine_chunks().take(positions)
         rows = rows.set_column(column_index, rows.schema.field(column_index), copied)
+    return rows
+
+
+def _keep_values(rows: pa.Table, base_rows: pa.Table, column_names: Iterable[str]) -> pa.Table:
+    """Return the rows with the base's values in the given columns, for the entities that the base contains."""
+    is_in_base = pc.is_in(rows["id"], value_set=base_rows["id"].combine_chunks())
+    base_values = copy_columns(rows, base_rows, column_names)
+    for column_name in column_names:
+        column_index = rows.schema.get_field_index(column_name)
+        values = pc.if_else(is_in_base, base_values[column_name], rows[column_name])
+        rows = rows.set_column(column_index, rows.schema.field(column_index), values)
     return rows

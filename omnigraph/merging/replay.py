@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from omnigraph.errors import InputError, MergeConflict, PreconditionFailed
+from omnigraph.errors import ChangeSchemaBoundary, InputError, MergeConflict, PreconditionFailed
 from omnigraph.evolve.apply import SCHEMA_APPLY_OPERATION
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import snapshot_at
+from omnigraph.history.diff import diff_snapshots, snapshot_at
 from omnigraph.history.manifest import LoadedManifest
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.schema_changes import compare_schemas
@@ -93,6 +93,18 @@ def _replay_change(
     replay_details: Mapping[str, Any],
 ) -> MergeReport:
     """Apply the difference between two snapshots to a branch, or only plan it in a dry run."""
+    with request.blobs.activate():
+        report = _replay_with_blobs(kind, target_branch, base_and_changed, request, replay_details)
+    return replace(report, blobs=request.blobs)
+
+
+def _replay_with_blobs(
+    kind: ReplayKind,
+    target_branch: BranchState,
+    base_and_changed: tuple[Snapshot, Snapshot],
+    request: MergeRequest,
+    replay_details: Mapping[str, Any],
+) -> MergeReport:
     if request.dry_run:
         return _plan_replay(kind, target_branch, target_branch.refresh(), base_and_changed, request)
     latest_report: list[MergeReport] = []
@@ -129,8 +141,22 @@ def _plan_replay(
     report = MergeReport(merge_inputs, "merged", plan=plan, resolved_count=resolved_count)
     if plan.conflicts:
         return replace(report, outcome="conflict")
-    is_empty = all(table_delta.is_empty for table_delta in plan.delta.tables.values())
-    return replace(report, outcome="already_up_to_date") if is_empty else report
+    if not all(table_delta.is_empty for table_delta in plan.delta.tables.values()):
+        return report
+    older, newer = reversed(base_and_changed) if kind == "revert" else base_and_changed
+    if _changes_only_schema(older, newer):
+        raise _schema_change_error(older, newer)
+    return replace(report, outcome="already_up_to_date")
+
+
+def _changes_only_schema(older_snapshot: Snapshot, newer_snapshot: Snapshot) -> bool:
+    """Return whether two snapshots differ in their schemas but in no entity."""
+    if compare_schemas(older_snapshot, newer_snapshot) is None:
+        return False
+    try:
+        return next(diff_snapshots(older_snapshot, newer_snapshot), None) is None
+    except ChangeSchemaBoundary:
+        return False
 
 
 def _make_publish_plan(
@@ -162,15 +188,21 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
     commit = commit_snapshot.commit
     parent_snapshot = snapshot_at(commit_snapshot, commit_snapshot.log, _parent_id(commit, mainline))
     if commit.operation == SCHEMA_APPLY_OPERATION:
-        schema_change = compare_schemas(parent_snapshot, commit_snapshot)
-        steps = "" if schema_change is None else f" ({'; '.join(schema_change.descriptions)})"
-        raise InputError(
-            f"commit {commit.id} changed only the schema{steps}: only changes to data can be reverted or cherry-picked",
-            reason="schema commit",
-            hint="apply the desired schema with `omnigraph schema apply`; to show the earlier schema, run `omnigraph"
-            f" schema show --snapshot {parent_snapshot.commit_id}`; this snapshot also contains dropped data",
-        )
+        raise _schema_change_error(parent_snapshot, commit_snapshot)
     return parent_snapshot
+
+
+def _schema_change_error(older_snapshot: Snapshot, newer_snapshot: Snapshot) -> InputError:
+    """Return the error for a commit, or a range that ends with this commit, that changed the schema but no entities."""
+    schema_change = compare_schemas(older_snapshot, newer_snapshot)
+    steps = "" if schema_change is None else f" ({'; '.join(schema_change.descriptions)})"
+    return InputError(
+        f"commit {newer_snapshot.commit_id} changed only the schema{steps}: only changes to data can be reverted or"
+        " cherry-picked",
+        reason="schema commit",
+        hint="apply the desired schema with `omnigraph schema apply`; to show the earlier schema, run `omnigraph"
+        f" schema show --snapshot {older_snapshot.commit_id}`; this snapshot also contains dropped data",
+    )
 
 
 def _parent_id(commit: Commit, mainline: int | None) -> str:

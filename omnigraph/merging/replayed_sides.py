@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.history.matched_types import TypeTransition
 from omnigraph.history.missing_files import explain_missing_files
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.storage.find_rows import find
 
+from .fitting_rows import convert_fitting_rows, exclude_rows
 from .lookup_sides import LookupSides, VersionRows
 from .table_merge import Choice, changed_ids
 
@@ -36,7 +36,11 @@ class ReplayedSides(LookupSides):
         """Return the rows that meet a condition, without the entities that do not fit the target's schema."""
         base, target, source = (self._find_fitting(state, condition) for state in self.versions)
         misfit_ids = pa.concat_arrays([base[1], target[1], source[1]])
-        return (_without(base[0], misfit_ids), _without(target[0], misfit_ids), _without(source[0], misfit_ids))
+        return (
+            exclude_rows(base[0], misfit_ids),
+            exclude_rows(target[0], misfit_ids),
+            exclude_rows(source[0], misfit_ids),
+        )
 
     def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
         """Return the edges at the given nodes that one side deleted and the other side left unchanged.
@@ -53,7 +57,7 @@ class ReplayedSides(LookupSides):
         base_edges = base_edges.group_by(_EDGE_SCHEMA.names).aggregate([])  # an edge may be found at both nodes
         remaining_edges = _find_edges(target, {"id": base_edges["id"].combine_chunks()})
         excluded_ids = pa.concat_arrays([remaining_edges["id"].combine_chunks(), changed_ids(self.theirs)])
-        return _without(base_edges, excluded_ids)
+        return exclude_rows(base_edges, excluded_ids)
 
     def _find_fitting(self, state: OptionalState, condition: Mapping[str, pa.Array]) -> tuple[pa.Table, pa.Array]:
         """Return a state's converted rows, sorted by id, and the ids of the rows that cannot be converted."""
@@ -63,8 +67,8 @@ class ReplayedSides(LookupSides):
         table = snapshot.table(transition.old_key)
         with explain_missing_files(snapshot):
             rows = find(table, condition, table.schema.names)
-        misfit_ids = pa.array(_misfit_ids(transition, rows), pa.string())
-        return transition.convert(_without(rows, misfit_ids)).sort_by("id"), misfit_ids
+        fitting_rows, misfit_ids = convert_fitting_rows(transition, rows)
+        return fitting_rows.sort_by("id"), misfit_ids
 
 
 def _find_edges(state: OptionalState, condition: Mapping[str, pa.Array]) -> pa.Table:
@@ -74,17 +78,3 @@ def _find_edges(state: OptionalState, condition: Mapping[str, pa.Array]) -> pa.T
         return _EDGE_SCHEMA.empty_table()
     with explain_missing_files(snapshot):
         return find(snapshot.table(transition.old_key), condition, _EDGE_SCHEMA.names).cast(_EDGE_SCHEMA)
-
-
-def _misfit_ids(transition: TypeTransition, rows: pa.Table) -> list[str]:
-    """Return the ids of the rows that cannot be converted, found by splitting the rows until all rows in a part fit."""
-    if transition.find_obstacle(rows) is None:
-        return []
-    if rows.num_rows == 1:
-        return [rows["id"][0].as_py()]
-    middle = rows.num_rows // 2
-    return [*_misfit_ids(transition, rows.slice(0, middle)), *_misfit_ids(transition, rows.slice(middle))]
-
-
-def _without(rows: pa.Table, excluded_ids: pa.Array) -> pa.Table:
-    return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=excluded_ids)))

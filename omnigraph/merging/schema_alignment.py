@@ -31,6 +31,7 @@ from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange
 from .filled_values import FillChanges, align_filled_values
+from .fitting_rows import convert_fitting_rows
 from .merged_schema import MergedSchema
 from .recursive_base import ResultType, copy_columns, merged_base_rows, sides_from_recursive_base
 from .table_merge import Granularity, TableSides
@@ -85,16 +86,20 @@ class AlignedTables:
         their_changes = _aligned_changes(base, (source, their_transition), merged.ir, table_key, fill_changes[1])
         our_changes = _aligned_changes(base, (target, our_transition), merged.ir, table_key, fill_changes[0])
         first_base_sides = TableSides(table_key, our_changes, their_changes, granularity)
-        if their_transition is None or not self._has_several_bases(table_key):
+        if their_transition is None or not self._needs_recursive_base(table_key):
             return first_base_sides
-        result_type = ResultType(merged.ir, merged.dropped_columns(table_key), fill_changes)
+        result_type = ResultType(
+            merged.ir, merged.base_columns(table_key), merged.dropped_columns(table_key), fill_changes
+        )
         return sides_from_recursive_base(merge_inputs, first_base_sides, granularity, result_type)
 
-    def _has_several_bases(self, table_key: TableKey) -> bool:
-        """Return whether the merge bases contain different versions of the table."""
+    def _needs_recursive_base(self, table_key: TableKey) -> bool:
+        """Return whether the merge bases contain different versions of the table, or values that may not fit."""
         contents = set()
         for base_snapshot in self.merge_inputs.base_snapshots:
             transition = find_transition(base_snapshot.schema.ir, self.merged.ir, table_key)
+            if transition is not None and transition.narrowed_names:
+                return True
             entry = None if transition is None else base_snapshot.tables.get(transition.old_key)
             contents.add((entry and entry.content_id, base_snapshot.schema_row))
         return len(contents) > 1
@@ -110,7 +115,8 @@ class AlignedTables:
         if not restored_columns and not fill_changes:
             return merged_row_schema(merged.ir, table_key).empty_table()
         our_rows = _all_rows((self.merge_inputs.target_snapshot, merged.our_transitions[table_key]))
-        base_rows = merged_base_rows(self.merge_inputs, merged.ir, table_key, our_rows["id"].combine_chunks())
+        result_type = ResultType(merged.ir, merged.base_columns(table_key))
+        base_rows = merged_base_rows(self.merge_inputs, result_type, table_key, our_rows["id"].combine_chunks())
         new_rows = copy_columns(our_rows, base_rows, restored_columns)
         new_rows = align_filled_values(new_rows, base_rows["id"].combine_chunks(), fill_changes)
         return new_rows.filter(pa.array(~same_rows(our_rows, new_rows)))
@@ -156,7 +162,8 @@ def _aligned_changes(
     """Return a side's changes since the base, with the merged schema's columns.
 
     Dropping a property that the merged schema keeps does not count as a change: the side's rows keep the base's values.
-    The same applies to values that the side filled in when it added a property.
+    The same holds for values that the side filled in when it added a property. An entity of the base with a value that
+    does not fit the merged schema counts as absent from the base.
     """
     side_snapshot, transition = side
     if transition is None:
@@ -170,7 +177,7 @@ def _aligned_changes(
     if base_snapshot.schema_row == side_snapshot.schema_row:
         return _convert_changes(diff_table(base_snapshot, side_snapshot, transition.old_key), transition)
     base, changed = (base_snapshot, base_transition), (side_snapshot, transition)
-    return compare_in_schema(base, changed, _misfit_error, keeps_dropped=True, fill_changes=fill_changes)
+    return compare_in_schema(base, changed, _misfit_error, from_base=True, fill_changes=fill_changes)
 
 
 def _misfit_error(snapshot: Snapshot, transition: TypeTransition, property_name: str) -> SchemaMismatch:
@@ -185,10 +192,9 @@ def _misfit_error(snapshot: Snapshot, transition: TypeTransition, property_name:
 
 
 def _convert_changes(changes: TableChanges, transition: TypeTransition) -> TableChanges:
-    old_rows, new_rows = (
-        transition.convert(pa.concat_tables(row_tables))
-        for row_tables in ((changes.updated_before, changes.deleted), (changes.inserted, changes.updated_after))
-    )
+    base_rows = pa.concat_tables([changes.updated_before, changes.deleted])
+    new_rows = transition.convert(pa.concat_tables([changes.inserted, changes.updated_after]))
+    old_rows = convert_fitting_rows(transition, base_rows).rows
     return match_rows_by_id(transition.new_key, old_rows, new_rows, transition.row_schema)
 
 
@@ -197,15 +203,15 @@ def compare_in_schema(
     new: TypeState,
     refuse: Refuse,
     *,
-    keeps_dropped: bool = False,
+    from_base: bool = False,
     only_ids: pa.Array | None = None,
     fill_changes: FillChanges | None = None,
 ) -> TableChanges:
     """Return the changes to a type between two states, with the columns that the type has in a third schema.
 
-    With `keeps_dropped`, new rows keep the old values of properties that the new state does not have. `fill_changes`
-    replaces values that the new state filled in. `refuse` returns the error for a value that does not fit the third
-    schema.
+    With `from_base`, new rows keep the old values of properties that the new state does not have, and old rows that do
+    not fit the third schema are omitted. `fill_changes` replaces values that the new state filled in. `refuse` returns
+    the error for a value that does not fit the third schema.
     """
     (old_snapshot, old_transition), (new_snapshot, new_transition) = old, new
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
@@ -220,8 +226,9 @@ def compare_in_schema(
         )
     if only_ids is not None:
         old_rows, new_rows = (rows.filter(pc.is_in(rows["id"], value_set=only_ids)) for rows in (old_rows, new_rows))
-    old_rows, new_rows = convert_rows(old, old_rows, refuse), convert_rows(new, new_rows, refuse)
-    if keeps_dropped:
+    new_rows = convert_rows(new, new_rows, refuse)
+    old_rows = convert_fitting_rows(old_transition, old_rows).rows if from_base else convert_rows(old, old_rows, refuse)
+    if from_base:
         dropped = old_transition.old_property_names.keys() - new_transition.old_property_names.keys()
         new_rows = copy_columns(new_rows, old_rows, dropped)
     new_rows = align_filled_values(new_rows, old_rows["id"].combine_chunks(), fill_changes or {})

@@ -12,10 +12,13 @@ import pyarrow as pa
 
 from omnigraph.errors import EntityConflict, InputError
 from omnigraph.ingest.columns import stored_column
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EdgeType, NodeType, PropertyDefinition
 from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.storage.blob_placeholders import placeholder_of_digest
+from omnigraph.storage.pending_blobs import accept_blob
 from omnigraph.storage.value_equality import same_rows
-from omnigraph.values import coerce_parameter
+from omnigraph.values import BlobSource, BlobUri, coerce_parameter
+from omnigraph.values.blobs import BlobDigest
 
 from .conflicts import DetectedConflict, EntityKey
 from .decisions import Decision, PropertyChoices, extend_decision
@@ -186,10 +189,7 @@ def _set_value(row: pa.Table, entity_type: NodeType | EdgeType, property_name: s
     prop = entity_type.property(property_name)
     column_index = row.schema.get_field_index(property_name)
     if prop is not None:
-        stored_value = coerce_parameter(
-            prop.type, value, parameter_name=f"{entity_type.name}.{property_name}", mode="python"
-        )
-        column = stored_column(prop.type, [stored_value])
+        column = stored_column(prop.type, [_stored_value(entity_type, prop, value)])
     elif isinstance(entity_type, EdgeType) and property_name in ("src", "dst"):
         column = pa.array([str(value)], pa.string())
     else:
@@ -202,3 +202,11 @@ def _set_value(row: pa.Table, entity_type: NodeType | EdgeType, property_name: s
             f"{entity_type.name}.{property_name} is part of the key and cannot be changed", reason="keys are immutable"
         )
     return changed_row
+
+
+def _stored_value(entity_type: NodeType | EdgeType, prop: PropertyDefinition, value: Any) -> Any:
+    if isinstance(value, BlobDigest):
+        return placeholder_of_digest(value)
+    parameter_name = f"{entity_type.name}.{prop.name}"
+    stored_value = coerce_parameter(prop.type, value, parameter_name=parameter_name, mode="python")
+    return accept_blob(stored_value) if isinstance(stored_value, BlobUri | BlobSource) else stored_value

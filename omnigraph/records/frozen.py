@@ -1,8 +1,10 @@
 """Frozen dataclasses that are fast to define.
 
-The language packages define about 150 small classes. `dataclasses` compiles six functions for each of them, which used
-to take a quarter of a command's start-up time. `record` compiles all of a class's functions together, the first time
-one of them is used. The result behaves like a frozen dataclass for `fields`, `replace`, `match` and type checkers.
+The language packages define about 150 small classes. `dataclasses` compiles six functions for each
+of them, which used to take a quarter of a command's start-up time. `record` compiles the functions
+of a class when they are first used: `__init__` alone, and `__eq__` and `__hash__` together, because
+most objects of a short command are never compared. The result behaves like a frozen dataclass for
+`fields`, `replace`, `match` and type checkers.
 """
 
 from collections.abc import Callable
@@ -45,15 +47,15 @@ def _build_record_class(cls: Any, slots: bool, eq: bool) -> Any:
     for method_name, method in _SHARED_METHODS.items():
         if method_name not in own_methods:
             setattr(record_class, method_name, method)
-    method_names = _COMPILED_METHODS if eq else ("__init__",)
-    compiled_names = [method_name for method_name in method_names if method_name not in own_methods]
-    for method_name in compiled_names:
-        setattr(record_class, method_name, _UncompiledMethod(record_class, method_name, compiled_names))
+    for method_names in _COMPILED_TOGETHER if eq else (("__init__",),):
+        compiled_names = [method_name for method_name in method_names if method_name not in own_methods]
+        for method_name in compiled_names:
+            setattr(record_class, method_name, _UncompiledMethod(record_class, method_name, compiled_names))
     return record_class
 
 
 class _UncompiledMethod:
-    """A placeholder that compiles a record class's methods when one of them is first accessed."""
+    """A method of a record class that is compiled on first access, together with the methods that are used with it."""
 
     __slots__ = ("_compiled_names", "_method_name", "_record_class")
 
@@ -62,20 +64,24 @@ class _UncompiledMethod:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         record_class = self._record_class
-        if record_class.__dict__.get(self._method_name) is self:  # false if another thread has already compiled it
-            methods = _compile_methods(fields(record_class), hasattr(record_class, "__post_init__"))
+        if record_class.__dict__.get(self._method_name) is self:  # otherwise, another thread has compiled it
+            methods = _compile_methods(record_class, self._compiled_names)
             for method_name in self._compiled_names:
                 setattr(record_class, method_name, methods[method_name])
         return record_class.__dict__[self._method_name].__get__(instance, owner)
 
 
-def _compile_methods(record_fields: tuple[Field[Any], ...], has_post_init: bool) -> dict[str, Any]:
+def _compile_methods(record_class: Any, method_names: list[str]) -> dict[str, Any]:
     namespace: dict[str, Any] = {"put": object.__setattr__}
-    exec(_method_source(record_fields, namespace, has_post_init), namespace)  # noqa: S102 - the text is built here from field names
-    return {method_name: namespace[method_name] for method_name in _COMPILED_METHODS}
+    if "__init__" in method_names:
+        source = _init_source(fields(record_class), namespace, hasattr(record_class, "__post_init__"))
+    else:
+        source = _comparison_source(fields(record_class))
+    exec(source, namespace)  # noqa: S102 - the text is built here from field names
+    return namespace
 
 
-def _method_source(record_fields: tuple[Field[Any], ...], namespace: dict[str, Any], has_post_init: bool) -> str:
+def _init_source(record_fields: tuple[Field[Any], ...], namespace: dict[str, Any], has_post_init: bool) -> str:
     parameter_list = ", ".join(
         _parameter_source(record_field, namespace) for record_field in record_fields if record_field.init
     )
@@ -84,13 +90,16 @@ def _method_source(record_fields: tuple[Field[Any], ...], namespace: dict[str, A
         for record_field in record_fields
     ]
     init_lines += ["    self.__post_init__()"] if has_post_init else []
+    signature = f"def __init__(self{', ' if parameter_list else ''}{parameter_list}):"
+    return "\n".join((signature, *(init_lines or ["    pass"])))
+
+
+def _comparison_source(record_fields: tuple[Field[Any], ...]) -> str:
     compared_names = [record_field.name for record_field in record_fields if record_field.compare]
     own_values = "".join(f"self.{field_name}, " for field_name in compared_names)
     other_values = "".join(f"other.{field_name}, " for field_name in compared_names)
     return "\n".join(
         (
-            f"def __init__(self{', ' if parameter_list else ''}{parameter_list}):",
-            *(init_lines or ["    pass"]),
             "def __eq__(self, other):",
             "    if other.__class__ is not self.__class__:",
             "        return NotImplemented",
@@ -155,7 +164,7 @@ def _set_state(self: Any, field_values: list[Any]) -> None:
         object.__setattr__(self, record_field.name, value)
 
 
-_COMPILED_METHODS = ("__init__", "__eq__", "__hash__")
+_COMPILED_TOGETHER = (("__init__",), ("__eq__", "__hash__"))
 _SHARED_METHODS: dict[str, Any] = {
     "__repr__": _repr_record,
     "__setattr__": _refuse_assignment,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.spark.duplicate_rows import RecordSource
 from omnigraph.spark.report_rows import KEY_ROWS, TUPLE_ROWS
 from omnigraph.spark.rule_inputs import key_columns, make_key_rows, make_tuple_rows, tuple_columns
 from omnigraph.spark.stage import LoadJob
@@ -62,15 +63,34 @@ class LoadCheckContext:
         return KEY_ROWS.select_from(self.task_reports, type_numbers)
 
     def tuple_rows(self) -> "DataFrame":
-        """Return the `@unique` tuples for all records, as `TUPLE_ROWS`."""
-        reported_tuples = TUPLE_ROWS.select_from(self.task_reports)
-        unique_keys = [
-            key for key in self.input_keys if unique_groups(type_for_key(self.load_job.schema_ir.catalog, key))
+        """Return the `@unique` tuples of all records, with the columns of `TUPLE_ROWS`."""
+        source = self.tuple_source()
+        return source.map_batches(lambda batch: iter((batch,)), TUPLE_ROWS.schema)
+
+    def id_source(self, *table_keys: TableKey) -> RecordSource:
+        """Return the ids and positions of the records of some types, without generated ids, which are all different."""
+        fragments = [
+            fragment
+            for key in table_keys
+            for fragment in self.staged_fragments.get(key, ())
+            if not fragment.ids_generated
         ]
-        make_rows = make_tuple_rows(self.load_job.schema_ir, self.load_job.table_keys)
-        return reported_tuples.unionAll(
-            self._staged_rows(unique_keys, tuple_columns(self.load_job.schema_ir), make_rows, TUPLE_ROWS.ddl)
-        )
+        make_rows = make_key_rows(self.load_job.table_keys)
+        read_fragment = map_fragment_rows(self.load_job.pinned_graph, lambda _: ["id"], make_rows)
+        has_reported_rows = self.reported_keys & set(table_keys)
+        reported_rows = self.reported_key_rows(*table_keys).where("id is not null") if has_reported_rows else None
+        return RecordSource(self.spark, fragments, read_fragment, reported_rows, KEY_ROWS)
+
+    def tuple_source(self) -> RecordSource:
+        """Return the `@unique` tuples of all records."""
+        schema_ir, table_keys = self.load_job.schema_ir, self.load_job.table_keys
+        unique_keys = [key for key in self.input_keys if unique_groups(type_for_key(schema_ir.catalog, key))]
+        fragments = [fragment for key in unique_keys for fragment in self.staged_fragments.get(key, ())]
+        make_rows = make_tuple_rows(schema_ir, table_keys)
+        read_fragment = map_fragment_rows(self.load_job.pinned_graph, tuple_columns(schema_ir), make_rows)
+        has_reported_rows = self.reported_keys & set(unique_keys)
+        reported_rows = TUPLE_ROWS.select_from(self.task_reports) if has_reported_rows else None
+        return RecordSource(self.spark, fragments, read_fragment, reported_rows, TUPLE_ROWS)
 
     def _staged_rows(
         self, table_keys: Sequence[TableKey], select_columns: Any, make_rows: Any, ddl: str

@@ -6,8 +6,7 @@ records that break a rule, and the driver converts them to violations.
 
 import json
 from collections.abc import Iterator
-from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
 
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import ordered_key_columns
@@ -22,11 +21,9 @@ from omnigraph.spark.edge_checks import (
 )
 from omnigraph.values.table_key import TableKey
 
+from .duplicate_rows import DuplicateGroup, find_duplicate_groups
 from .task_reports import ExistingIdReport, HeldValueReport, select_reports
 from .unique_tuples import format_tuple, unique_groups
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[int]]:
@@ -58,34 +55,11 @@ PositionsById = dict[tuple[int, str], list[int]]
 
 def _find_repeated_ids(context: LoadCheckContext, table_keys: frozenset[TableKey]) -> PositionsById:
     """Return the ids that occur in several records, each with the positions of its records in input order."""
-    if not table_keys:
-        return {}
-    id_rows = context.key_rows(*sorted(table_keys)).where("id is not null").select("type", "id", "spot")
+    id_source = context.id_source(*sorted(table_keys))
     return {
         (type_number, entity_id): positions
-        for (type_number, entity_id), positions in _find_duplicate_groups(id_rows, ["type", "id"])
+        for (type_number, entity_id), positions in find_duplicate_groups(id_source, ["type", "id"])
     }
-
-
-def _find_duplicate_groups(rows: "DataFrame", group_columns: list[str]) -> list[tuple[tuple[Any, ...], list[int]]]:
-    """Return the groups that contain more than one row, with the positions of the rows.
-
-    Spark first counts only the hashes of the rows. Rows with equal hashes are then compared by value.
-    """
-    from pyspark.sql import functions as f
-
-    hashed_rows = rows.withColumn("h", f.xxhash64(*group_columns))
-    repeated_hashes = hashed_rows.groupBy("h").count().where("count > 1").select("h").toArrow()
-    if not repeated_hashes.num_rows:
-        return []
-    hash_frame = f.broadcast(rows.sparkSession.createDataFrame(repeated_hashes))
-    matches = hashed_rows.join(hash_frame, "h", "left_semi").select(*group_columns, "spot").toArrow()
-    sorted_rows = sorted(zip(*(matches[column].to_pylist() for column in [*group_columns, "spot"]), strict=True))
-    positions_by_group = [
-        (group_values, [group_row[-1] for group_row in group_rows])
-        for group_values, group_rows in groupby(sorted_rows, lambda sorted_row: sorted_row[:-1])
-    ]
-    return [(group_values, positions) for group_values, positions in positions_by_group if len(positions) > 1]
 
 
 def _repeated_id_violations(context: LoadCheckContext, repeated: PositionsById) -> Iterator[Violation]:
@@ -121,9 +95,8 @@ def _key_text(context: LoadCheckContext, entity_type: NodeType | EdgeType, entit
 def _repeated_tuple_violations(context: LoadCheckContext) -> Iterator[Violation]:
     if not any(unique_groups(type_for_key(context.load_job.schema_ir.catalog, key)) for key in context.input_keys):
         return
-    tuple_rows = context.tuple_rows()
-    group_columns = ["type", "grp", "value"]
-    ids_by_position = _read_ids_at(tuple_rows, duplicates := _find_duplicate_groups(tuple_rows, group_columns))
+    duplicates = find_duplicate_groups(context.tuple_source(), ["type", "grp", "value"])
+    ids_by_position = _read_ids_at(context, duplicates)
     for (type_number, group_number, tuple_text), positions in duplicates:
         entity_type = context.entity_type(type_number)
         unique_columns = unique_groups(entity_type)[group_number]
@@ -142,11 +115,12 @@ def _repeated_tuple_violations(context: LoadCheckContext) -> Iterator[Violation]
             )
 
 
-def _read_ids_at(tuple_rows: "DataFrame", duplicates: list[tuple[tuple[Any, ...], list[int]]]) -> dict[int, str]:
-    """Return the ids of the records in duplicate groups, by position."""
+def _read_ids_at(context: LoadCheckContext, duplicates: list[DuplicateGroup]) -> dict[int, str]:
+    """Return the ids of the records in duplicate groups, keyed by position."""
     positions = [position for _, group_positions in duplicates for position in group_positions]
     if not positions:
         return {}
+    tuple_rows = context.tuple_rows()
     position_ids = tuple_rows.where(tuple_rows.spot.isin(positions)).select("spot", "id").toArrow()
     return dict(zip(position_ids["spot"].to_pylist(), position_ids["id"].to_pylist(), strict=True))
 

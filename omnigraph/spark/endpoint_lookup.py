@@ -24,7 +24,7 @@ from omnigraph.values.table_key import TableKey
 
 from .id_index import IdIndex, open_id_index
 from .pinned_graph import PinnedGraph
-from .session import parallelism
+from .session import parallelism, shared_files_folder
 from .staged_fragments import Batches, StagedFragment, map_staged_fragments
 
 if TYPE_CHECKING:
@@ -83,7 +83,11 @@ def scratch_folder(load_id: str) -> Path:
 
     on_worker = TaskContext.get() is not None
     root_folder = SparkFiles.getRootDirectory() if on_worker else tempfile.gettempdir()
-    return Path(root_folder, f"omnigraph-{load_id}")
+    return Path(root_folder, _scratch_name(load_id))
+
+
+def _scratch_name(load_id: str) -> str:
+    return f"omnigraph-{load_id}"
 
 
 def _read_ids(pinned_graph: PinnedGraph, id_source: NodeIdSource) -> Iterator[pa.Array]:
@@ -120,7 +124,11 @@ def find_lost_endpoints(
 
 
 def remove_scratch_folders(spark: "SparkSession", load_id: str) -> None:
-    """Remove the indexes that executors built for a load."""
+    """Remove the indexes that executors built for a load. A local session needs no tasks for this."""
+    shared_folder = shared_files_folder(spark)
+    if shared_folder is not None:
+        shutil.rmtree(shared_folder / _scratch_name(load_id), ignore_errors=True)
+        return
 
     def run(batches: Batches) -> Batches:
         for _ in batches:

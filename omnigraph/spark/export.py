@@ -18,10 +18,13 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.export import lines_of_rows, select_types
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.storage.arrow import table_key
+from omnigraph.storage.blob_pieces import take_pieces
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.find_rows import take_with_blobs
 from omnigraph.storage.fragments import fragment_row_counts, read_fragments
+from omnigraph.storage.large_blobs import blob_columns
 from omnigraph.storage.plain_datasets import commit_plain_dataset, write_plain_fragments
+from omnigraph.storage.scan import ROW_ID
+from omnigraph.storage.table import Table
 from omnigraph.values.clock_and_ids import new_ulid
 from omnigraph.values.table_key import TableKey
 
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ExportFormat = Literal["ndjson", "parquet", "lance"]
-_PIECE_ROWS = 8192
 _PART_DDL = "part int, name string, rows bigint, data string"
 _PART_SCHEMA = pa.schema([("part", pa.int32()), ("name", pa.string()), ("rows", pa.int64()), ("data", pa.string())])
 Batches = Iterator[pa.RecordBatch]
@@ -160,10 +162,20 @@ def _export_fragments(spark: "SparkSession", task: ExportTask, stored_table: Any
         for batch in batches:
             for group_number in batch.column(0).to_pylist():
                 pinned_table = task.pinned_graph.table(task.table_key)
-                row_batches = read_fragments(pinned_table, fragment_groups[group_number], column_names)
+                row_batches = _read_group(pinned_table, fragment_groups[group_number], column_names)
                 yield _write_part(task, group_number, row_batches)
 
     return spark.range(0, len(fragment_groups), 1, len(fragment_groups)).mapInArrow(run, _PART_DDL)
+
+
+def _read_group(table: Table, fragment_ids: Sequence[int], column_names: Sequence[str]) -> Batches:
+    """Yield the rows of some fragments; the number of rows in a batch depends on the size of their blobs."""
+    if not blob_columns(table, list(column_names)):
+        yield from read_fragments(table, fragment_ids, column_names)
+        return
+    for id_batch in read_fragments(table, fragment_ids, ["id"], with_row_ids=True):
+        for rows in take_pieces(table, id_batch.column(ROW_ID)):
+            yield from rows.select(column_names).combine_chunks().to_batches()
 
 
 def _export_ordered(spark: "SparkSession", snapshot: Snapshot, task: ExportTask) -> "DataFrame":
@@ -184,8 +196,8 @@ def _read_in_order(task: ExportTask, batches: Batches) -> Batches:
     pinned_table = task.pinned_graph.table(task.table_key)
     for batch in batches:
         row_ids = batch.column("_rowid").cast(pa.uint64())
-        for start in range(0, len(row_ids), _PIECE_ROWS):
-            yield from take_with_blobs(pinned_table, row_ids.slice(start, _PIECE_ROWS)).to_batches()
+        for rows in take_pieces(pinned_table, row_ids):
+            yield from rows.to_batches()
 
 
 def _write_part(task: ExportTask, part_number: int, row_batches: Batches) -> pa.RecordBatch:

@@ -190,7 +190,9 @@ class LoadAttempt:
         )
 
     def remove_scratch(self) -> None:
-        """Remove the indexes that executors built for this attempt."""
+        """Remove the indexes that executors built for this attempt. Only edges need an index."""
+        if not any(table_key.is_edge for table_key in self.record_counts):
+            return
         with suppress(Exception):  # a Spark session that has ended has already removed them
             remove_scratch_folders(self.spark, self.load_id)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.ingest.position_runs import pack_positions
 from omnigraph.rules.delta import Positions
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find_rows import take_with_blobs
@@ -24,7 +25,7 @@ from omnigraph.values.table_key import TableKey
 from .arrow_bytes import pack_table, unpack_table
 from .report_rows import PATCHED_ROWS
 from .session import parallelism
-from .staged_fragments import StagedFragment, pack_positions
+from .staged_fragments import StagedFragment
 from .task_reports import (
     REPORT_DDL,
     PatchedColumnsReport,

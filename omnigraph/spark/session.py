@@ -204,12 +204,34 @@ def _java_major_version(java_path: Path) -> int:
     return int(version_match[1]) if version_match else 0
 
 
+def active_session() -> "SparkSession | None":
+    """Return the session of this process, or None if it has none."""
+    session: SparkSession | None = _import_pyspark().SparkSession.getActiveSession()
+    return session
+
+
 def parallelism(spark: "SparkSession") -> int:
     """Return the number of tasks that can run concurrently, or an estimate if the session does not report it."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # Spark Connect has no context
         return 8
+
+
+def shared_files_folder(spark: "SparkSession") -> Path | None:
+    """Return the folder of temporary files that the driver shares with all tasks, or None if they do not share one.
+
+    Only tasks of a local session run on the driver's machine and in its JVM.
+    """
+    try:
+        master = str(spark.sparkContext.master)
+    except Exception:  # Spark Connect has no context
+        return None
+    if not master.startswith("local") or master.startswith("local-cluster"):
+        return None
+    from pyspark import SparkFiles
+
+    return Path(SparkFiles.getRootDirectory())
 
 
 def running_tasks(spark: "SparkSession") -> tuple[int, int]:

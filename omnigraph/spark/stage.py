@@ -18,6 +18,7 @@ from omnigraph.ingest.load import BUFFER_CLASSES, LoadMode
 from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.partial_records import PartialRows
 from omnigraph.ingest.patch_rows import broken_row_rules, held_values, resolve_patch
+from omnigraph.ingest.position_runs import pack_positions
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.record_intake import Intake, TypeBuffer
 from omnigraph.ingest.unchanged_rows import count_nulled_values, without_unchanged
@@ -38,7 +39,7 @@ from .patch_writer import report_patched_rows
 from .pinned_graph import PinnedGraph, PinnedRowLookup
 from .report_rows import KEY_ROWS, REPLACED_EDGE_ROWS, TUPLE_ROWS
 from .rule_inputs import key_batches, tuple_batches
-from .staged_fragments import StagedFragment, pack_positions
+from .staged_fragments import StagedFragment
 from .task_reports import (
     ExistingIdReport,
     FailureReport,

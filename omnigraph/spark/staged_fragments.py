@@ -1,17 +1,16 @@
 """The fragments that load tasks write: their descriptions for the driver, and functions to read them back.
 
-This module defines how the input positions of a fragment's rows are encoded. To check the rules that involve all
-records, single columns are read back from the fragments, so whole records do not pass through Spark.
+To check the rules that involve all records, single columns are read back from the fragments, so whole records do not
+pass through Spark.
 """
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
+from omnigraph.ingest.position_runs import unpack_positions
 from omnigraph.rules.delta import Positions
 from omnigraph.storage.fragments import read_staged_fragment
 from omnigraph.values.table_key import TableKey
@@ -48,24 +47,6 @@ class StagedFragment:
     def read_columns(self, pinned_graph: PinnedGraph, columns: Sequence[str]) -> Batches:
         """Read some columns from the fragment."""
         return read_staged_fragment(pinned_graph.store(), pinned_graph.table(self.table_key), self.metadata, columns)
-
-
-def pack_positions(positions: Positions) -> bytes:
-    """Encode input positions, which are usually consecutive, in a compact form.
-
-    >>> unpack_positions(pack_positions(np.array([5, 6, 7, 1]))).tolist()
-    [5, 6, 7, 1]
-    """
-    run_starts = np.flatnonzero(np.diff(positions, prepend=positions[:1] - 2) != 1)
-    run_lengths = np.diff(run_starts, append=len(positions))
-    return zlib.compress(np.stack([positions[run_starts], run_lengths]).astype(np.int64).tobytes(), 1)
-
-
-def unpack_positions(packed_positions: bytes) -> Positions:
-    """Decode input positions."""
-    first_positions, run_lengths = np.frombuffer(zlib.decompress(packed_positions), np.int64).reshape(2, -1)
-    rows_before = np.cumsum(run_lengths) - run_lengths
-    return np.repeat(first_positions - rows_before, run_lengths) + np.arange(int(run_lengths.sum()))
 
 
 MakeRows = Callable[[StagedFragment, pa.RecordBatch, Positions], Batches]

@@ -7,7 +7,7 @@ only when a table is written. NULL and the empty blob are distinct.
 import pyarrow as pa
 from lance.blob import Blob, BlobType, blob_array
 
-from .pending_blobs import content_path
+from .blob_placeholders import content_range
 
 
 def row_schema(stored_schema: pa.Schema) -> pa.Schema:
@@ -29,9 +29,12 @@ def to_stored_rows(rows: pa.Table, stored_schema: pa.Schema) -> pa.Table:
 
 
 def _stored_blob(blob: bytes | None) -> bytes | Blob | None:
-    """Convert a blob to the form that Lance writes; if the blob is in a file, Lance copies the content itself."""
-    pending_path = content_path(blob)
-    return blob if pending_path is None else Blob.from_uri(pending_path.as_uri())
+    """Return a blob in the form that Lance writes. For a blob in a file, Lance copies the content itself."""
+    content = content_range(blob)
+    if content is None:
+        return blob
+    uri = content.path.as_uri()
+    return Blob.from_uri(uri, content.position, content.size) if content.size else Blob.empty()
 
 
 def _row_field(stored_field: pa.Field) -> pa.Field:

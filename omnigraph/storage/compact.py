@@ -20,7 +20,7 @@ from .checksums import FileChecksum
 from .failures import DamagedError
 from .find_rows import read_blobs
 from .fragments import read_fragments, write_fragment
-from .large_blobs import blob_columns, find_heavy_fragments, with_placeholders
+from .large_blobs import blob_bytes_by_fragment, blob_columns, find_heavy_fragments, with_placeholders
 from .pending_blobs import PendingBlobs
 from .scan import ROW_ID
 from .sizes import FRAGMENT_ROWS
@@ -30,7 +30,8 @@ from .table_fields import lance_columns
 
 TARGET_ROWS = FRAGMENT_ROWS
 _RESULT_SIDES = ("old", "new")
-_UNLIMITED_ROWS = 1 << 30  # row limit so high that a task always produces a single fragment
+_MAX_BLOB_BYTES_IN_MEMORY = 32 << 20  # total size of blobs up to which Lance joins fragments itself
+_UNLIMITED_ROWS = 1 << 30  # row limit high enough that the output of a task is always a single fragment
 
 
 def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
@@ -75,10 +76,10 @@ def _join_in_process(store: Store, table: Table, fragments: Sequence[Any]) -> st
 
 
 def _join_heavy_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join fragments with very large blobs by streaming the blobs, which Lance would hold in memory."""
+    """Join fragments whose blobs Lance would hold in memory, by streaming the blobs from file to file."""
     fragment_ids, names = [fragment.fragment_id for fragment in fragments], table.schema.names
     batches = read_fragments(table, fragment_ids, names, with_row_ids=True, blob_handling="blobs_descriptions")
-    write = PendingBlobs((), {})
+    write = PendingBlobs((), {}, compares_stored=False)
     try:
         rows = with_placeholders(table, pa.Table.from_batches(batches), blob_columns(table, names), write, read_blobs)
         return _write_joined(store, table, fragments, rows)
@@ -152,8 +153,8 @@ def run_task(store: Store, table: Table, task: str) -> str:
     """Run one task; return the replaced fragments, the new fragment and its checksums as a JSON string."""
     from lance.optimize import CompactionTask
 
-    heavy_fragments, task_fragments = find_heavy_fragments(table), _task_fragments(task)
-    if any(fragment.id in heavy_fragments for fragment in task_fragments):
+    blob_bytes, task_fragments = blob_bytes_by_fragment(table), _task_fragments(task)
+    if sum(blob_bytes.get(fragment.id, 0) for fragment in task_fragments) > _MAX_BLOB_BYTES_IN_MEMORY:
         return _join_heavy_fragments(
             store, table, [table.dataset.get_fragment(fragment.id) for fragment in task_fragments]
         )

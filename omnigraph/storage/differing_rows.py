@@ -1,6 +1,6 @@
 """Read the complete rows that differ between two table versions, avoiding full scans where possible."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from .blobs import is_blob_field, row_schema
 from .deletion_list import RowOffsets
 from .deletions import deleted_offsets
 from .failures import as_storage_errors
-from .find_rows import read_batches, read_rows, take_with_blobs
+from .find_rows import read_batches, read_rows, replace_described_blobs, take_with_blobs
 from .fragment_rows import StoredRowIds, fragment_row_ids, read_fragments, read_row_ids
+from .pending_blobs import running_write
 from .row_ids import row_ids_at
 from .scan import ROW_ID
 from .store import Store
@@ -65,7 +66,7 @@ def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
     fragment_sizes = [len(fragment_ids) for fragment_ids in ids_by_fragment]
     id_order, fragment_starts = np.argsort(new_ids), np.cumsum([0, *fragment_sizes])
     unchanged_ids = []
-    for old_batch in _scan_fragments(difference.old_table, difference.removed).to_batches():
+    for old_batch in _scan_fragments(difference.old_table, difference.removed):
         old_ids = old_batch[ROW_ID].to_numpy()
         positions = np.minimum(np.searchsorted(new_ids, old_ids, sorter=id_order), len(new_ids) - 1)
         is_moved = new_ids[id_order[positions]] == old_ids
@@ -98,16 +99,24 @@ def _take_added_rows(
     return rows.take(pa.array(inverse_order))
 
 
-def _scan_fragments(table: Table, fragments: Sequence[Any]) -> Any:
-    return table.dataset.scanner(
+def _scan_fragments(table: Table, fragments: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of fragments, with `_rowid`; during a write, large blobs are placeholders."""
+    is_written = running_write() is not None and any(is_blob_field(column) for column in table.schema)
+    scanner = table.dataset.scanner(
         columns=table.schema.names,
         fragments=list(fragments),
         with_row_id=True,
-        blob_handling="all_binary",
+        with_row_address=is_written,
+        blob_handling="blobs_descriptions" if is_written else "all_binary",
         batch_size=_CHUNK_ROWS,
         batch_readahead=2,
         fragment_readahead=1,
     )
+    for batch in scanner.to_batches():
+        if is_written:
+            yield from replace_described_blobs(table, pa.Table.from_batches([batch])).combine_chunks().to_batches()
+        else:
+            yield batch
 
 
 def _redeleted_rows(store: Store, difference: FragmentDifference, pair: FragmentPair) -> tuple[pa.Table, pa.Table]:
@@ -180,9 +189,10 @@ def _take_from_fragments(table: Table, fragments: Sequence[Any], row_ids: Stored
         return take_with_blobs(table, pa.array(row_ids))
     row_id_set = pa.array(row_ids)
     matching_batches = [
-        batch.filter(pc.is_in(batch[ROW_ID], value_set=row_id_set))
-        for batch in _scan_fragments(table, fragments).to_batches()
+        batch.filter(pc.is_in(batch[ROW_ID], value_set=row_id_set)) for batch in _scan_fragments(table, fragments)
     ]
+    if not matching_batches:
+        return row_schema(table.schema).empty_table()
     return pa.Table.from_batches(matching_batches).select(column_names)
 
 

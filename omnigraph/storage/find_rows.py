@@ -1,7 +1,8 @@
 """Find rows by column values, a batch of values at a time.
 
 This module chooses between an index lookup and a scan. For a long list of values, reading whole columns is faster than
-looking up each value. Blobs are returned as bytes. Row ids and addresses are optional.
+looking up each value. Blobs are returned as bytes or, during a write, as placeholders if they are large. Row ids and
+addresses are optional.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,10 +15,10 @@ import pyarrow.compute as pc
 
 from omnigraph.values import sha256_hex
 
-from .blobs import is_blob_field, row_schema
+from .blobs import row_schema
 from .failures import as_storage_errors, panics_as_errors, to_storage_error
 from .index_fallback import SCAN_FAILURES, scan_batches_with_fallback, scan_with_fallback
-from .large_blobs import blob_columns, has_large_blobs, with_placeholders
+from .large_blobs import blob_columns, has_large_blobs, with_content_digests, with_placeholders
 from .pending_blobs import running_write
 from .scan import ROW_ADDRESS, ROW_ID
 from .substrait import filter_constants
@@ -65,17 +66,29 @@ def read_rows(
 def _scan_rows(
     table: Table, columns: Sequence[str], filter_expression: pc.Expression | None, with_row_ids: bool, use_index: bool
 ) -> pa.Table:
-    """Return the matching rows; during a write, large blobs are returned as placeholders."""
-    write = running_write()
-    blob_names = blob_columns(table, list(columns)) if write is not None else []
-    if write is not None and blob_names:
-        described_rows = _make_scanner(
-            table, columns, filter_expression, True, use_index, blob_handling="blobs_descriptions"
-        ).to_table()
-        if has_large_blobs(described_rows, blob_names):
-            rows = with_placeholders(table, described_rows, blob_names, write, read_blobs)
-            return rows if with_row_ids else rows.select(list(columns))
-    return _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_table()
+    """Return the matching rows. During a write, large blobs are returned as placeholders."""
+    if not _replaces_blobs(table, columns):
+        return _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_table()
+    scanner = _make_scanner(table, columns, filter_expression, True, use_index, blob_handling="blobs_descriptions")
+    described_rows = scanner.to_table()
+    if not has_large_blobs(table, described_rows):  # reading all small blobs together is faster
+        return _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_table()
+    rows = replace_described_blobs(table, described_rows)
+    return rows if with_row_ids else rows.select(list(columns))
+
+
+def _replaces_blobs(table: Table, columns: Sequence[str]) -> bool:
+    """Return whether a write is running, in which large blobs of these columns are read as placeholders."""
+    return running_write() is not None and bool(blob_columns(table, list(columns)))
+
+
+def replace_described_blobs(table: Table, described_rows: pa.Table) -> pa.Table:
+    """Return rows with bytes or placeholders instead of Lance's blob descriptions.
+
+    The rows must have row ids and addresses.
+    """
+    write, names = running_write(), blob_columns(table, described_rows.column_names)
+    return with_placeholders(table, described_rows, names, write, read_blobs) if write is not None else described_rows
 
 
 def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Expression) -> pa.Table:
@@ -100,31 +113,58 @@ def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool =
 def read_batches(
     table: Table, columns: Sequence[str], filter_expression: pc.Expression | None = None, *, with_row_ids: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that `read_rows` would return, in batches."""
-    return scan_batches_with_fallback(
+    """Yield the rows that `read_rows` would return, batch by batch."""
+    if not _replaces_blobs(table, columns):
+        return scan_batches_with_fallback(
+            table,
+            filter_expression,
+            lambda use_index: _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_batches(),
+        )
+    described_batches = scan_batches_with_fallback(
         table,
         filter_expression,
-        lambda use_index: _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_batches(),
+        lambda use_index: _make_scanner(
+            table, columns, filter_expression, True, use_index, blob_handling="blobs_descriptions"
+        ).to_batches(),
     )
+    batch_columns = [*columns, *((ROW_ID, ROW_ADDRESS) if with_row_ids else ())]
+    return _replace_in_batches(table, described_batches, batch_columns)
+
+
+def _replace_in_batches(
+    table: Table, described_batches: Iterator[pa.RecordBatch], batch_columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    for batch in described_batches:
+        rows = replace_described_blobs(table, pa.Table.from_batches([batch]))
+        yield from rows.select(list(batch_columns)).combine_chunks().to_batches()
 
 
 def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the rows with these row ids, in the given order and with blobs as bytes.
 
-    All columns are returned by default.
+    All columns are returned by default. During a write, large blobs are returned as placeholders.
     """
     column_names = list(columns) if columns is not None else table.schema.names
-    blob_columns = [column_name for column_name in column_names if is_blob_field(table.schema.field(column_name))]
-    plain_columns = [column_name for column_name in column_names if column_name not in blob_columns]
     if not len(row_ids):  # avoids building the row ids of the whole version first
         return row_schema(table.schema).empty_table().select(column_names)
+    if _replaces_blobs(table, column_names):
+        return replace_described_blobs(table, take_described(table, row_ids, column_names)).select(column_names)
+    blob_names = blob_columns(table, column_names)
+    plain_columns = [column_name for column_name in column_names if column_name not in blob_names]
     with as_storage_errors("none"):
         unordered_rows = table.dataset._take_rows(row_ids, columns=[*plain_columns, ROW_ID])
     positions = pc.index_in(row_ids, value_set=unordered_rows[ROW_ID].combine_chunks())
     ordered_rows = unordered_rows.take(positions).select(plain_columns)
-    for column_name in blob_columns:
+    for column_name in blob_names:
         ordered_rows = ordered_rows.append_column(column_name, read_blobs(table, column_name, row_ids))
     return ordered_rows.select(column_names)
+
+
+def take_described(table: Table, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:
+    """Return the rows with these row ids, in the given order, with Lance's blob descriptions, row ids and addresses."""
+    with as_storage_errors("none"):
+        unordered_rows: pa.Table = table.dataset._take_rows(row_ids, columns=[*columns, ROW_ID, ROW_ADDRESS])
+    return unordered_rows.take(pc.index_in(row_ids, value_set=unordered_rows[ROW_ID].combine_chunks()))
 
 
 def read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
@@ -148,6 +188,7 @@ def rows_digest(rows: pa.Table | str) -> str:
     """Return a digest of rows that does not depend on their order."""
     if isinstance(rows, str):
         return rows
+    rows = with_content_digests(rows)
     sortable_columns = [column.name for column in rows.schema if not pa.types.is_nested(column.type)]
     sorted_rows = rows.sort_by([(column_name, "ascending") for column_name in sortable_columns])
     sink = pa.BufferOutputStream()

@@ -112,7 +112,7 @@ def read_staged_fragment(
             file_uri = f"{table.dataset.uri}/data/{file_entry['path']}"
             reader = LanceFileReader(file_uri, storage_options=store.options, columns=list(columns))
             yield from reader.read_all(batch_size=65_536).to_batches()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # Lance raises a ValueError for a file that a cleanup has removed
         raise to_storage_error(error, effect="none") from error
 
 

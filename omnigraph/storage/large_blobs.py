@@ -1,11 +1,12 @@
 """Replace large blobs in rows with placeholders, so that a write can copy unchanged blobs without loading them.
 
-Changing one property rewrites the whole row. Reads during a write therefore return placeholders for large stored blobs,
-and the bytes are streamed from the old file to the new file. Small blobs remain bytes.
+Changing one property of a row rewrites the whole row. Therefore, reads during a write return placeholders for large
+stored blobs, and the bytes are streamed from the stored file to the new file. Small blobs, which Lance stores between
+the other values of a row, remain bytes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,18 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import StorageError
 
+from .blob_placeholders import ContentRange, content_digest, placeholder_of
 from .blobs import is_blob_field
 from .failures import as_storage_errors
-from .pending_blobs import PendingBlobs, placeholder_of
+from .pending_blobs import PendingBlobs
 from .scan import ROW_ADDRESS, ROW_ID
 from .table import Table
+from .table_fields import lance_columns
 
-LARGE_BLOB_BYTES = 4 << 20  # Lance stores each blob above this size in a separate file
+LARGE_BLOB_BYTES = 64 << 10  # threshold above which Lance stores blobs outside the data file
 HEAVY_BLOB_BYTES = 64 << 20  # a fragment with a blob above this size is never rewritten just because it has few rows
 _COPY_BLOCK_BYTES = 4 << 20
-_OWN_FILE_KIND = 2
+_SEPARATE_FILE_KINDS = (1, 2)  # packed with other blobs, or in a file of its own
 
 ReadBlobs = Callable[[Table, str, pa.Array], pa.Array]
 Descriptor = Mapping[str, Any] | None
@@ -35,29 +38,44 @@ def blob_columns(table: Table, column_names: list[str]) -> list[str]:
     return [name for name in column_names if name in schema.names and is_blob_field(schema.field(name))]
 
 
-def has_large_blobs(described_rows: pa.Table, columns: list[str]) -> bool:
-    """Return whether any blob is large; the given columns must contain Lance's blob descriptions."""
-    return any(_is_large(descriptor) for name in columns for descriptor in described_rows[name].to_pylist())
+def has_large_blobs(table: Table, described_rows: pa.Table) -> bool:
+    """Return whether any blob is large. The rows must contain Lance's blob descriptions."""
+    names = blob_columns(table, described_rows.column_names)
+    return any(_is_large(descriptor) for name in names for descriptor in described_rows[name].to_pylist())
 
 
 def find_heavy_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments that contain a blob too large to hold in memory or to rewrite unnecessarily."""
+    """Return the fragments that contain a blob too large to be rewritten unnecessarily."""
+    return frozenset(
+        fragment_id
+        for fragment_id, sizes in _blob_sizes_by_fragment(table).items()
+        if max(sizes, default=0) > HEAVY_BLOB_BYTES
+    )
+
+
+def blob_bytes_by_fragment(table: Table) -> dict[int, int]:
+    """Return the total size of the blobs of each fragment that contains blobs."""
+    return {fragment_id: sum(sizes) for fragment_id, sizes in _blob_sizes_by_fragment(table).items()}
+
+
+def _blob_sizes_by_fragment(table: Table) -> dict[int, list[int]]:
     names = blob_columns(table, table.schema.names)
+    sizes_by_fragment: dict[int, list[int]] = {}
     if not names:
-        return frozenset()
+        return sizes_by_fragment
     scanner = table.dataset.scanner(columns=names, with_row_address=True, blob_handling="blobs_descriptions")
     try:
         with as_storage_errors("none"):
             batches = list(scanner.to_batches())
     except (StorageError, pa.ArrowException):
-        return frozenset()  # planning must not fail; damage is reported once the files are verified or read
-    return frozenset(address >> 32 for batch in batches for name in names for address in _heavy_addresses(batch, name))
-
-
-def _heavy_addresses(batch: pa.RecordBatch, column: str) -> list[int]:
-    sizes = pc.fill_null(pc.struct_field(batch[column], "size"), 0)
-    addresses: list[int] = batch[ROW_ADDRESS].filter(pc.greater(sizes, HEAVY_BLOB_BYTES)).to_pylist()
-    return addresses
+        return {}  # planning must not fail; damage is reported when the files are verified or read
+    for batch in batches:
+        fragment_ids = [address >> 32 for address in batch[ROW_ADDRESS].to_pylist()]
+        for name in names:
+            sizes = pc.fill_null(pc.struct_field(batch[name], "size"), 0).to_pylist()
+            for fragment_id, size in zip(fragment_ids, sizes, strict=True):
+                sizes_by_fragment.setdefault(fragment_id, []).append(size)
+    return sizes_by_fragment
 
 
 def with_placeholders(
@@ -82,13 +100,14 @@ def _resolve_blob_column(
     read_values = read_blobs(table, column, pa.array(small_ids, pa.uint64())).to_pylist()
     small_blobs = dict(zip(small_ids, read_values, strict=True))
     addresses = described_rows[ROW_ADDRESS].to_pylist()
+    find_file_stems = cache(partial(_data_file_stems, table, column))
     values = [
         small_blobs[row_id]
         if descriptor is None or row_id in small_blobs
         else running_write.accept_stored(
             ("stored", table.location, table.version, column, row_id),
-            _find_local_file(table, address, descriptor),
-            partial(_read_blocks, table, column, row_id),
+            _find_local_content(table, find_file_stems(address >> 32), descriptor),
+            partial(read_blob_blocks, table, column, row_id),
         )
         for row_id, address, descriptor in zip(row_ids, addresses, descriptors, strict=True)
     ]
@@ -109,11 +128,23 @@ def comparable_blobs(blobs: pa.Array) -> pa.Array:
 
 def comparable_rows(rows: pa.Table) -> pa.Table:
     """Replace large blobs with placeholders, so that the rows can be compared with stored rows."""
+    return _map_blobs(rows, comparable_blobs)
+
+
+def with_content_digests(rows: pa.Table) -> pa.Table:
+    """Replace large blobs and placeholders with hashes that are the same in every process."""
+    return _map_blobs(comparable_rows(rows), _content_digests)
+
+
+def _content_digests(blobs: pa.Array) -> pa.Array:
+    values = [blob if blob is None else (content_digest(blob) or "").encode() or blob for blob in blobs.to_pylist()]
+    return pa.array(values, blobs.type)
+
+
+def _map_blobs(rows: pa.Table, convert: Callable[[pa.Array], pa.Array]) -> pa.Table:
     for position, column_field in enumerate(rows.schema):
         if pa.types.is_large_binary(column_field.type):
-            blobs = pa.chunked_array(
-                [comparable_blobs(chunk) for chunk in rows.column(position).chunks], column_field.type
-            )
+            blobs = pa.chunked_array([convert(chunk) for chunk in rows.column(position).chunks], column_field.type)
             rows = rows.set_column(position, column_field, blobs)
     return rows
 
@@ -122,23 +153,35 @@ def _is_large(descriptor: Descriptor) -> bool:
     return descriptor is not None and descriptor["size"] > LARGE_BLOB_BYTES
 
 
-def _find_local_file(table: Table, address: int, descriptor: Mapping[str, Any]) -> Path | None:
-    """Return the file that contains only this blob, or None if the blob shares a file or is on an object store."""
-    if "://" in table.dataset.uri or descriptor["kind"] != _OWN_FILE_KIND:
+def _find_local_content(table: Table, file_stems: list[str], descriptor: Mapping[str, Any]) -> ContentRange | None:
+    """Return the range of the local file that contains a blob, or None if the blob is on an object store."""
+    if "://" in table.dataset.uri or descriptor["kind"] not in _SEPARATE_FILE_KINDS:
         return None
-    data_folder = Path(table.dataset.uri) / "data"
-    for data_file in table.dataset.get_fragment(address >> 32).metadata.files:
-        candidate: Path = data_folder / data_file.path.removesuffix(".lance") / blob_file_name(descriptor["blob_id"])
-        if candidate.is_file() and candidate.stat().st_size == descriptor["size"]:
-            return candidate
+    data_folder, (position, size) = Path(table.dataset.uri) / "data", (descriptor["position"], descriptor["size"])
+    for file_stem in file_stems:
+        blob_file = data_folder / file_stem / blob_file_name(descriptor["blob_id"])
+        if blob_file.is_file() and blob_file.stat().st_size >= position + size:
+            return ContentRange(blob_file, position, size)
     return None
 
 
-def _read_blocks(table: Table, column: str, row_id: int) -> Iterator[bytes]:
+def _data_file_stems(table: Table, column: str, fragment_id: int) -> list[str]:
+    """Return the names, without suffix, of the fragment's data files that contain the column."""
+    field_ids = next(
+        set(stored_column.field_ids)
+        for stored_column in lance_columns(table.dataset.lance_schema)
+        if stored_column.name == column
+    )
+    data_files = table.dataset.get_fragment(fragment_id).metadata.files
+    return [data_file.path.removesuffix(".lance") for data_file in data_files if field_ids & set(data_file.fields)]
+
+
+def read_blob_blocks(table: Table, column: str, row_id: int, block_bytes: int = _COPY_BLOCK_BYTES) -> Iterator[bytes]:
+    """Yield the bytes of one stored blob in blocks of a given size; only the last block may be shorter."""
     with as_storage_errors("none"):
         (blob_file,) = table.dataset.take_blobs(column, ids=[row_id])
-        for start in range(0, blob_file.size(), _COPY_BLOCK_BYTES):
-            yield blob_file.read_range(start, min(_COPY_BLOCK_BYTES, blob_file.size() - start))
+        for start in range(0, blob_file.size(), block_bytes):
+            yield blob_file.read_range(start, min(block_bytes, blob_file.size() - start))
 
 
 def blob_file_name(blob_id: int) -> str:

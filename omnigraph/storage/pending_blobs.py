@@ -1,44 +1,40 @@
 """Blobs that a write has accepted but not yet stored: files and external objects.
 
 Rows contain a short placeholder instead of the bytes, which are streamed when the rows are written, so a large blob is
-never held in memory. A placeholder consists of a random prefix and the SHA-256 of the bytes. It is valid only in this
-process, and equal placeholders represent equal bytes.
+never held in memory.
 """
 
 import hashlib
 import os
 import stat
 import tempfile
-import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
-from omnigraph.errors import ExternalBlobPolicyError, InputError, InternalError, ResourceLimitExceeded
-from omnigraph.values import BlobSource, BlobUri, clock_and_ids
+from omnigraph.errors import ExternalBlobPolicyError, InputError, ResourceLimitExceeded
+from omnigraph.values import BlobSource, BlobUri
 
+from .blob_placeholders import AcceptedContents, ContentRange
 from .checksums import CHECKSUM_BLOCK_BYTES
 from .external_blobs import BlobLocation, read_external, require_allowed
 from .failures import as_storage_errors
 
-MAX_EXTERNAL_BYTES = 32 << 20  # limit on the total size of the external blobs in one write
-_PLACEHOLDER_PREFIX = f"omnigraph pending blob {clock_and_ids.new_nonce()} ".encode()
-_PLACEHOLDER_LENGTH = len(_PLACEHOLDER_PREFIX) + hashlib.sha256().digest_size
+MAX_EXTERNAL_BYTES = 32 << 20  # total size limit for the external blobs of one write
 
-# The files that hold each placeholder's content. Several writes may accept equal bytes at the same time.
-_contents: dict[bytes, list[Path]] = {}
-_contents_lock = threading.Lock()
 _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs", default=None)
 
 
 class PendingBlobs:
-    """The blobs in one write; `close` removes their temporary copies.
+    """The blobs of one write. `close` removes their temporary copies, as does the end of the object's life.
 
-    `report` is called with the number of bytes read so far and the total size; if the total is unknown, the number of
-    bytes read so far is passed for both. Set `copies_files` if the caller's files may change or disappear before the
-    blobs are stored.
+    `report` is called with the number of bytes read so far and the total size. If the total is unknown, the number of
+    bytes read so far is passed twice. Set `copies_files` if the caller's files may change or disappear before the blobs
+    are stored. Without `compares_stored`, stored blobs are not hashed, so that equal blobs of different rows may get
+    different placeholders.
     """
 
     def __init__(
@@ -48,13 +44,16 @@ class PendingBlobs:
         report: Callable[[int, int], None] | None = None,
         *,
         copies_files: bool = False,
+        compares_stored: bool = True,
     ) -> None:
-        self._report, self._copies_files = report, copies_files
+        self._report, self._copies_files, self._compares_stored = report, copies_files, compares_stored
         self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._placeholders: dict[object, bytes] = {}
         self._sources: list[Any] = []  # keeps the sources alive, because placeholders are looked up by object identity
-        self._paths: list[tuple[bytes, Path]] = []
+        self._accepted = AcceptedContents()
+        # A merge session that is never committed, and the result of a merge, have no end of their own.
+        weakref.finalize(self, self._accepted.abandon)
+        self._links: dict[Path, Path] = {}
         self._external_bytes = self._file_count = 0
 
     @contextmanager
@@ -68,15 +67,9 @@ class PendingBlobs:
 
     def close(self) -> None:
         """Discard all placeholders and remove temporary files."""
-        with _contents_lock:
-            for placeholder, path in self._paths:
-                paths = _contents[placeholder]
-                paths.remove(path)
-                if not paths:
-                    del _contents[placeholder]
-        self._paths.clear()
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._accepted.close()
+        self._placeholders.clear()
+        self._links.clear()
 
     def accept(self, blob: BlobUri | BlobSource) -> bytes:
         """Return the placeholder for a blob; each source is read only once, even if a write is retried."""
@@ -86,14 +79,24 @@ class PendingBlobs:
             self._placeholders[key] = self._accept_new(blob)
         return self._placeholders[key]
 
-    def accept_stored(self, key: object, path: Path | None, read_blocks: Callable[[], Iterable[bytes]]) -> bytes:
-        """Return the placeholder for a blob that is already stored in the graph.
+    def accept_stored(
+        self, key: object, content: ContentRange | None, read_blocks: Callable[[], Iterable[bytes]]
+    ) -> bytes:
+        """Return the placeholder of a blob that is stored in the graph.
 
-        `path` is the blob's own local file, if it has one.
+        `content` is the range of the local file that contains the blob. Without a local file, the blob is copied.
         """
         if key not in self._placeholders:
-            self._placeholders[key] = self._copy(read_blocks()) if path is None else self._link(path)
+            self._placeholders[key] = self._copy(read_blocks()) if content is None else self._refer(key, content)
         return self._placeholders[key]
+
+    def _refer(self, key: object, content: ContentRange) -> bytes:
+        """Register a range of a stored file, which never changes, and return its placeholder."""
+        digest = hashlib.sha256()
+        for block in content.read_blocks() if self._compares_stored else [repr(key).encode()]:
+            digest.update(block)
+        link = self._links.get(content.path) or self._link_safely(content.path)
+        return self._accepted.register(digest.digest(), ContentRange(link, content.position, content.size))
 
     def _accept_new(self, blob: BlobUri | BlobSource) -> bytes:
         if isinstance(blob, BlobUri):
@@ -113,22 +116,27 @@ class PendingBlobs:
             with path.open("rb") as file:
                 if copy or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return self._copy(_read_file(file))
-                digest = hashlib.sha256()
+                digest, size = hashlib.sha256(), 0
                 for block in self._reported(_read_file(file), os.fstat(file.fileno()).st_size):
                     digest.update(block)
+                    size += len(block)
         except OSError as error:
             raise _unreadable_error(path, error) from error
-        link = self._new_path()
+        return self._accepted.register(digest.digest(), ContentRange(self._link_safely(path), 0, size))
+
+    def _link_safely(self, path: Path) -> Path:
+        link = self._links[path] = self._new_path()
         link.symlink_to(path)
-        return self._register(digest.digest(), link)
+        return link
 
     def _copy(self, blocks: Iterable[bytes]) -> bytes:
-        digest, copy = hashlib.sha256(), self._new_path()
+        digest, size, copy = hashlib.sha256(), 0, self._new_path()
         with as_storage_errors("none"), copy.open("wb") as file:
             for block in self._reported(blocks, 0):
                 digest.update(block)
                 file.write(block)
-        return self._register(digest.digest(), copy)
+                size += len(block)
+        return self._accepted.register(digest.digest(), ContentRange(copy, 0, size))
 
     def _reported(self, blocks: Iterable[bytes], total_bytes: int) -> Iterator[bytes]:
         read_bytes = 0
@@ -138,18 +146,11 @@ class PendingBlobs:
             if self._report is not None:
                 self._report(read_bytes, max(total_bytes, read_bytes))
 
-    def _register(self, digest: bytes, path: Path) -> bytes:
-        placeholder = _PLACEHOLDER_PREFIX + digest
-        with _contents_lock:
-            _contents.setdefault(placeholder, []).append(path)
-        self._paths.append((placeholder, path))
-        return placeholder
-
     def _new_path(self) -> Path:
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="omnigraph-blobs-")
+        if self._accepted.folder is None:
+            self._accepted.folder = tempfile.mkdtemp(prefix="omnigraph-blobs-")
         self._file_count += 1
-        return Path(self._folder.name) / str(self._file_count)
+        return Path(self._accepted.folder) / str(self._file_count)
 
     def _limit_external(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         for block in blocks:
@@ -189,31 +190,6 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
 def running_write() -> PendingBlobs | None:
     """Return the pending blobs for the write that is running in this context, or None if there is no such write."""
     return _active.get()
-
-
-def placeholder_of(content: bytes) -> bytes:
-    """Return the placeholder that these bytes would have."""
-    return _PLACEHOLDER_PREFIX + hashlib.sha256(content).digest()
-
-
-def _is_placeholder(value: bytes | None) -> TypeGuard[bytes]:
-    return value is not None and len(value) == _PLACEHOLDER_LENGTH and value.startswith(_PLACEHOLDER_PREFIX)
-
-
-def content_digest(value: bytes) -> str | None:
-    """Return the SHA-256 of the bytes that a placeholder represents, or None if the value is not a placeholder."""
-    return value[len(_PLACEHOLDER_PREFIX) :].hex() if _is_placeholder(value) else None
-
-
-def content_path(value: bytes | None) -> Path | None:
-    """Return the file that holds a placeholder's bytes, or None if the value is not a placeholder."""
-    if not _is_placeholder(value):
-        return None
-    with _contents_lock:
-        paths = _contents.get(value)
-    if not paths:
-        raise InternalError(reason="a pending blob was used after its write had ended")
-    return paths[0]
 
 
 def _source_key(blob: BlobUri | BlobSource) -> object:

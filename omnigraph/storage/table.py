@@ -19,6 +19,7 @@ from omnigraph.records.frozen import record
 from .checksums import FileChecksums
 from .data_writer import LANCE_FILE_VERSION, manifest_checksum
 from .deletions import check_deletion_files, deletion_files
+from .split_updates import split_update
 from .store import Store
 
 
@@ -137,7 +138,9 @@ def commit(store: Store, table: Table, staged: StagedChange) -> Table:
             else table
         )
     checksums = store.sync_and_checksum(staged.written_files, staged.checksums)
-    return _commit_detached(store, table, staged.operation, checksums)
+    for operation in split_update(table.dataset, staged.operation, is_local=store.root.is_local):
+        table = _commit_detached(store, table, operation, checksums)
+    return table
 
 
 def _commit_detached(store: Store, table: Table, operation: Any, checksums: FileChecksums | None = None) -> Table:

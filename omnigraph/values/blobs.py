@@ -19,6 +19,21 @@ class BlobUri:
 
 
 @record
+class BlobDigest:
+    """A large blob in a merge conflict, shown by its size and hash instead of its bytes.
+
+    A function that resolves conflicts can return the digest as the value of the property.
+    """
+
+    size: int
+    content_hash: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the digest in the form that conflicts have in JSON."""
+        return {"size": self.size, "content_hash": self.content_hash}
+
+
+@record
 class BlobSource:
     """A blob that a caller passed as a path or as an open binary file."""
 

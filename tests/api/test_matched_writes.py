@@ -64,6 +64,47 @@ def test_change_of_an_edge_of_a_path_is_a_conflict(graph: Graph) -> None:
         graph.mutate(friends)
 
 
+OLDER = "match { $p: Person  $p.age * 2 > 50  $f: Firm  $f.size = $p.age } update $p set { team: $f.name }"
+
+
+@pytest.mark.parametrize(
+    ("change", "conflicts"),
+    [
+        ('update Person set { team: "x" } where name = "dee"', False),  # neither passes the filter
+        ('update Person set { age: 11 } where name = "dee"', False),
+        ('insert Person { name: "eve", age: 20 }', False),
+        ('update Person set { age: 31 } where name = "ann"', True),  # a value that the match reads
+        ('update Person set { team: "x" } where name = "ann"', True),  # the value that is assigned
+        ('insert Person { name: "eve", age: 40 }', True),
+        ('update Firm set { size: 31 } where name = "zeta"', True),
+    ],
+)
+def test_match_of_nodes_conflicts_by_row(graph: Graph, change: str, conflicts: bool) -> None:
+    graph.upsert("Person", {"name": "ann", "age": 30}, {"name": "dee", "age": 10})
+    graph.upsert("Firm", {"name": "acme", "size": 30})
+    teams(graph)
+    omnigraph.open(graph.uri, durability="os").mutate(change)
+    if conflicts:
+        with pytest.raises(VersionConflict):
+            graph.mutate(OLDER)
+    else:
+        assert graph.mutate(OLDER).nodes == {"Person": 1}
+        assert teams(graph)["ann"] == "acme"
+
+
+def test_delete_of_matched_nodes_conflicts_with_their_edges_only(graph: Graph) -> None:
+    lone = 'match { $p: Person  lower($p.name) = "dee" } delete $p'
+    other = omnigraph.open(graph.uri, durability="os")
+    teams(graph)
+    other.mutate('insert Knows { from: "bob", to: "bob" }')
+    other.mutate('insert Knows { from: "dee", to: "ann" }')
+    with pytest.raises(VersionConflict, match="Knows"):
+        graph.mutate(lone)
+    graph.refresh()
+    other.mutate('insert Knows { from: "bob", to: "bob" }')
+    assert graph.mutate(lone).nodes == {"Person": 1}
+
+
 def test_change_of_another_type_is_no_conflict(graph: Graph) -> None:
     omnigraph.open(graph.uri, durability="os").mutate('insert Note { text: "x" }')
     assert graph.mutate(COLLEAGUES).nodes == {"Person": 2}

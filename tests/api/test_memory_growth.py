@@ -119,6 +119,16 @@ def test_long_lived_handles_keep_nothing_of_past_commits(
     assert len(state._commit_row_cache) <= 8
 
 
+def test_a_writer_keeps_no_commits_of_sealed_chunks(tmp_path: Path, small_limits: None) -> None:
+    """Tail compaction looks up checksums of files that were written before the newest chunk was sealed."""
+    graph = omnigraph.init(str(tmp_path / "g"), SCHEMA, durability="os")
+    for number in range(100):
+        graph.insert("Person", {"name": f"p{number}", "age": number})
+    cached_names = list(graph._handle.store.object_cache._entries)
+    assert [name for name in cached_names if name.startswith("_commits/")] == []
+    assert len(graph.log()) == 101
+
+
 @pytest.mark.full
 def test_heap_does_not_grow_with_commits(roles: tuple[Callable[[], None], list[Graph]]) -> None:
     step, _ = roles

@@ -4,7 +4,6 @@ import pickle
 import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -111,11 +110,11 @@ def test_missing_optional_library_is_named_in_the_error(name: str, monkeypatch: 
         getattr(ALL, f"to_{name}")()
 
 
-def test_frames_are_built_by_the_requested_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    polars = ModuleType("polars")
-    polars.from_arrow = lambda table: ("frame", table.num_rows)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "polars", polars)
-    assert ALL.to_polars() == ("frame", 2)
+def test_a_result_is_read_by_polars_and_duckdb() -> None:
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    numbers = result(a=[1, 2], b=["x", None])
+    assert numbers.to_polars().to_dicts() == polars.DataFrame(numbers).to_dicts() == numbers.to_dicts()
+    assert duckdb.sql("select sum(a), count(b) from numbers").fetchall() == [(3, 1)]
 
 
 def test_notebook_cards_escape_html_and_are_bounded() -> None:

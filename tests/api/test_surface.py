@@ -24,7 +24,7 @@ from omnigraph.api.tags import Tags
 from omnigraph.api.transactions import Transaction
 
 FACETS = (Branches, Tags, Revisions, GraphSchema, Changes, Maintenance, Operations, Spark)
-LOCAL_ONLY = {"Graph.snapshot", "Graph.table", "Graph.scan", "Graph.duckdb", "GraphSchema.contract"}
+LOCAL_ONLY = {"Graph.snapshot", "Graph.table", "Graph.scan", "Graph.duckdb", "Graph.pool", "GraphSchema.contract"}
 # Building a set, a stream or a transaction reads nothing; they are awaited or iterated later.
 DEFERRED = {"nodes", "edges", "stream", "transaction", "export"}
 PAIRS: list[tuple[type[Any], type[Any]]] = [

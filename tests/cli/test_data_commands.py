@@ -88,7 +88,7 @@ def test_groups_unions_and_matched_writes(omnigraph: Program, graph: str) -> Non
     rows = document(omnigraph("query", "-e", f"{union} order {{ n }}", "--store", "g", "--json"))["rows"]
     assert rows == [{"n": 25}, {"n": 30}]
     text = "match { $p: Person  $p knows $q } update $q set { age: $p.age }"
-    ended = omnigraph("--quiet", "mutate", "-e", text, "--store", "g")
+    ended = omnigraph("mutate", "-e", text, "--store", "g")
     assert (ended.code, ended.out) == (0, "changed main: 1 node, 0 edges\n")
     cypher = omnigraph("query", "-e", "MATCH (p:Person) RETURN p.name", "--store", "g")
     assert cypher.code == 1
@@ -133,7 +133,7 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
         ("query nope --query q.gq --store g", 1, "no query named 'nope'"),
         ("query --query gone.gq --store g", 1, "cannot read gone.gq"),
         ('query add --query q.gq --store g --params {"name":"x"}', 1, "changes the graph"),
-        ("mutate all --query q.gq --store g", 1, "only reads"),
+        ("mutate all --query q.gq --store g", 1, "is a read query"),
         ("query older --query q.gq --store g", 1, "$min"),
         ("query older --query q.gq --store g --params 3", 1, "JSON object"),
         ("query older --query q.gq --store g --params {", 1, "not valid JSON"),
@@ -243,6 +243,7 @@ def test_load_prints_a_json_document(omnigraph: Program, graph: str) -> None:
     )
     commit = told.pop("commit")
     assert commit["graph_branch"] == "review/a"
+    assert told.pop("engine_reason")
     assert told == {
         "uri": str(Path("g").absolute()),
         "branch": "review/a",
@@ -252,6 +253,7 @@ def test_load_prints_a_json_document(omnigraph: Program, graph: str) -> None:
         "nodes": [{"name": "Person", "entities_loaded": 2}],
         "edges": [{"name": "Knows", "entities_loaded": 1}],
         "total_entities": 3,
+        "engine": "local",
         "actor_id": "ada",
     }
 

@@ -78,7 +78,7 @@ def test_typed_and_untyped_files_of_all_formats_are_one_commit(omnigraph: Progra
     Path("knows.ndjson").write_text('{"src": "ann", "dst": "bob"}\n{"from": "bob", "to": "cyd"}\n')
     data = ["Person=p.csv", "rest.ndjson", "Person=more.ndjson", "Knows=knows.ndjson"]
     words = [word for path in data for word in ("--data", path)]
-    ended = omnigraph("--quiet", "load", "g", *words, "--mode", "append")
+    ended = omnigraph("load", "g", *words, "--mode", "append")
     assert (ended.code, ended.out) == (0, "loaded into main (mode: append): 3 Person, 2 Knows\n"), ended.err
     assert ties() == [("ann", "bob"), ("bob", "cyd")]
     with library.open("g") as opened:

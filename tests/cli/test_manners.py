@@ -26,7 +26,7 @@ def names(graph: package.Graph) -> list[str]:
 
 
 def test_undo_reverts_the_last_commit_and_itself(omnigraph: Program, graph: package.Graph) -> None:
-    ended = omnigraph("undo", "g", "--quiet")
+    ended = omnigraph("undo", "g")
     assert ended.out.startswith("reverted HEAD on main: 0 added, 0 changed, 1 removed; commit ")
     assert names(graph) == ["ada"]
     assert omnigraph("undo", "g").code == 0
@@ -86,15 +86,31 @@ def test_quiet_prints_nothing_but_results_and_errors(omnigraph: Program, monkeyp
     monkeypatch.setattr(warnings, "showwarning", _show_warning)
     Path("s.pg").write_text("node Lamp { wattsNow: I32 }\nedge Near: Lamp -> Lamp\n")
     assert "warning" in omnigraph("init", "a", "--schema", "s.pg").err
-    assert omnigraph("--quiet", "init", "b", "--schema", "s.pg").err == ""
+    ended = omnigraph("--quiet", "init", "b", "--schema", "s.pg")
+    assert (ended.out, ended.err) == ("", "")
     ended = omnigraph("--quiet", "snapshot", "nowhere")
     assert ended.err.startswith("error: ")
     for words in ("tag create b v1", "branch create b c", "branch create b v1"):
-        omnigraph("--quiet", *words.split())
+        ended = omnigraph("--quiet", *words.split())
+        assert (ended.code, ended.out, ended.err) == (0, "", "")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert omnigraph("--quiet", "snapshot", "b", "--at", "v1").err == ""
         assert "warning: revision 'v1' is both a tag and a branch" in omnigraph("snapshot", "b", "--at", "v1").err
+
+
+def test_quiet_writes_print_nothing_and_previews_print_their_result(omnigraph: Program, graph: package.Graph) -> None:
+    graph.branches.create("side").insert("Person", {"name": "cyd", "age": 30})
+    Path("more.ndjson").write_text('{"type": "Person", "data": {"name": "dee", "age": 1}}\n')
+    load = ("load", "g", "--data", "more.ndjson", "--mode", "merge")
+    assert omnigraph("--quiet", *load, "--dry-run").out.startswith("would load into main")
+    assert omnigraph("--quiet", "branch", "merge", "g", "side", "--dry-run").out.startswith("would merge side")
+    writes = (load, ("branch", "merge", "g", "side"), ("undo", "g"), ("optimize", "g"), ("tag", "delete", "g", "t"))
+    graph.tag("t")
+    for words in writes:
+        ended = omnigraph("--quiet", *words)
+        assert (ended.code, ended.out, ended.err) == (0, "", ""), words
+    assert omnigraph("--quiet", "branch", "list", "g").out == "main\nside\n"
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ ALLOWED = {
     # A digest.
     ("storage/pending_blobs.py", "PendingBlobs._copy", "update"),
     ("storage/pending_blobs.py", "PendingBlobs._link", "update"),
+    ("storage/pending_blobs.py", "PendingBlobs._refer", "update"),
     # A control object.
     ("storage/s3.py", "S3Backend.remove", "delete"),
 }

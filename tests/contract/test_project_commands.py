@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import startup
+from bench import peers, reference, startup, table
+from bench.peers_data import Inputs
 
 
 @pytest.mark.timeout(600)  # it starts thirty programs
@@ -30,10 +31,19 @@ def test_start_up_bench_shows_the_imports_of_a_command() -> None:
     assert startup.unneeded_libraries("log", parts | {"import lance": 0.2}) == ["lance"]
 
 
+def test_bench_table_shows_the_recorded_figures_of_the_reference() -> None:
+    titles = {f"command line: {command}" for command in table.COMMANDS} | set(table.WRITE_TITLES.values())
+    titles |= peers.questions(None, Inputs(["a"], "a", ["a"], "a")).keys() | table.OTHER_TITLES
+    assert reference.reference_milliseconds().keys() <= titles
+    row = ("update of one node", {table.OURS: 9.54, table.LANCE: 1234.5})
+    assert table.format_row(row) == "| update of one node | **9.5** | 339 |  |  | 1,234 |  |"
+    assert table.format_row(("unknown", {table.SPARK: 0.0618})) == "| unknown |  |  |  |  |  | 0.06 |"
+
+
 def test_help_lists_every_target(checkout: Path) -> None:
     listed = subprocess.check_output(["make", "-s"], cwd=checkout, text=True)
     targets = [line.split()[0] for line in listed.splitlines()]
-    wanted = "setup demo test test-full check bench docs dist tables clean".split()
+    wanted = "setup demo test test-full check bench bench-startup docs dist tables clean".split()
     assert set(wanted) <= set(targets)
 
 

@@ -20,7 +20,7 @@ import pytest
 from omnigraph.api import opening as graphs
 from omnigraph.errors import AlreadyExists, BranchNotFound, GraphNotInitialized, OmnigraphError
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.commit import Commit
+from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import manifest_exists, read_manifest
 from omnigraph.history.refs import find_ref
@@ -30,9 +30,10 @@ from omnigraph.publish.recover import recover
 from omnigraph.storage.effects import DurableEffect, Fault
 from omnigraph.storage.layout import MAIN, TAGS
 from omnigraph.storage.store import Store, open_store
+from omnigraph.storage.table import open_table
 from tests.crash.verbs import EXIT, VERBS, copy_beside, end_after, make_start, overdue, write_elsewhere
 from tests.rig.invariants import check_invariants, files
-from tests.rig.writes import append, read_rows, write
+from tests.rig.writes import append, write
 
 How = Literal["exit", "before", "after"]
 Elsewhere = Callable[[str, str], object]  # one more write by a process that knows nothing
@@ -150,7 +151,7 @@ def shape(root: Path | str, ignored: Set[str] = frozenset(), *, quiet: bool = Fa
     for ref in refs:
         name, state = f"{ref.directory}/{ref.name}", read_manifest(store, ref.ulid).state
         if not state.head.closed:
-            tables = {key: read_rows(store, one) for key, one in state.tables.items()}
+            tables = {key: whole_rows(store, one) for key, one in state.tables.items()}
             rows[name] = {k: [r for r in v if r[0] not in ignored] for k, v in tables.items()}
             line = list(HistoryLog(store, state).first_parents(state.head.commit_id))
             line = [one for one in line if not (quiet and one.actor == MAINTENANCE_ACTOR)]
@@ -158,7 +159,13 @@ def shape(root: Path | str, ignored: Set[str] = frozenset(), *, quiet: bool = Fa
     return Shape(rows, history)
 
 
-Past = dict[tuple[str, str], dict[str, list[tuple[str, int]]]]
+Past = dict[tuple[str, str], dict[str, list[tuple[Any, ...]]]]
+
+
+def whole_rows(store: Store, entry: TableEntry) -> list[tuple[Any, ...]]:
+    """Every row of a table version with all its values, by id."""
+    rows = open_table(store, entry.location, entry.lance_version).dataset.to_table().to_pylist()
+    return sorted((row.pop("id"), *sorted(row.items())) for row in rows)
 
 
 def past(root: Path | str, keep: int) -> Past:
@@ -179,7 +186,7 @@ def read_past(root: Path | str, commits: Iterable[tuple[str, str]]) -> Past:
     for name, commit_id in commits:
         log = HistoryLog(store, read_manifest(store, find_ref(store, name).ulid).state)
         tables, _ = log.tables_and_schema_at(commit_id)
-        found[name, commit_id] = {key: read_rows(store, one) for key, one in tables.items()}
+        found[name, commit_id] = {key: whole_rows(store, one) for key, one in tables.items()}
     return found
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import omnigraph
 from omnigraph.errors import RecoveryRequired
 from omnigraph.evolve.apply import apply_plan
 from omnigraph.evolve.proposal import propose_schema
@@ -64,6 +66,28 @@ def _confirm(root: Path) -> None:
         apply_schema(_FILLED)(store)
 
 
+def _dispute(root: Path) -> None:
+    """The schemas contradict each other: a number of another type, a column that one branch drops and one fills.
+
+    The other branch also adds a rule, a name, and a keyed edge type with an edge.
+    """
+    main: Any = omnigraph.open(root, durability="os")
+    side = main.checkout("side")
+    theirs = """
+    node Person { n: I64?  level: F64?  @range(n, 0..100) }
+    node City { size: I64? @rename_from("n") }
+    edge LivesIn: Person -> City { n: I64? }
+    edge Likes: Person -> City { kind: String  @key(src, kind) }
+    """
+    side.schema.apply(theirs)
+    side.load([{"type": "Person", "data": {"id": "a", "n": 7, "level": 1.5}}], mode="merge")
+    side.load([{"type": "City", "data": {"id": "b", "size": 9}}], mode="merge")
+    side.load([{"edge": "Likes", "from": "a", "to": "b", "data": {"kind": "x"}}], mode="append")
+    ours = SCHEMA.replace("Person { n: I64? }", "Person { n: I64?  level: I32? }")
+    main.schema.apply(ours.replace("City { n: I64? }", "City {}"))
+    main.load([{"type": "Person", "data": {"id": "b", "n": 8, "level": 2}}], mode="merge")
+
+
 # What is run, where it starts, and whether nobody may write between the cut and the recovery.
 SCHEMA_VERBS: dict[str, tuple[Callable[[Store], object], str, bool]] = {
     "schema-quick": (apply_schema(_QUICK), "base", False),
@@ -72,4 +96,4 @@ SCHEMA_VERBS: dict[str, tuple[Callable[[Store], object], str, bool]] = {
     "schema-hard": (apply_schema(SCHEMA, hard=True), "noted", True),
     "recover-schema": (recover, "reshaping", True),
 }
-SCHEMA_STARTS = {"noted": _note, "reshaping": _confirm, "reshaped": _reshape_both}
+SCHEMA_STARTS = {"noted": _note, "reshaping": _confirm, "reshaped": _reshape_both, "disputed": _dispute}

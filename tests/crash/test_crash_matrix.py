@@ -30,12 +30,14 @@ THREE: tuple[tuple[str, int, How], ...] = (
     ("branch-reset", 4, "after"),
     ("merge-schemas", 9, "after"),
     ("merge-schemas", 13, "before"),
+    ("merge-disputed", 9, "after"),
     ("ensure-indices", 7, "after"),
     ("optimize", 5, "before"),
     ("cleanup", 30, "before"),
     ("erase", 6, "after"),
     ("repair", 5, "before"),
 )
+EVERYWHERE = ("merge-schemas", "merge-disputed")  # cut at every effect in the full run
 ENDS = (
     ("append-1", 4),
     ("branch-create", 3),
@@ -115,7 +117,14 @@ def test_every_verb_is_in_the_table() -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in EVERYWHERE])
 def test_sampled_crash_matrix_matches_the_golden_file(matrix: Matrix, verb: str) -> None:
     every = stride(3)
     assert list(matrix.rows(verb, every=every)) == golden(verb)[::every]
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("verb", EVERYWHERE)
+def test_merge_of_two_schemas_is_atomic_at_every_effect(matrix: Matrix, verb: str) -> None:
+    assert list(matrix.rows(verb)) == golden(verb)

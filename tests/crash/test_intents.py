@@ -213,7 +213,7 @@ def test_a_discarded_operation_is_not_revived_by_a_new_verdict(two: Two, monkeyp
         intents.retire(store, one.intent)
 
     meanwhile(monkeypatch, "decide", discard)
-    with pytest.raises(ConcurrentCommit, match="discarded"):
+    with pytest.raises(ConcurrentCommit, match="abandoned"):
         write_long(two.owner, append({"big": 2}))
     assert two.people() == [("a", 1)]
     check_invariants(two.root)
@@ -359,7 +359,7 @@ def test_owner_with_an_expired_lease_is_discarded_and_notified(two: Two) -> None
         two.recover()
         return staged
 
-    with pytest.raises(ConcurrentCommit, match="discarded"):
+    with pytest.raises(ConcurrentCommit, match="abandoned"):
         long_operations.publish_long_operation(two.owner, "load", stage, CommitMetadata())
     assert two.people() == [("a", 1)]
     assert two.kinds() == ["discarded"]

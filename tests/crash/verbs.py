@@ -131,6 +131,7 @@ VERBS: dict[str, Verb] = {
     "merge-decided": Verb(lambda s: merge_side(s, "theirs"), "clashing", alone=True),
     "merge-overtaken": Verb(merge_side, "apart"),
     "merge-schemas": Verb(merge_side, "reshaped", alone=True),
+    "merge-disputed": Verb(lambda s: merge_side(s, "theirs"), "disputed", alone=True),
     "recover-confirmed": Verb(recover, "confirmed"),
     "recover-refused": Verb(recover, "contested"),
     "recover-armed": Verb(recover, "armed"),

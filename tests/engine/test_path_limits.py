@@ -69,3 +69,21 @@ def test_explain_shows_the_search(complete: Small) -> None:
     assert step.description == "paths $p = any shortest $a -E-> {1,3} $b: N where $e.w > 0 by $e.w"
     assert step.stats is not None
     assert step.stats.rows == SIZE * (SIZE - 1)
+
+
+@pytest.mark.parametrize(("by", "value"), [("", "length($p)"), (" by $e.w", "cost($p)")])
+def test_the_length_or_cost_of_a_path_needs_no_choice_between_paths(
+    complete: Small, monkeypatch: pytest.MonkeyPatch, by: str, value: str
+) -> None:
+    """Choosing reads ids, so a path is chosen only if a query returns its nodes or edges."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a path was chosen")
+
+    ends = '$a: N { k: "n00" }  $b: N { k: "n05" }'
+    text = f"match {{ {ends}  $p = any shortest $a $e:e{{1,3}} $b{by} }} return {{ VALUE }}"
+    assert complete.rows(text.replace("VALUE", "nodes($p), length($p)")) == [(["n00", "n05"], 1)]
+    monkeypatch.setattr(find_paths, "choose_paths", refuse)
+    assert complete.rows(text.replace("VALUE", value)) == [(1,)]
+    with pytest.raises(AssertionError, match="a path was chosen"):
+        complete.rows(text.replace("VALUE", "edges($p)"))

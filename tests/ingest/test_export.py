@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import InputError
 from omnigraph.history.snapshot import load_snapshot
-from omnigraph.ingest import export
 from omnigraph.ingest.export import export_lines
+from omnigraph.storage import blob_pieces
 from omnigraph.values import format_blob
 from tests.engine.writes.conftest import World
 
@@ -55,7 +55,7 @@ def exported(world: World, types: list[str] | None = None) -> bytes:
 
 
 def test_export_lists_nodes_first_and_sorts_tables_by_id(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "_ROWS_PER_PIECE", 2)
+    monkeypatch.setattr(blob_pieces, "_PIECE_ROWS", 2)
     world.do('insert User { login: "abe", joined: datetime("1970-01-01T00:00:01Z") }')
     world.do('update User set { age: 31 } where login = "ann"')
     records = [orjson.loads(one) for one in exported(world).splitlines()]

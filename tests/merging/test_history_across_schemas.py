@@ -197,6 +197,22 @@ def test_a_merge_that_changed_the_schema_is_reverted_without_the_schema(graph: G
     assert "Eve" in graph.nodes("Person").ids()
 
 
+@pytest.mark.parametrize("fast_forward", [True, False])
+def test_a_merge_that_changed_only_the_schema_cannot_be_reverted(graph: Graph, fast_forward: bool) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, ("age: I32?", "age: I32?  email: String?"))
+    if not fast_forward:
+        update(graph, "Bob", "age", age=25)
+    merged = graph.merge("dev")
+    assert merged.outcome == ("fast_forward" if fast_forward else "merged")
+    steps = r"changed only the schema \(add property node:Person\.email: String\?\)"
+    for act in (graph.revisions.revert, graph.checkout("dev").revisions.cherry_pick):
+        with pytest.raises(InputError, match=steps):
+            act(graph.head.id)
+        with pytest.raises(InputError, match=steps):
+            act(graph.head.id, dry_run=True)
+
+
 def test_cherry_pick_between_branches_with_different_schemas(graph: Graph) -> None:
     dev = graph.branches.create("dev")
     change(graph, *EVERY_CHANGE)

@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import InputError, MergeConflict, SchemaMismatch
+from omnigraph.errors import InputError, MergeConflict
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? }
@@ -567,18 +567,143 @@ def test_edits_of_a_property_that_an_earlier_merge_replaced_are_a_conflict(graph
     assert back.outcome == "fast_forward"
 
 
-def test_bases_with_contradictory_schemas_name_the_property_and_the_way_out(graph: Graph) -> None:
-    """Both branches merged each other's rename, and each kept its own name."""
+@pytest.mark.parametrize("adder", ["ours", "theirs"])
+def test_values_of_an_addition_that_loses_its_name_are_discarded(graph: Graph, adder: Any) -> None:
+    """One branch renames a property and a type; the other adds a property and a type with these names, and values."""
     dev = graph.branches.create("dev")
-    change(graph, "city: String?", 'place: String? @rename_from("city")')
-    change(dev, "city: String?", 'town: String? @rename_from("city")')
+    adding, renaming = (graph, dev) if adder == "ours" else (dev, graph)
+    renamed = renaming.schema.source.replace("city: String?", 'place: String? @rename_from("city")')
+    renamed = renamed.replace("-> Team", "-> Group")
+    renaming.schema.apply(renamed.replace("node Team {", 'node Group @rename_from("Team") {'))
+    change(adding, "city: String?", "city: String?  place: String?  rank: I32 @default(3)")
+    change(adding, "node Team", "node Group { name: String @key }\nnode Team")
+    adding.update("Person", where="name = $n", set={"place": "Rome", "rank": 4}, n="Bob")
+    adding.insert("Person", {"name": "Dee", "place": "Oslo"}, {"name": "Eve"})
+    adding.insert("Group", {"name": "Red"})
+    winner = "theirs" if adder == "ours" else "ours"
+    assert len(graph.merge("dev", dry_run=True).conflicts) == 2
+    lost = [
+        ("Group", "Red", adder, "entity", None, {"name": "Red"}),
+        ("Person", "Bob", adder, "property", "place", "Rome"),
+        ("Person", "Dee", adder, "property", "place", "Oslo"),
+    ]
+    assert discards(graph.merge("dev", dry_run=True, strategy=winner)) == lost
+    merged = graph.merge("dev", strategy=winner)
+    assert (discards(merged), graph.nodes("Group").ids()) == (lost, ["Blue"])
+    assert people(graph, "place", "rank")[1] == ("Bob", None, 4)
+    assert not graph.maintenance.check().findings
+
+
+def contradictory_bases(graph: Graph, ours: str, theirs: str) -> Graph:
+    """Two branches that changed `city` differently and merged each other, and each kept its own declaration."""
+    graph.update("Person", where="name = $n", set={"city": "Bonn"}, n="Ada")
+    dev = graph.branches.create("dev")
+    change(graph, "city: String?", ours)
+    change(dev, "city: String?", theirs)
     graph.branches.create("aside")
     graph.merge("dev", strategy="ours")
     graph.merge("aside", into="dev", strategy="ours")
-    dev.refresh().update("Person", where="name = $n", set={"town": "Rome"}, n="Ada")
-    with pytest.raises(SchemaMismatch, match=r"node:Person\.(place|town): renamed differently") as caught:
-        graph.merge("dev", strategy="ours")
-    assert "same schema with `omnigraph schema apply`" in (caught.value.hint or "")
-    change(dev, 'town: String? @rename_from("city")', 'place: String? @rename_from("town")')
+    return dev.refresh()
+
+
+@pytest.mark.parametrize("strategy", ["ours", "theirs"])
+def test_strategies_decide_about_bases_with_contradictory_names(graph: Graph, strategy: Any) -> None:
+    dev = contradictory_bases(graph, 'place: String? @rename_from("city")', 'town: String? @rename_from("city")')
+    dev.update("Person", where="name = $n", set={"town": "Rome"}, n="Bob")
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    (conflict,) = caught.value.conflicts
+    assert (conflict.kind, conflict.type_name) == ("schema_conflict", "Person.place")
+    assert "renamed differently; on 'main': place, on 'dev': town" in conflict.message
+    assert graph.merge("dev", strategy=strategy).outcome == "merged"
+    name = "place" if strategy == "ours" else "town"
+    assert people(graph, name) == [("Ada", "Bonn"), ("Bob", "Rome"), ("Cyd", None)]
+    assert not graph.maintenance.check().findings
+    dev.insert("Person", {"name": "Dee", "town": "Oslo"})
     assert graph.merge("dev").outcome == "merged"
-    assert people(graph, "place")[0] == ("Ada", "Rome")
+    assert people(graph, name)[3] == ("Dee", "Oslo")
+
+
+@pytest.mark.parametrize("strategy", ["ours", "theirs"])
+@pytest.mark.parametrize("reverting", ["main", "dev"])
+def test_a_return_to_the_first_name_is_not_lost_over_contradictory_bases(
+    graph: Graph, strategy: Any, reverting: str
+) -> None:
+    """The declaration that one branch went back to is that of the bases' base, but does not count as unchanged."""
+    dev = contradictory_bases(graph, 'place: String? @rename_from("city")', 'town: String? @rename_from("city")')
+    branch, name = (graph, "place") if reverting == "main" else (dev, "town")
+    branch.schema.apply(
+        branch.schema.source.replace(f'{name}: String? @rename_from("city")', f'city: String? @rename_from("{name}")')
+    )
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    assert [conflict.kind for conflict in caught.value.conflicts] == ["schema_conflict"]
+    assert graph.merge("dev", strategy=strategy).outcome == "merged"
+    keeps = {"main": ("city", "town"), "dev": ("place", "city")}[reverting]
+    assert people(graph, keeps[strategy == "theirs"])[0] == ("Ada", "Bonn")
+
+
+@pytest.mark.parametrize("strategy", ["ours", "theirs"])
+@pytest.mark.parametrize("dropper", ["main", "dev"])
+def test_a_property_that_one_of_the_bases_dropped_gets_all_values_back(
+    graph: Graph, strategy: Any, dropper: str
+) -> None:
+    pair = ("", 'town: String? @rename_from("city")')
+    dev = contradictory_bases(graph, *(pair if dropper == "main" else pair[::-1]))
+    keeper = dev if dropper == "main" else graph
+    keeper.update("Person", where="name = $n", set={"town": "Rome"}, n="Bob")
+    graph.update("Person", where="name = $n", set={"age": 1}, n="Ada")
+    dev.update("Person", where="name = $n", set={"age": 2}, n="Cyd")
+    with pytest.raises(MergeConflict):
+        graph.merge("dev")
+    merged = graph.merge("dev", strategy=strategy)
+    assert people(graph, "age") == [("Ada", 1), ("Bob", 25), ("Cyd", 2)]
+    if (strategy == "ours") == (dropper == "main"):
+        assert "town" not in graph.schema.source
+    else:
+        assert people(graph, "town") == [("Ada", "Bonn"), ("Bob", "Rome"), ("Cyd", None)]
+        assert merged.discarded == ()
+    assert not graph.maintenance.check().findings
+
+
+def test_values_of_the_base_that_do_not_fit_the_merged_schema_are_no_dead_end(graph: Graph) -> None:
+    """A merge narrowed a type to which old values of the other branch do not fit; corrected, they can be merged."""
+    whole = graph.branches.create("whole")
+    change(whole, "age: I32?", "age: I64?")
+    change(graph, "age: I32?", "age: F64?")
+    graph.update("Person", where="name = $n", set={"age": 1.5}, n="Ada")
+    dev = graph.branches.create("dev")
+    dev.update("Person", where="name = $n", set={"age": 2.0}, n="Ada")
+    dev.merge("whole", strategy="theirs")
+    graph.insert("Person", {"name": "Dee"})
+    with pytest.raises(MergeConflict, match=r"age is 1\.5 on 'main', which does not fit I64"):
+        graph.merge("dev")
+    graph.update("Person", where="name = $n", set={"age": 3.0}, n="Ada")
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    assert [(one.kind, one.entity_id) for one in caught.value.conflicts] == [("divergent_update", "Ada")]
+    trial = graph.branches.create("trial")
+    trial.merge("dev", strategy="ours")
+    assert people(trial, "age") == [("Ada", 3), ("Bob", 25), ("Cyd", None), ("Dee", None)]
+    trial.update("Person", where="name = $n", set={"age": 4}, n="Bob")
+    dev.update("Person", where="name = $n", set={"age": 5}, n="Cyd")
+    assert trial.merge("dev").outcome == "merged"
+    assert people(trial, "age") == [("Ada", 3), ("Bob", 4), ("Cyd", 5), ("Dee", None)]
+    assert not graph.maintenance.check().findings
+
+
+def test_branches_with_equal_schemas_merge_over_a_base_whose_values_do_not_fit(graph: Graph) -> None:
+    whole = graph.branches.create("whole")
+    change(whole, "age: I32?", "age: I64?")
+    change(graph, "age: I32?", "age: F64?")
+    graph.update("Person", where="name = $n", set={"age": 1.5}, n="Ada")
+    dev = graph.branches.create("dev")
+    for branch, age in ((graph, 2.0), (dev, 3.0)):
+        branch.update("Person", where="name = $n", set={"age": age}, n="Ada")
+        branch.merge("whole", strategy="theirs")
+    dev.insert("Person", {"name": "Dee", "age": 7})
+    (conflict,) = graph.merge("dev", dry_run=True).conflicts
+    assert (conflict.kind, conflict.entity_id) == ("divergent_update", "Ada")
+    graph.merge("dev", strategy="theirs")
+    assert people(graph, "age") == [("Ada", 3), ("Bob", 25), ("Cyd", None), ("Dee", 7)]
+    assert not graph.maintenance.check().findings

@@ -38,4 +38,12 @@ FOUND: dict[str, Program] = {
         ("replay", "revert", 1, "p", "none"),
         ("replay", "pick", 4, "p", "theirs"),
     ),
+    # The model credited the null of a column that a schema change added to the first load, not to the schema change.
+    "blame_of_a_column_that_a_branch_added": (
+        ("fork", "main", "p", None),
+        ("put", "main", ((("node:Person", "a"), (("name", "a"), ("age", 6), ("nick", "A"), ("score", 0.0))),)),
+        ("put", "p", ((("node:Person", "a"), (("name", "a"), ("age", 5), ("nick", "A"), ("score", 0.0))),)),
+        ("schema", "main", "add"),
+        ("merge", "p", "main", "entity values"),
+    ),
 }

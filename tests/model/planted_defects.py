@@ -29,6 +29,7 @@ from omnigraph.rules import cardinality
 from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import NO_IDS, Delta, TableDelta
 from omnigraph.values.table_key import TableKey
+from tests.model.planted_schema_defects import PROGRAMS
 from tests.model.random_programs import Program
 
 Patch = pytest.MonkeyPatch
@@ -494,3 +495,4 @@ DEFECTS: dict[str, Defect] = {
         ),
     ),
 }
+DEFECTS |= {name: Defect(*planted) for name, planted in PROGRAMS.items()}

@@ -17,38 +17,52 @@ import pytest
 import omnigraph
 from omnigraph.errors import (
     BranchNotFound,
+    ChangeSchemaBoundary,
     ClientError,
     HistoryReclaimed,
     InputError,
     MergeConflict,
     OmnigraphError,
     SchemaMismatch,
+    SchemaViolation,
 )
 from omnigraph.history import diff
+from omnigraph.storage import patch_columns
 from omnigraph.storage.effects import Fault
 from tests.crash.verbs import overdue
+from tests.model.declared_slots import has_misfit
 from tests.model.program_comparison import Compared
-from tests.model.program_translation import asked, changes_of, decided, records, remove, same_conflicts, same_discards
+from tests.model.program_translation import (
+    asked,
+    changes_of,
+    decided,
+    patches,
+    records,
+    remove,
+    same_conflicts,
+    same_discards,
+)
 from tests.model.random_programs import (
     PERSON,
     RATES,
-    RULES,
     SCHEMA,
     START,
     Program,
     Step,
+    accepts,
     options_of,
+    patched,
     play,
     reshaped,
+    rules_of,
     schema_text,
     shaped,
     strategy_of,
 )
-from tests.model.row_shapes import Entity, Row
-from tests.model.versioned_graph import Conflict, Merge, Versions, bits, difference, same
+from tests.model.row_shapes import Entity, Graph, Row
+from tests.model.versioned_graph import Merge, Versions, bits, difference, same
 from tests.rig.writes import rewrite, write
 
-_SCHEMA_CONFLICT = Conflict("schema_conflict", (f"{PERSON}.column", ""))
 hits: Counter[str] = Counter()  # what the programs of this process came across
 
 
@@ -73,10 +87,12 @@ def run(program: Program, *, whole: bool = True, shadow: bool = False) -> None:
     """Run a program; fails where the product and the model part.
 
     `whole` reads everything again at the end, the past too; `shadow` compares the quick way to tell
-    changes with the slow one. Every other program compares even small tables in stretches.
+    changes with the slow one. Every other program compares even small tables in stretches. Patches of most rows write
+    columns, as they do in large tables.
     """
-    place, many = Path(mkdtemp()), diff._MAX_DIRECT_ROWS
+    place, many, few = Path(mkdtemp()), diff._MAX_DIRECT_ROWS, patch_columns.MIN_ROWS
     diff._MAX_DIRECT_ROWS = 0 if len(program) % 2 else many
+    patch_columns.MIN_ROWS = 1
     try:
         Template.copy(place / "g")
         run_at = Run(place / "g", thorough=whole)
@@ -86,7 +102,7 @@ def run(program: Program, *, whole: bool = True, shadow: bool = False) -> None:
             run_at.shadow()
         run_at.finish(whole=whole)
     finally:
-        diff._MAX_DIRECT_ROWS = many
+        diff._MAX_DIRECT_ROWS, patch_columns.MIN_ROWS = many, few
         shutil.rmtree(place, ignore_errors=True)
 
 
@@ -97,7 +113,7 @@ class Run(Compared):
         super().__init__(root)
         self.thorough = thorough
         first, *rest = reversed(self.main.log())
-        self.model = Versions(RULES, first.id, {}, PERSON)
+        self.model = Versions(rules_of, first.id, {}, PERSON)
         for one in rest:
             self.model.commit("main", one.id, START)
         self.order = [one.id for one in (first, *rest)]
@@ -118,6 +134,11 @@ class Run(Compared):
             rows = shaped(given, self.model.shape(branch))
             do = lambda graph: graph.load(records(rows), mode="merge")  # noqa: E731
             self.write(("put", branch, given), do)
+
+    def _patch(self, branch: str, given: Any) -> None:
+        if branch in self.model.heads:
+            rows = patched(given, self.model.shape(branch))
+            self.write(("patch", branch, given), lambda graph: graph.load(patches(rows), mode="patch"))
 
     def _cut(self, branch: str, entity: Entity) -> None:
         self.write(("cut", branch, entity), lambda graph: remove(graph, entity))
@@ -178,14 +199,17 @@ class Run(Compared):
             return
         wanted = self.foretold(source, target, how)
         hits[wanted.outcome] += 1
+        if self.unknown(wanted):
+            return
         hits[f"merge {how}"] += 1
         hits.update(one.kind for one in wanted.conflicts)
         hits.update("keyed edge clash" for one in wanted.conflicts if one.entity[0] == RATES)
         hits["keyed edge on both"] += self.agree_on_a_new_edge(source, target)
         hits["several bases"] += wanted.bases > 1
+        hits.update(self.merged_slots(source, target, wanted))
         hits["doubtful"] += wanted.doubtful > 0
         hits["lost edges"] += len(wanted.lost) > 0 and not wanted.conflicts
-        if wanted.outcome == "mismatch" or wanted.outcome.startswith("schema conflict"):
+        if wanted.outcome == "misfit" or wanted.outcome.startswith("schema conflict"):
             self.refused(source, target, how, wanted)
             return
         try:
@@ -196,6 +220,19 @@ class Run(Compared):
             assert wanted.bases > 1
             self.agree(target)
 
+    def unknown(self, wanted: Merge) -> bool:
+        """Whether columns took one name in a way that the model does not decide."""
+        return wanted.outcome in ("unclear", "schema conflict: name taken")
+
+    def merged_slots(self, source: str, target: str, wanted: Merge) -> list[str]:
+        """The slots that a merge brought from its source although the target changed some, too."""
+        if wanted.outcome != "merged" or wanted.shape is None:
+            return []
+        ours, theirs, merged = self.model.shape(target).slots, self.model.shape(source).slots, wanted.shape.slots
+        changed = [slot for slot in merged if merged[slot] != ours[slot]]
+        kept = any(merged[slot] != theirs[slot] for slot in merged)
+        return [f"slot {slot}{' of two schemas' if kept else ''}" for slot in changed]
+
     def agree_on_a_new_edge(self, source: str, target: str) -> bool:
         """Whether both branches have an equal keyed edge that they did not have at the start."""
         ours, theirs = self.model.graph(target), self.model.graph(source)
@@ -203,11 +240,14 @@ class Run(Compared):
 
     def refused(self, source: str, target: str, how: str, wanted: Merge) -> None:
         """Schemas that cannot be put together are told, and nothing happens."""
-        if wanted.outcome == "mismatch":
-            for dry_run in (True, False):
-                with pytest.raises(SchemaMismatch):
-                    self.main.refresh().merge(source, target, dry_run=dry_run, **asked(how))
-        elif wanted.outcome.endswith("open") or strategy_of(how)(_SCHEMA_CONFLICT) is None:
+        if wanted.outcome == "misfit":
+            preview = self.main.refresh().merge(source, target, dry_run=True, **asked(how))
+            assert preview.outcome == "conflict"
+            same_conflicts(preview.conflicts, wanted.conflicts)
+            with pytest.raises(MergeConflict) as caught:
+                self.main.refresh().merge(source, target, **asked(how))
+            same_conflicts(caught.value.conflicts, wanted.conflicts)
+        else:
             preview = self.main.refresh().merge(source, target, dry_run=True, **asked(how))
             assert preview.outcome == "conflict"
             with pytest.raises(MergeConflict) as caught:
@@ -229,12 +269,10 @@ class Run(Compared):
         assert [(one.key, one.id) for one in result.lost_edges] == sorted(wanted.lost)
         same_discards(result.discarded, wanted.discarded)
         if result.commit is not None:
-            before = self.model.graph(target)
-            same_columns = wanted.shape is None or wanted.shape.agrees(self.model.shape(target))
+            before = self.before(target, wanted)
             self.model.commit(target, result.commit.id, wanted.graph, theirs, wanted.shape)
             self.order.append(result.commit.id)
-            if same_columns:
-                assert changes_of(result.delta) == difference(before, wanted.graph)
+            assert changes_of(result.delta) == difference(before, wanted.graph)
             assert result.stats["merged_properties"] == wanted.combined
             self.credits(target, wanted)
         self.agree(target)
@@ -247,10 +285,14 @@ class Run(Compared):
             result = self.main.refresh().merge(source, target, dry_run=True, **asked(how))
         assert (result.outcome, result.commit, done) == (wanted.outcome, None, [])
         same_conflicts(result.conflicts, wanted.conflicts)
-        same_columns = wanted.shape is None or wanted.shape.agrees(self.model.shape(target))
-        if not wanted.conflicts and same_columns:
-            assert changes_of(result.delta) == difference(self.model.graph(target), wanted.graph)
+        if not wanted.conflicts:
+            assert changes_of(result.delta) == difference(self.before(target, wanted), wanted.graph)
             same_discards(result.discarded, wanted.discarded)
+
+    def before(self, target: str, wanted: Merge) -> Graph:
+        """What the target of a merge shows, in the shape that it gets."""
+        shape = self.model.shape(target)
+        return shape.fit(self.model.graph(target), wanted.shape or shape)
 
     def credits(self, target: str, wanted: Merge) -> None:
         """Blame credits every value of an entity about which a merge decided to the commit of the model."""
@@ -296,21 +338,27 @@ class Run(Compared):
             self.order.append(one.id)
         self.agree(branch)
 
-    def _schema(self, branch: str | None, verb: str) -> None:
+    def _schema(self, branch: str | None, verb: Any) -> None:
         for one in sorted(self.model.heads) if branch is None else [branch]:
             if one in self.model.heads:
                 self.reshape(one, verb)
 
-    def reshape(self, branch: str, verb: str) -> None:
+    def reshape(self, branch: str, verb: Any) -> None:
         """Another schema of a branch: the rows stay, with other columns."""
         old = self.model.shape(branch)
         new = reshaped(old, verb)
-        if new is not None:
+        if new is None:
+            return
+        if not accepts(self.model.graph(branch), old, new):
+            hits["schema refused"] += 1
+            with pytest.raises(SchemaViolation):
+                self.handle(branch).schema.apply(schema_text(old, new))
+        else:
             done = self.handle(branch).schema.apply(schema_text(old, new))
             assert done.commit is not None
             self.model.reshape(branch, done.commit.id, new)
             self.order.append(done.commit.id)
-            self.agree(branch)
+        self.agree(branch)
 
     def _cleanup(self, keep: int) -> None:
         """What no branch needs goes; everything else is as before."""
@@ -344,7 +392,8 @@ class Run(Compared):
         if inner[0] == "fork":
             return inner[1] in heads and inner[2] not in heads
         if inner[0] == "merge":
-            return inner[1] != inner[2] and {inner[1], inner[2]} <= heads.keys()
+            known = inner[1] != inner[2] and {inner[1], inner[2]} <= heads.keys()
+            return known and not self.unknown(self.foretold(*inner[1:]))
         if inner[0] == "schema" and inner[1] in heads:
             return reshaped(self.model.shape(inner[1]), inner[2]) is not None
         return inner[1] in heads and inner[:2] != ("drop", "main")
@@ -355,6 +404,9 @@ class Run(Compared):
         if kind == "put":
             rows = shaped(more[0], self.model.shape(branch))
             self.handle(branch).load(records(rows), mode="merge")
+        elif kind == "patch":
+            rows = patched(more[0], self.model.shape(branch))
+            self.handle(branch).load(patches(rows), mode="patch")
         elif kind == "schema":
             old = self.model.shape(branch)
             new = reshaped(old, more[0])
@@ -404,6 +456,11 @@ class Run(Compared):
         old, new = (known[at % len(known)] for at in (one, other))
         was, now = self.model.commits[old], self.model.commits[new]
         wanted = difference(was.shape.fit(was.graph, now.shape), now.graph)
+        if was.shape.misfits(was.graph, now.shape) and not self.gone:
+            hits["boundary"] += 1
+            with pytest.raises(ChangeSchemaBoundary):
+                list(self.main.diff(old, new))
+            return
         try:
             difference_found = self.main.diff(old, new)
             assert changes_of(difference_found) == wanted
@@ -423,6 +480,9 @@ class Run(Compared):
         hits[f"replay {wanted.outcome if wanted else 'refused'}"] += 1
         if wanted is None:
             with pytest.raises(InputError, match="changed only the schema"):
+                act(commit)
+        elif wanted.outcome == "mismatch":
+            with pytest.raises(SchemaMismatch):
                 act(commit)
         elif wanted.outcome == "conflict":
             with pytest.raises(MergeConflict) as caught:
@@ -447,6 +507,11 @@ class Run(Compared):
         for commit in self.model.ancestors(head):
             parents = self.model.commits[commit].parents
             rows = [self.model.row_of(one, entity, shape) for one in (commit, *parents)]
+            if any(map(has_misfit, rows)):
+                hits["boundary traced"] += 1
+                kind, _, name = entity[0].partition(":")
+                assert not self.handle(branch).revisions.history(name, entity[1], kind=kind).complete
+                return
             if len(parents) == 1 and not same(rows[0], rows[1]):
                 wanted[commit] = bits(rows[0])
         kind, _, name = entity[0].partition(":")

@@ -105,6 +105,16 @@ def _record(one: Entity, row: Row) -> str:
     return json.dumps({"edge": name, "from": row["src"], "to": row["dst"], "data": data})
 
 
+def patches(rows: Graph) -> bytes:
+    """Values of entities as a patch takes them."""
+    return "\n".join(
+        json.dumps(
+            {"type" if one[0].startswith("node") else "edge": one[0].partition(":")[2], "data": {"id": one[1], **row}}
+        )
+        for one, row in rows.items()
+    ).encode()
+
+
 def remove(graph: Handle, entity: Entity) -> Any:
     """Delete one entity."""
     name = entity[0].partition(":")[2]

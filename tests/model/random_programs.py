@@ -6,10 +6,11 @@ so any part of a program is a program.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any
 
+from tests.model.declared_slots import GRADES, VERBS, changed_slots, has_type, slot_text, written
 from tests.model.row_shapes import Entity, Graph, Row, Shape
 from tests.model.versioned_graph import Rules, Versions, broken, without
 
@@ -22,6 +23,8 @@ node Person {
   age: I32?
   nick: String?
   score: F64?
+  size: I32?
+  level: enum(low, mid)?
   @key(name)
   @unique(nick)
   @range(age, 0..99)
@@ -34,17 +37,15 @@ edge Rates: Person -> Person { kind: String  stars: I32?  @key(src, dst, kind) }
 """
 PERSON, TEAM, KNOWS, LEADS, LIKES = (*("node:Person", "node:Team"), *("edge:Knows", "edge:Leads", "edge:Likes"))
 RATES = "edge:Rates"
-KEYED = (PERSON, RATES)  # types whose ids derive from keys
-RULES = Rules(
-    unique={PERSON: (("nick",),), LIKES: (("src", "dst"),)},
-    ends={KNOWS: (PERSON, PERSON), LEADS: (PERSON, TEAM), LIKES: (PERSON, PERSON), RATES: (PERSON, PERSON)},
-    card={LEADS: (1, 2)},
-    bounds={(PERSON, "age"): (0, 99)},
-)
+KEYED = (PERSON, RATES, GRADES)  # types whose ids derive from keys
+ENDS = {
+    **{KNOWS: (PERSON, PERSON), LEADS: (PERSON, TEAM), LIKES: (PERSON, PERSON)},
+    **{RATES: (PERSON, PERSON), GRADES: (PERSON, TEAM)},
+}
 START: Graph = {
-    (PERSON, "a"): {"name": "a", "age": 1, "nick": "A", "score": 0.0},
-    (PERSON, "b"): {"name": "b", "age": 2, "nick": None, "score": None},
-    (PERSON, "c"): {"name": "c", "age": None, "nick": None, "score": 1.5},
+    (PERSON, "a"): {"name": "a", "age": 1, "nick": "A", "score": 0.0, "size": None, "level": None},
+    (PERSON, "b"): {"name": "b", "age": 2, "nick": None, "score": None, "size": 7, "level": None},
+    (PERSON, "c"): {"name": "c", "age": None, "nick": None, "score": 1.5, "size": None, "level": "low"},
     (TEAM, "s"): {"title": "x"},
     (TEAM, "t"): {"title": None},
     (KNOWS, "k1"): {"src": "a", "dst": "b", "since": 1},
@@ -53,6 +54,32 @@ START: Graph = {
     (LIKES, "i1"): {"src": "b", "dst": "c"},
     (RATES, '["b","a","x"]'): {"src": "b", "dst": "a", "kind": "x", "stars": 1},
 }
+
+
+def rules_of(shape: Shape) -> Rules:
+    """What a valid graph of a shape is."""
+    slots = shape.slots
+    size = slots["size.name"]
+    required = [(PERSON, size)] if slots["size.required"] else []
+    required += [(RATES, "stars")] if slots["stars.required"] else []
+    return Rules(
+        unique={
+            PERSON: (("nick",), (size,)) if slots["size.unique"] else (("nick",),),
+            LIKES: (("src", "dst"),),
+            KNOWS: (("src", "since"),) if slots["knows.unique"] else (),
+        },
+        ends=ENDS,
+        card={LEADS: (1, 2), **({KNOWS: slots["knows.card"]} if slots["knows.card"] else {})},
+        bounds={
+            (PERSON, "age"): (0, 99),
+            **({(PERSON, size): slots["size.range"]} if slots["size.range"] else {}),
+        },
+        required=frozenset(required),
+        choices={(PERSON, "level"): slots["level.values"]},
+        checks={(TEAM, "title"): slots["title.checks"]},
+    )
+
+
 _IDS = {
     PERSON: ("a", "b", "c", "d"),
     TEAM: ("s", "t"),
@@ -71,6 +98,7 @@ _KINDS = (
     *("merge",) * 12,
     *("drop", "rewrite", "rewrite", "reopen", "fault", "fault", "diff", "at"),
     *("schema", "reshape", "reshape", "reshape", "optimize", "cleanup"),
+    *("slot", "slot", "patch", "patch", "patch"),
     *("replay", "replay", "trace"),
 )
 _COLUMNS = ("more", "other")  # that a schema may add
@@ -87,6 +115,18 @@ _WOVEN = (
     *("cross_fork", "shape_main_add", "shape_main_add", "shape_p_add", "value_main", "value_p", "cross_keep"),
     *("cross_one", "cross_two", "shape_p_drop", "value_main", "cross_merge"),
 )
+_RULED = (
+    *("cross_fork", "put_main", "slot_main", "slot_p", "put_main", "put_p", "patch_main", "patch_p", "cross_merge"),
+    *("put_p", "slot_p", "cross_merge"),
+)
+_RULED_CROSSED = (
+    *("cross_fork", "slot_main", "slot_p", "put_main", "put_p", "cross_keep", "cross_one", "cross_two"),
+    *("slot_main", "put_p", "cross_merge"),
+)
+_WIDENED = (  # to different types, with values that do not fit the other one
+    *("cross_fork", "wide_main", "wide_p", "patch_main", "patch_p", "patch_main", "cross_keep", "cross_one"),
+    *("cross_two", "patch_p", "patch_main", "cross_merge", "cross_back"),
+)
 _FILLED = ("cross_fork", "shape_main_filla", "shape_p_fillb")
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 _CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
@@ -99,8 +139,9 @@ class Author:
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
-        self.model = Versions(RULES, "c00", START, PERSON)
+        self.model = Versions(rules_of, "c00", START, PERSON)
         self.count = 0
+        self.slot = ""  # the one that a step changed last
 
     def program(self, size: int) -> Program:
         """So many steps; with the first ones two branches go apart, or merge each other."""
@@ -113,7 +154,18 @@ class Author:
 
     def schema_program(self, size: int) -> Program:
         """So many steps; with the first ones the schemas of two branches go apart and are merged."""
-        return self._program(self.dice.choice((_SHAPED, _EVOLVED, _DROPPED, _DROPPED, _WOVEN, _WOVEN)), size)
+        begin = (
+            _SHAPED,
+            _EVOLVED,
+            _DROPPED,
+            _WOVEN,
+            _WOVEN,
+            *(_RULED,) * 5,
+            *(_RULED_CROSSED,) * 2,
+            _WIDENED,
+            _WIDENED,
+        )
+        return self._program(self.dice.choice(begin), size)
 
     def filled_program(self, size: int) -> Program:
         """So many steps; with the first ones two branches add the same required column with other defaults."""
@@ -137,7 +189,8 @@ class Author:
             return self._cross(kind)
         word, _, branch = kind.partition("_")
         edits = {"nick": self._named, "edit": self._edited, "value": self._valued, "rate": self._rated}
-        if word in edits:
+        edits |= {"slot": self._slot, "wide": self._wide, "put": self._put, "patch": self._patch}
+        if word in edits and branch:
             return edits[word](branch)
         if kind.startswith("shape"):
             *branches, verb = kind.split("_")[1:]
@@ -156,6 +209,7 @@ class Author:
             "cross_one": ("merge", "p", "main", how),
             "cross_two": ("merge", "q", "p", how),
             "cross_merge": ("merge", "p", "main", self.dice.choice(STRATEGIES)),
+            "cross_back": ("merge", "main", "p", self.dice.choice(STRATEGIES)),
             "cross_look": ("merge", "p", "main", self.dice.choice(("none", "entity none"))),
         }
         if kind in steps:
@@ -232,6 +286,56 @@ class Author:
     def _reshape(self) -> Step:
         return "schema", self._branch(), self.dice.choice(("add", "add", "rename", "drop"))
 
+    def _slot(self, branch: str | None = None) -> Step:
+        """Often the same slot again, so that two branches change it; what is refused is thought over a few times."""
+        branch = branch or self._branch()
+        again = [verb for verb in VERBS if verb[1] == self.slot]
+        shape = self.model.shape(branch)
+        for _ in range(6):
+            verb = self.dice.choice(again if again and self.dice.random() < 0.4 else VERBS)
+            new = reshaped(shape, verb)
+            if new is not None and accepts(self.model.graph(branch), shape, new):
+                break
+        self.slot = verb[1]
+        return "schema", branch, verb
+
+    def _wide(self, branch: str) -> Step:
+        """A wider type of a number, of which another branch has another one."""
+        return "schema", branch, ("set", "size.type", "F64" if branch == "main" else "I64")
+
+    def _patch(self, branch: str | None = None) -> Step:
+        """Some values of one, some or all entities of a type; seldom of one that is not there."""
+        branch, dice = branch or self._branch(), self.dice
+        graph, shape = self.model.graph(branch), self.model.shape(branch)
+        for _ in range(6):
+            key = dice.choice((PERSON, PERSON, KNOWS, RATES, TEAM, GRADES))
+            every = sorted(one for one in graph if one[0] == key) or [(PERSON, "a")]
+            many = every if dice.random() < 0.4 else dice.sample(every, dice.randint(1, min(2, len(every))))
+            names = dice.sample(_PATCHED[many[0][0]], dice.randint(1, min(2, len(_PATCHED[many[0][0]]))))
+            found = {one: {name: self._value(name, shape) for name in names} for one in many}
+            if dice.random() < 0.03:
+                found[PERSON, "z"] = {"age": 1}
+            new = {**graph, **{one: {**graph[one], **row} for one, row in found.items() if one in graph}}
+            if not list(broken(self.model.rules(branch), graph, new)):
+                break
+        return "patch", branch, tuple((one, tuple(row.items())) for one, row in found.items())
+
+    def _value(self, name: str, shape: Shape) -> Any:
+        """A value for a column, as the schema has it by now."""
+        slots, dice = shape.slots, self.dice
+        if name in ("size", "since", "stars"):
+            more = {"I32": (), "I64": (1 << 40, (1 << 53) + 1), "F64": (1.5, -0.0, 3.0)}
+            return dice.choice((None, 1, 2, 7, 30, *more[slots[f"{name}.type"]]))
+        choices = {
+            "age": (None, 1, 2, 3),
+            "nick": (None, None, "A", "B"),
+            "score": _SCORES,
+            "level": (None, *sorted(slots["level.values"])),
+            "title": (None, "", "x", "y", "xy"),
+            "mark": (None, 1, 2),
+        }
+        return dice.choice(choices[name])
+
     def _diff(self) -> Step:
         many = len(self.model.commits)
         return "diff", self.dice.randrange(many), self.dice.randrange(many)
@@ -258,32 +362,38 @@ class Author:
         branch = branch or self._branch()
         old = self.model.graph(branch)
         for _ in range(6):
-            found = dict(self._entity(old) for _ in range(self.dice.choice((1, 1, 2, 3))))
-            if not list(broken(RULES, old, {**old, **found})):
+            found = dict(self._entity(old, branch) for _ in range(self.dice.choice((1, 1, 2, 3))))
+            if not list(
+                broken(self.model.rules(branch), old, {**old, **shaped(found.items(), self.model.shape(branch))})
+            ):
                 break
         return "put", branch, tuple((one, tuple(row.items())) for one, row in found.items())
 
-    def _entity(self, graph: Graph) -> tuple[Entity, Row]:
-        dice = self.dice
-        key = dice.choice((PERSON, PERSON, PERSON, TEAM, KNOWS, KNOWS, LEADS, LIKES, RATES))
-        if key == RATES:
-            ends = {"src": dice.choice("ab"), "dst": dice.choice("abc")}
-            rates: Row = {**ends, "kind": dice.choice("xy"), "stars": dice.choice((None, 1, 2))}
-            return rated(rates), rates
+    def _entity(self, graph: Graph, branch: str) -> tuple[Entity, Row]:
+        dice, shape = self.dice, self.model.shape(branch)
+        grades = (GRADES, GRADES) if shape.slots["grades"] else ()
+        key = dice.choice((PERSON, PERSON, PERSON, TEAM, KNOWS, KNOWS, LEADS, LIKES, RATES, *grades))
+        if key in (RATES, GRADES):
+            ends = {"src": dice.choice("ab"), "dst": dice.choice("abc" if key == RATES else "st")}
+            name = "stars" if key == RATES else "mark"
+            keyed: Row = {**ends, "kind": dice.choice("xy"), name: self._value(name, shape)}
+            return (rated(keyed) if key == RATES else graded(keyed)), keyed
         own = dice.choice(_IDS[key])
         if key == PERSON:
-            age, nick = dice.choice((None, 1, 2, 3)), dice.choice((None, None, "A", "B"))
-            fresh: Row = {"name": own, "age": age, "nick": nick, "score": dice.choice(_SCORES)}
+            fresh: Row = {"name": own, **{name: self._value(name, shape) for name in _PATCHED[PERSON]}}
             fresh = {**fresh, **{name: dice.choice((None, "u", "v")) for name in _COLUMNS}}
             known = graph.get((key, own))
             other = [name for name in known or () if name in _COLUMNS]
-            name = dice.choice(("age", "nick", "score", *other))  # of a known one a single value
-            return (key, own), fresh if known is None else {**known, name: fresh[name]}
+            name = dice.choice((*_PATCHED[PERSON], *other))  # of a known one a single value
+            if known is None:
+                return (key, own), fresh
+            column = shape.slots["size.name"] if name == "size" else name
+            return (key, own), {**known, column: fresh[name]}
         if key == TEAM:
-            return (key, own), {"title": dice.choice((None, "", "x", "y"))}
-        source, target = RULES.ends[key]
+            return (key, own), {"title": self._value("title", shape)}
+        source, target = ENDS[key]
         row: dict[str, Any] = {"src": dice.choice(_IDS[source]), "dst": dice.choice(_IDS[target])}
-        return (key, own), {**row, "since": dice.choice((None, 1))} if key == KNOWS else row
+        return (key, own), {**row, "since": self._value("since", shape)} if key == KNOWS else row
 
     def _imagine(self, step: Step) -> None:
         """What a step makes of the model, as far as later steps want to know."""
@@ -291,8 +401,12 @@ class Author:
         play(self.model, step, f"c{self.count:02d}")
 
 
-_EFFECTS = {"put": 6, "cut": 6, "merge": 9, "fork": 4, "drop": 4, "schema": 9}  # about as many
-_FAULTY = ("put", "cut", "merge", "merge", "fork", "drop", "reshape")
+_PATCHED = {  # columns that a patch may name
+    PERSON: ("age", "nick", "score", "size", "level"),
+    **{KNOWS: ("since",), RATES: ("stars",), TEAM: ("title",), GRADES: ("mark",)},
+}
+_EFFECTS = {"put": 6, "cut": 6, "patch": 6, "merge": 9, "fork": 4, "drop": 4, "schema": 9}  # about as many
+_FAULTY = ("put", "cut", "patch", "merge", "merge", "fork", "drop", "reshape")
 _SCORES = (None, 0.0, -0.0, 1.5)
 
 
@@ -312,9 +426,20 @@ class _Player:
         if branch not in self.model.heads:
             return None
         rows = shaped(given, self.model.shape(branch))
+        if not all(has_type(key, self.model.shape(branch).slots) for key, _ in rows):
+            return "refused"
         return self._write(branch, lambda old: {**old, **rows})
 
-    def schema(self, branch: str | None, verb: str) -> str | None:
+    def patch(self, branch: str, given: Sequence[Any]) -> str | None:
+        """Values of entities that are there; nothing happens if one of them is not."""
+        if branch not in self.model.heads:
+            return None
+        rows = patched(given, self.model.shape(branch))
+        if not rows.keys() <= self.model.graph(branch).keys():
+            return "refused"
+        return self._write(branch, lambda old: {**old, **{one: {**old[one], **row} for one, row in rows.items()}})
+
+    def schema(self, branch: str | None, verb: Any) -> str | None:
         if branch is None:
             for one in sorted(self.model.heads):
                 _Player(self.model, f"{self.made}-{one}").schema(one, verb)
@@ -322,18 +447,20 @@ class _Player:
         new = reshaped(self.model.shape(branch), verb) if branch in self.model.heads else None
         if new is None:
             return None
+        if not accepts(self.model.graph(branch), self.model.shape(branch), new):
+            return "refused"
         self.model.reshape(branch, self.made, new)
         return "done"
 
     def cut(self, branch: str, entity: Entity) -> str | None:
-        return self._write(branch, lambda old: without(old, tuple(entity), RULES))  # type: ignore[arg-type]
+        return self._write(branch, lambda old: without(old, tuple(entity), self.model.rules(branch)))  # type: ignore[arg-type]
 
     def _write(self, branch: str, change: Callable[[Graph], Any]) -> str | None:
         if branch not in self.model.heads:
             return None
         old = self.model.graph(branch)
         new = change(old)
-        if list(broken(RULES, old, new)):
+        if list(broken(self.model.rules(branch), old, new)):
             return "refused"
         self.model.commit(branch, self.made, new)
         return "done"
@@ -386,19 +513,38 @@ def rated(row: Row) -> Entity:
     return RATES, json.dumps([row["src"], row["dst"], row["kind"]], separators=(",", ":"))
 
 
-def shaped(given: Sequence[Any], shape: Shape) -> dict[Entity, Row]:
+def graded(row: Row) -> Entity:
+    """An edge of the type that a branch may add, by its key."""
+    return GRADES, json.dumps([row["src"], row["kind"]], separators=(",", ":"))
+
+
+def shaped(given: Iterable[Any], shape: Shape) -> dict[Entity, Row]:
     """Rows as they are written: with the columns that there are by then, and no others."""
     found: dict[Entity, Row] = {}
     for (key, own), row in given:
-        values = dict(row)
+        values = dict(written(key, dict(row), shape.slots))
         extra = {name: values.pop(name, None) for name in (*_COLUMNS, _RANK)}
         here = {name: extra[name] or shape.fill_of(name) for name in shape.names} if key == PERSON else {}
         found[key, own] = {**values, **here}
     return found
 
 
-def reshaped(shape: Shape, verb: str) -> Shape | None:
+def patched(given: Sequence[Any], shape: Shape) -> dict[Entity, Row]:
+    """Values as a patch writes them."""
+    return {(key, own): written(key, dict(row), shape.slots, whole=False) for (key, own), row in given}
+
+
+def accepts(graph: Graph, old: Shape, new: Shape) -> bool:
+    """Whether the rows of a branch obey another schema."""
+    fitted = old.fit(graph, new)
+    return not list(broken(rules_of(new), fitted, fitted))
+
+
+def reshaped(shape: Shape, verb: Any) -> Shape | None:
     """What a step of a schema makes of a shape; None when there is nothing to do."""
+    if not isinstance(verb, str):
+        slots = changed_slots(shape.slots, verb)
+        return None if slots is None else shape.with_slots(slots)
     free = [name for name in _COLUMNS if name not in shape.names]
     if verb == "add":
         return shape.added(free[0]) if free else None
@@ -419,7 +565,8 @@ def schema_text(old: Shape, new: Shape) -> str:
         origin = f' @rename_from("{was[at]}")' if moved else ""
         fill = new.fill_of(name)
         lines.append(f"  {name}: String?{origin}\n" if fill is None else f'  {name}: String @default("{fill}")\n')
-    return SCHEMA.replace("  score: F64?\n", "  score: F64?\n" + "".join(lines))
+    text = SCHEMA.replace("  score: F64?\n", "  score: F64?\n" + "".join(lines))
+    return slot_text(text, old.slots, new.slots)
 
 
 def options_of(how: str) -> dict[str, Any]:
@@ -434,10 +581,8 @@ def strategy_of(how: str) -> Callable[[Any], Any]:
     how = how.removeprefix("entity ")
 
     def answer(one: Any) -> Any:
-        if how in ("ours", "theirs"):
-            return how
-        if how == "session":  # which decides about rows only
-            return None if one.kind == "schema_conflict" else "theirs"
+        if how in ("ours", "theirs", "session"):
+            return "theirs" if how == "session" else how
         if how == "rows" and one.kind in rows:
             return "theirs"
         if how == "mixed":

@@ -179,11 +179,21 @@ class Interleaving:
             )
         elif isinstance(target, Graph) and statement.where.column == "name" and self.forms.random() < 0.6:
             return self._run_as_load(target, statement)
+        elif isinstance(target, Graph) and self.forms.random() < 0.5:
+            receipt = self._run_as_match(target, statement)
         elif statement.column is None:
             receipt = target.delete("Item", where=statement.where.text)
         else:
             receipt = target.update("Item", where=statement.where.text, set={statement.column: statement.value})
         return 0 if receipt is None else int(receipt.nodes.get("Item", 0))
+
+    def _run_as_match(self, graph: Graph, statement: Statement) -> Any:
+        """Run a statement whose rows a match finds; in a transaction, a match depends on whole types."""
+        self.outcomes["match"] += 1
+        found = f"match {{ $p: Item  {statement.where.expression} }}"
+        if statement.column is None:
+            return graph.mutate(f"{found} delete $p")
+        return graph.mutate(f"{found} update $p set {{ {statement.column}: $value }}", value=statement.value)
 
     def _run_as_load(self, graph: Graph, statement: Statement) -> int:
         """Run a statement about one item as a load by delete or patch; the latter rejects a missing item."""

@@ -39,6 +39,12 @@ class Condition:
         return f"{self.column} {self.operator} {value}"
 
     @property
+    def expression(self) -> str:
+        """The condition in a match, computed from the value."""
+        computed = f"$p.{self.column} + 0" if self.column == "score" else f"lower($p.{self.column})"
+        return f"{computed} {self.text.partition(' ')[2]}"
+
+    @property
     def columns(self) -> set[str]:
         """The columns that it reads, apart from the key, which never changes."""
         return {self.column} - {"name"}
@@ -127,7 +133,7 @@ class Query:
     @property
     def text(self) -> str:
         """The query."""
-        condition = f"  $p.{self.where.text}" if self.where else ""
+        condition = f"  {self.where.expression}" if self.where else ""
         returned = {
             "score": "$p.name, $p.score",
             "names": "$p.name",

@@ -11,13 +11,14 @@ import pytest
 
 from omnigraph.engine.operators import (
     breadth_first,
+    choose_paths,
     edge_tests,
     enumerate_paths,
     expand,
     find_paths,
     path_layers,
     path_table,
-    shortest_paths,
+    shortest_between,
 )
 from omnigraph.engine.operators.edge_costs import EdgeCosts
 from omnigraph.errors import OmnigraphError, TypeCheckError
@@ -49,7 +50,7 @@ def untested_edges(patch: Patch) -> None:
 
 def last_by_id(patch: Patch) -> None:
     """Of several shortest paths, the last by id is chosen."""
-    patch.setattr(path_layers, "id_order", lambda context, binding: -binding.row_ids)
+    patch.setattr(choose_paths, "id_order", lambda context, binding: -binding.row_ids)
 
 
 def repeated_edges(patch: Patch) -> None:
@@ -99,12 +100,28 @@ def one_parallel_edge(patch: Patch) -> None:
 
 def unbounded_below(patch: Patch) -> None:
     """Between two nodes, the lower bound is ignored."""
-    both = shortest_paths.search_both_sides
+    between = shortest_between.search_shortest_between
 
     def search(asked: Any, *rest: Any) -> Any:
-        return both(replace(asked, min_hops=0), *rest)
+        return between(replace(asked, min_hops=0), *rest)
 
-    patch.setattr(find_paths, "search_both_sides", search)
+    patch.setattr(find_paths, "search_shortest_between", search)
+
+
+def late_meeting(patch: Patch) -> None:
+    """Between two nodes, an edge that joins the nodes themselves is overlooked."""
+    has_seen_any = shortest_between._SearchSide.has_seen_any
+    patch.setattr(
+        shortest_between._SearchSide,
+        "has_seen_any",
+        lambda self, nodes: len(self.levels) > 1 and has_seen_any(self, nodes),
+    )
+
+
+def any_parallel_edge(patch: Patch) -> None:
+    """Of several edges between two nodes of a path, the last by id is chosen."""
+    of_edges = choose_paths._EdgeRanking.of_edges
+    patch.setattr(choose_paths._EdgeRanking, "of_edges", lambda self, layer: -of_edges(self, layer))
 
 
 DEFECTS = [
@@ -118,6 +135,8 @@ DEFECTS = [
     equal_costs,
     one_parallel_edge,
     unbounded_below,
+    late_meeting,
+    any_parallel_edge,
 ]
 
 

@@ -52,6 +52,7 @@ def test_random_interleavings_agree_with_the_model(tmp_path: Path) -> None:
     assert outcomes["landed beside unseen changes"]
     assert outcomes["conflict"]
     assert outcomes["load"]
+    assert outcomes["match"]
 
 
 @pytest.mark.full
@@ -149,7 +150,13 @@ def named_rows_ignored(patch: Patch) -> None:
     patch.setattr(RowDependencies, "add_rows", lambda *_: None)
 
 
+def matches_ignored(patch: Patch) -> None:
+    """An update or a delete that a match feeds depends on nothing."""
+    patch.setattr(RowDependencies, "_add_matched", lambda *_: None)
+
+
 DEFECTS = [
+    matches_ignored,
     phantoms_ignored,
     deleted_rows_ignored,
     old_values_ignored,

@@ -4,12 +4,14 @@ An oracle for merges, so it knows nothing of the product: neither its code nor h
 finds or compares anything. Every question is answered by looking at all entities.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from tests.model.row_shapes import Entity, Graph, Identity, Row, Shape, ShapeConflictError, merged_shape
+from tests.model.declared_slots import Misfit, has_misfit, has_type, narrows
+from tests.model.row_shapes import Entity, Graph, Identity, Row, Shape, ShapeConflictError, base_shape_of, merged_shape
 
 Side = Literal["ours", "theirs"]
 Answer = Side | Mapping[str, Any] | None
@@ -17,12 +19,15 @@ Answer = Side | Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class Rules:
-    """What a valid graph is: unique columns, ends and numbers of edges, bounds of numbers."""
+    """What a valid graph is: unique columns, ends and numbers of edges, and what values may be, by type and column."""
 
     unique: Mapping[str, tuple[tuple[str, ...], ...]]
     ends: Mapping[str, tuple[str, str]]
     card: Mapping[str, tuple[int, int]]
     bounds: Mapping[tuple[str, str], tuple[int, int]]
+    required: frozenset[tuple[str, str]] = frozenset()
+    choices: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    checks: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
 
 class Broken(NamedTuple):
@@ -129,17 +134,29 @@ def ends_of(rules: Rules, one: Entity, row: Row) -> tuple[Entity, ...]:
 def broken(rules: Rules, old: Graph, new: Graph) -> Iterator[Broken]:
     """Every rule that a graph breaks that was made from another, valid one."""
     touched = difference(old, new)
-    for one, (_, row) in touched.items():
-        for (key, name), (low, high) in rules.bounds.items():
-            value = row.get(name) if row is not None and one[0] == key else None
-            if value is not None and not low <= value <= high:
-                yield Broken("value_constraint_violation", one, frozenset({one}), (name,))
+    for one, row in new.items():
+        for name in sorted(_wrong_values(rules, one[0], row)):
+            yield Broken("value_constraint_violation", one, frozenset({one}), (name,))
     yield from _not_unique(rules, new)
     for one, row in new.items():
         for name, end in zip(("src", "dst"), ends_of(rules, one, row), strict=False):
             if end not in new:
                 yield Broken("orphan_edge", one, frozenset({one, end}), (name,))
     yield from _miscounted(rules, old, new, touched)
+
+
+def _wrong_values(rules: Rules, own: str, row: Row) -> list[str]:
+    """The columns of a row whose values break a rule, once for each rule."""
+    wrong = [name for key, name in rules.required if key == own and row[name] is None]
+    given = {name: value for name, value in row.items() if value is not None}
+    for (key, name), (low, high) in rules.bounds.items():
+        wrong += [name] if key == own and name in given and not low <= given[name] <= high else []
+    for (key, name), values in rules.choices.items():
+        wrong += [name] if key == own and name in given and given[name] not in values else []
+    for (key, name), patterns in rules.checks.items():
+        missed = [pattern for pattern in patterns if key == own and not re.search(pattern, given.get(name, ""))]
+        wrong += [name] * len(missed) if name in given else []
+    return wrong
 
 
 def _not_unique(rules: Rules, graph: Graph) -> Iterator[Broken]:
@@ -155,14 +172,14 @@ def _not_unique(rules: Rules, graph: Graph) -> Iterator[Broken]:
 
 
 def _miscounted(rules: Rules, old: Graph, new: Graph, touched: Iterable[Entity]) -> Iterator[Broken]:
-    """Sources whose edges changed, unless they went in the same step."""
+    """Sources with edges, and those whose edges changed, unless they went in the same step."""
     for key, (low, high) in rules.card.items():
         kind = rules.ends[key][0]
         rows = [old.get(one) or {} for one in touched if one[0] == key]
         rows += [new.get(one) or {} for one in touched if one[0] == key]
         sources = {row["src"] for row in rows if row}
         counts = Counter(row["src"] for one, row in new.items() if one[0] == key)
-        for source in sorted(sources):
+        for source in sorted(sources | counts.keys()):
             if (kind, source) in old and (kind, source) not in new:
                 continue
             if not low <= counts[source] <= high:
@@ -172,8 +189,8 @@ def _miscounted(rules: Rules, old: Graph, new: Graph, touched: Iterable[Entity])
 class Versions:
     """Branches and commits; ids of commits are given by whoever made them."""
 
-    def __init__(self, rules: Rules, first: str, graph: Graph, extended: str = "") -> None:
-        self.rules = rules
+    def __init__(self, rules: Callable[[Shape], Rules], first: str, graph: Graph, extended: str = "") -> None:
+        self.rules_of = rules
         self.commits = {first: Commit(first, (), graph, Shape(extended))}
         self.heads = {"main": first}
 
@@ -184,6 +201,10 @@ class Versions:
     def shape(self, branch: str) -> Shape:
         """The shape of the rows of a branch."""
         return self.commits[self.heads[branch]].shape
+
+    def rules(self, branch: str) -> Rules:
+        """What a valid graph is on a branch."""
+        return self.rules_of(self.shape(branch))
 
     def commit(
         self, branch: str, made: str, graph: Graph, merged: str | None = None, shape: Shape | None = None
@@ -203,7 +224,7 @@ class Versions:
         """An entity as a commit has it, in some shape."""
         known = self.commits[commit]
         row = known.graph.get(one)
-        return None if row is None else known.shape.fit_row(one, row, shape)
+        return None if row is None or not has_type(one[0], shape.slots) else known.shape.fit_row(one, row, shape)
 
     def ancestors(self, commit: str) -> set[str]:
         """A commit and all it stands on."""
@@ -222,14 +243,24 @@ class Versions:
         below = {b for a in shared for b in self.ancestors(a) - {a}}
         return sorted(shared - below)
 
-    def base_of(self, bases: list[str], one: Entity, shape: Shape, granularity: str) -> tuple[Row | None, bool]:
-        """An entity in the merge of some commits, and whether they contradict each other."""
-        value, doubt = self.row_of(bases[0], one, shape), False
+    def base_of(
+        self, bases: list[str], one: Entity, shape: Shape, granularity: str, known: Shape | None = None
+    ) -> tuple[Row | None, bool]:
+        """An entity in the merge of some commits, and whether they contradict each other, or cannot be told.
+
+        `known` is the shape of the merge of the bases: a base that dropped one of its columns did not change values.
+        """
+        value = self.row_of(bases[0], one, shape)
+        doubt = has_misfit(value)
         below = self.ancestors(bases[0])
         for name in bases[1:]:
             own = self.ancestors(name)
-            base, unsure = self.base_of(self.bases(below, own), one, shape, granularity)
+            base, unsure = self.base_of(self.bases(below, own), one, shape, granularity, known)
             other = self.row_of(name, one, shape)
+            doubt |= has_misfit(other)
+            if name == bases[1]:
+                value = self._with_dropped(bases[0], value, base, shape, known)
+            other = self._with_dropped(name, other, base, shape, known)
             if not same(value, other):
                 changed = not same(base, value), not same(base, other)
                 mixed = mixed_row(base, value, other) if granularity == "property" and not unsure else None
@@ -237,6 +268,15 @@ class Versions:
                 value = mixed or (other if changed == (False, True) else value)
             below |= own
         return value, doubt
+
+    def _with_dropped(
+        self, commit: str, row: Row | None, base: Row | None, shape: Shape, known: Shape | None
+    ) -> Row | None:
+        """A row of a commit with the values of the base in columns that the commit no longer has."""
+        if row is None or base is None or known is None:
+            return row
+        gone = known.numbers - self.commits[commit].shape.numbers
+        return {**row, **{name: base[name] for at, name in shape.columns if at in gone and name in row}}
 
     def credited(self, commit: str, one: Entity, name: str, shape: Shape | None = None) -> str:
         """The commit that gave an entity the value that it has at another one.
@@ -248,14 +288,23 @@ class Versions:
         if len(parents) > 1 and self._decided(commit, one, name, shape):
             return commit
         value = value_in(self.row_of(commit, one, shape), name)
+        if any(has_misfit(self.row_of(parent, one, shape)) for parent in parents):
+            return commit
         for parent in parents:
-            if value_in(self.row_of(parent, one, shape), name) == value:
+            if self._has_column(parent, one, name, shape) and value_in(self.row_of(parent, one, shape), name) == value:
                 return self.credited(parent, one, name, shape)
         return commit
+
+    def _has_column(self, commit: str, one: Entity, name: str, shape: Shape) -> bool:
+        """Whether a column of a shape was there at a commit; the commit that adds one gives it its first value."""
+        added = [identity for identity, own in shape.columns if own == name and one[0] == shape.key]
+        return self.commits[commit].shape.numbers.issuperset(added)
 
     def _decided(self, commit: str, one: Entity, name: str, shape: Shape) -> bool:
         parents = self.commits[commit].parents
         bases = self.bases(*(self.ancestors(parent) for parent in parents))
+        if any(has_misfit(self.row_of(state, one, shape)) for state in (*bases, *parents)):
+            return False
         was = [value_in(self.row_of(base, one, shape), name) for base in bases]
         now = value_in(self.row_of(commit, one, shape), name)
         ours, theirs = (value_in(self.row_of(parent, one, shape), name) for parent in parents)
@@ -280,12 +329,14 @@ class Versions:
             return Merge("fast_forward", self.graph(source), shape=self.shape(source))
         ours, theirs, shape = self.graph(target), self.graph(source), self.shape(target)
         lost: tuple[Discarded, ...] = ()
-        if not self.shape(source).agrees(shape):
+        base: Shape | None = None
+        if not self.shape(source).agrees(shape) or self._narrowed(bases, shape):
             try:
-                base = self.base_shape(bases)
+                base = self.base_shape(bases, (shape, self.shape(source)))
             except ShapeConflictError:
-                return Merge("mismatch", self.graph(target))
+                return Merge("unclear", self.graph(target))
             edits = [*self._edits(bases[0], base, target, source), *self._edits(bases[0], base, source, target)]
+            added = [edit for one in (target, source) for edit in self._additions(bases[0], base, one)]
             try:
                 shape = self._merged_shape(base, source, target, strategy, {edit[0] for edit in edits})
             except ShapeConflictError as conflict:
@@ -294,11 +345,18 @@ class Versions:
             lost = tuple(
                 Discarded(entity, side, name, value)
                 for branch, side in sides
-                for at, kept_on, entity, name, value in edits
+                for at, kept_on, entity, name, value in (*edits, *added)
                 if kept_on == branch and at not in shape.numbers
             )
+            unfit = [
+                Conflict("value_constraint_violation", entity)
+                for branch, _ in sides
+                for entity in self.shape(branch).misfits(self.graph(branch), shape)
+            ]
+            if unfit:
+                return Merge("misfit", self.graph(target), tuple(unfit))
             ours, theirs = (self._fitted(name, bases, base, shape, granularity) for name, _ in sides)
-        work = _Work(self, bases, ours, theirs, shape, granularity, collapse)
+        work = _Work(self, bases, ours, theirs, shape, granularity, collapse, base)
         found = work.settled(strategy)
         return replace(found, shape=shape, discarded=(*lost, *found.discarded))
 
@@ -310,19 +368,44 @@ class Versions:
         if self.commits[commit].schema_only:
             return None
         base, changed = (commit, parent) if kind == "revert" else (parent, commit)
+        if self._untold(base, changed, shape):
+            return Merge("mismatch", self.graph(branch))
         theirs = self.commits[changed].shape.fit(self.commits[changed].graph, shape)
         found = _Work(self, [base], self.graph(branch), theirs, shape, "property", False).settled(strategy)
         if found.outcome == "merged" and not difference(self.graph(branch), found.graph):
-            return replace(found, outcome="already_up_to_date")
+            return None if self._reshapes_only(parent, commit) else replace(found, outcome="already_up_to_date")
         return found
 
-    def base_shape(self, bases: list[str]) -> Shape:
-        """The shape of the merge of some commits; raises if their shapes contradict each other."""
+    def _reshapes_only(self, parent: str, commit: str) -> bool:
+        """Whether a commit, a merge perhaps, changed nothing but the shape."""
+        old, new = self.commits[parent], self.commits[commit]
+        same_shape = old.shape.agrees(new.shape)
+        return not same_shape and not difference(old.shape.fit(old.graph, new.shape), new.graph)
+
+    def _untold(self, base: str, changed: str, shape: Shape) -> bool:
+        """Whether two commits differ in an entity that a shape cannot tell."""
+        old, new = self.commits[base].graph, self.commits[changed].graph
+        for one in {*old, *new}:
+            if not has_type(one[0], shape.slots):
+                differs = not same(old.get(one), new.get(one))
+                rows: list[Row | None] = [{"": Misfit(one)}]
+            else:
+                rows = [self.row_of(state, one, shape) for state in (base, changed)]
+                differs = not same(rows[0], rows[-1])
+            if differs and any(map(has_misfit, rows)):
+                return True
+        return False
+
+    def _narrowed(self, bases: list[str], shape: Shape) -> bool:
+        return any(narrows(self.commits[base].shape.slots, shape.slots) for base in bases)
+
+    def base_shape(self, bases: list[str], sides: tuple[Shape, Shape]) -> Shape:
+        """The shape of the merge of some commits; raises if this model does not know it."""
         shape, below = self.commits[bases[0]].shape, self.ancestors(bases[0])
         for name in bases[1:]:
             own, other = self.ancestors(name), self.commits[name].shape
             if not shape.agrees(other):
-                shape = merged_shape(self.base_shape(self.bases(below, own)), shape, other, lambda: None)
+                shape = base_shape_of(self.base_shape(self.bases(below, own), sides), shape, other, sides)
             below |= own
         return shape
 
@@ -332,14 +415,25 @@ class Versions:
         """Values that a branch wrote since the base into columns that the other branch dropped."""
         kept, known = self.shape(keeper), self.commits[first_base].shape.numbers & base.numbers
         for at, name in kept.columns:
-            if at not in known or at in self.shape(dropper).numbers:
+            if at in known and at not in self.shape(dropper).numbers:
+                yield from self._written(first_base, keeper, at, name)
+
+    def _additions(self, first_base: str, base: Shape, keeper: str) -> Iterator[tuple[Identity, str, Entity, str, Any]]:
+        """Values that a branch wrote into columns that it added."""
+        for at, name in self.shape(keeper).columns:
+            if at not in base.numbers:
+                yield from self._written(first_base, keeper, at, name)
+
+    def _written(
+        self, first_base: str, keeper: str, at: Identity, name: str
+    ) -> Iterator[tuple[Identity, str, Entity, str, Any]]:
+        kept = self.shape(keeper)
+        for one, row in self.graph(keeper).items():
+            if one[0] != kept.key:
                 continue
-            for one, row in self.graph(keeper).items():
-                if one[0] != kept.key:
-                    continue
-                was = self.row_of(first_base, one, kept)
-                if (was is None and row[name] is not None) or (was is not None and name in differing(was, row)):
-                    yield at, keeper, one, name, row[name]
+            was = self.row_of(first_base, one, kept)
+            if (was is None and row[name] is not None) or (was is not None and name in differing(was, row)):
+                yield at, keeper, one, name, row[name]
 
     def _fitted(self, branch: str, bases: list[str], base: Shape, shape: Shape, granularity: str) -> Graph:
         """The graph of a branch in the merged shape: columns that only it dropped have the values of the base.
@@ -347,24 +441,26 @@ class Versions:
         Where the branch wrote nothing into a new column of rows from before, the merged shape says what is there.
         """
         own = self.shape(branch)
-        graph = self._refilled(own.fit(self.graph(branch), shape), bases, own, shape, granularity)
+        graph = self._refilled(own.fit(self.graph(branch), shape), bases, base, own, shape, granularity)
         dropped = [name for at, name in shape.columns if at in base.numbers and at not in own.numbers]
         if not dropped:
             return graph
         fitted = dict(graph)
         for one, row in graph.items():
             if one[0] == shape.key:
-                was, doubt = self.base_of(bases, one, shape, granularity)
+                was, doubt = self.base_of(bases, one, shape, granularity, base)
                 fitted[one] = {**row, **{name: None if was is None or doubt else was[name] for name in dropped}}
         return fitted
 
-    def _refilled(self, graph: Graph, bases: list[str], own: Shape, shape: Shape, granularity: str) -> Graph:
+    def _refilled(
+        self, graph: Graph, bases: list[str], base: Shape, own: Shape, shape: Shape, granularity: str
+    ) -> Graph:
         before = {at for name in bases for at in self.commits[name].shape.numbers}
         changed = {name: own.fill_of(name) for at, name in shape.columns if at in own.numbers and at not in before}
         changed = {name: fill for name, fill in changed.items() if fill != shape.fill_of(name)}
         refilled = dict(graph)
         for one, row in graph.items() if changed else ():
-            was, doubt = self.base_of(bases, one, shape, granularity)
+            was, doubt = self.base_of(bases, one, shape, granularity, base)
             if one[0] == shape.key and was is not None and not doubt:
                 names = [name for name, fill in changed.items() if row[name] == fill]
                 refilled[one] = {**row, **{name: shape.fill_of(name) for name in names}}
@@ -414,13 +510,16 @@ class _Work:
     shape: Shape
     granularity: str
     collapse: bool
+    virtual: Shape | None = None  # the shape of the merged bases
     decided: dict[Entity, Answer] = field(default_factory=dict)
     chosen: dict[Entity, dict[str, Side]] = field(default_factory=dict)  # sides by value
 
     def __post_init__(self) -> None:
+        self.rules = self.versions.rules_of(self.shape)
         every = {*self.ours, *self.theirs}
         every |= {one for base in self.bases for one in self.versions.commits[base].graph}
-        found = {one: self.versions.base_of(self.bases, one, self.shape, self.granularity) for one in sorted(every)}
+        how = (self.shape, self.granularity, self.virtual)
+        found = {one: self.versions.base_of(self.bases, one, *how) for one in sorted(every)}
         self.doubtful = {one for one, (_, doubt) in found.items() if doubt}
         self.base = {one: row for one, (row, doubt) in found.items() if row is not None and not doubt}
         self.every = sorted(every)
@@ -471,7 +570,7 @@ class _Work:
     def _lost(self, graph: Graph) -> Iterator[Entity]:
         """Edges that one side removed with a node, and nobody else, when both nodes are there."""
         for one, row in self.base.items():
-            ends = ends_of(self.versions.rules, one, row)
+            ends = ends_of(self.rules, one, row)
             without_it = [side for side in (self.ours, self.theirs) if one not in side]
             if not ends or len(without_it) != 1 or one in graph or one in self.decided:
                 continue
@@ -508,7 +607,7 @@ class _Work:
         found = {one: self._result(one) for one in self.every if one not in dropped}
         graph = {one: row for one, row in found.items() if row is not None}
         open_ = [one for one in self.contested.values() if self._open(one)]
-        rules = self.versions.rules
+        rules = self.rules
         return graph, (*open_, *(self._rule(one) for one in broken(rules, self.ours, graph)))
 
     def _open(self, one: Conflict) -> bool:
@@ -574,7 +673,7 @@ class _Work:
 
     def _parallel(self) -> Iterator[tuple[str, str, str]]:
         """Equal edges with other ids that both sides added, the first ids first."""
-        added = [one for one in self.every if one not in self.base and one[0] in self.versions.rules.ends]
+        added = [one for one in self.every if one not in self.base and one[0] in self.rules.ends]
         mine = [one for one in added if one in self.ours and one not in self.theirs]
         other = [one for one in added if one in self.theirs and one not in self.ours]
         taken: set[Entity] = set()

@@ -105,7 +105,7 @@ def _discarded_while_its_owner_slept(root: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_verdict_on_a_discarded_operation_is_void(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConcurrentCommit, match="discarded"):
+    with pytest.raises(ConcurrentCommit, match="abandoned"):
         _discarded_while_its_owner_slept(root, monkeypatch)
     assert _ids(apart(root)) == []
     check_invariants(root)

@@ -1,4 +1,7 @@
-"""One graph per engine with the same loads; contents and rejects must be equal."""
+"""One graph per engine with the same loads; contents and rejects must be equal.
+
+"streamed" is the local engine as it loads large files: in small pieces, several threads and small fragments.
+"""
 
 import json
 from collections import Counter
@@ -10,12 +13,16 @@ from omnigraph.api.load_routing import EngineOptions, resolve_load_source, run_l
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import OmnigraphError
 from omnigraph.ingest.input_files import FileOptions
+from omnigraph.ingest.input_parts import are_paths, find_input_files
+from omnigraph.ingest.input_pieces import InputFiles
+from omnigraph.ingest.streaming.streamed_load import STREAMED_MODES, StreamedInput
 
-ENGINES = ("local", "spark")
+ENGINES = ("local", "streamed", "spark")
+_PIECE_BYTES, _FRAGMENT_ROWS = 300, 3
 
 
 class Engines:
-    """The same graph twice."""
+    """The same graph once per engine."""
 
     def __init__(self, folder: Path, spark: Any, schema: str, data: str = "") -> None:
         self.folder, self.spark, self.count = folder, spark, 0
@@ -28,7 +35,7 @@ class Engines:
         """Load on both; gives the counts, or the problems, after comparing them."""
         done = {name: self.on(name, data, mode, **how) for name in ENGINES}
         self.compare()
-        assert done["local"] == done["spark"]
+        assert done["local"] == done["streamed"] == done["spark"]
         return done["spark"]
 
     def text(self, text: str, mode: Any, **how: Any) -> Any:
@@ -42,11 +49,13 @@ class Engines:
         """Load on one engine."""
         files = FileOptions(form, mapping or {}, how.pop("csv", None) or omnigraph.CsvOptions())
         graph = self.graphs[engine].refresh()
-        way = EngineOptions(engine, self.spark, on_error="report", **how)
+        way = EngineOptions("spark" if engine == "spark" else "local", self.spark, on_error="report", **how)
         try:
-            source = resolve_load_source(data, files, way)
+            source, _ = resolve_load_source(data, mode, files, way)
             if source is None:
                 source = Files(data)
+            if engine == "streamed" and are_paths(data) and mode in STREAMED_MODES:
+                source = StreamedInput(find_input_files(data, files), False, _PIECE_BYTES, _FRAGMENT_ROWS)
             done = run_load(graph._handle.branch_state, source, mode, way, WriteOptions().commit_metadata(), ())
         except OmnigraphError as error:
             return type(error).__name__, error.message
@@ -54,16 +63,14 @@ class Engines:
             return shown(done.problems)
         return dict(done.nodes), dict(done.edges), done.commit is not None
 
-    def compare(self) -> None:
-        """Both graphs hold the same; made ids aside."""
-        held = [contents(graph) for graph in self.graphs.values()]
-        assert held[0] == held[1]
+    def compare(self, *names: str) -> None:
+        """All graphs, or those of the named engines, hold the same; made ids aside."""
+        first, *others = [contents(self.graphs[name]) for name in names or ENGINES]
+        for other in others:
+            assert other == first
 
 
 def Files(data: Any) -> Any:
-    from omnigraph.ingest.input_parts import find_input_files
-    from omnigraph.ingest.input_pieces import InputFiles
-
     return InputFiles(find_input_files(data))
 
 

@@ -407,7 +407,7 @@ def test_partial_loads_of_frames_and_nulled_values_are_equal_on_both_engines(tmp
             wanted.nodes, wanted.edges, wanted.missing, wanted.nulled,
         )  # fmt: skip
         assert bool(done.nulled) == (mode == "merge")
-        both.compare()
+        both.compare("local", "spark")
     source.register(spark)
     writer = spark.createDataFrame([("p6", "oslo")], "name string, city string").write.format("omnigraph")
     writer.mode("append").options(graph=str(tmp_path / "spark"), type="Person", loadMode="patch").save()

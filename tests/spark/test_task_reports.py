@@ -20,6 +20,7 @@ from omnigraph.errors import (
     ResourceLimitExceeded,
     UniqueViolation,
 )
+from omnigraph.ingest.position_runs import pack_positions
 from omnigraph.ingest.problem import LoadProblem
 from omnigraph.rules.violation import Violation
 from omnigraph.spark.report_encoding import decode_json, encode_json, error_from_members, error_members
@@ -33,7 +34,7 @@ from omnigraph.spark.report_rows import (
     RowKind,
     widen_batch,
 )
-from omnigraph.spark.staged_fragments import StagedFragment, pack_positions
+from omnigraph.spark.staged_fragments import StagedFragment
 from omnigraph.spark.task_reports import (
     REPORT_TYPES,
     ExistingIdReport,

@@ -23,7 +23,7 @@ from omnigraph.api.output_files import is_written_directly, write_lines
 from omnigraph.errors import InputError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.ingest.export import export_lines
+from omnigraph.ingest.export import export_parts, join_lines
 
 
 class Baseline(Guarded, Iterator[dict[str, Any]]):
@@ -41,35 +41,40 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
             build_cursor_binding(snapshot, branch_state, change_filter), snapshot.commit_id
         )
         type_names = None if filter_request.types is None else _as_name_list(filter_request.types)
-        self._entity_lines = export_lines(snapshot, type_names, kinds=change_filter.kinds)
+        self._entity_parts = self._count_entities(export_parts(snapshot, type_names, kinds=change_filter.kinds))
+        self._entity_lines = join_lines(self._entity_parts)
 
     def __repr__(self) -> str:
         progress_text = "complete" if self.cursor else f"{self.count} entities read"
         return f"<Baseline of commit {self.commit_id}: {progress_text}>"
 
     def __next__(self) -> dict[str, Any]:
-        record: dict[str, Any] = orjson.loads(self._next_line())
+        record: dict[str, Any] = orjson.loads(next(self._entity_lines))
         return record
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the remaining entities as NDJSON lines, followed by one record with the commit and the cursor."""
-        try:
-            while True:
-                yield self._next_line()
-        except StopIteration:
-            yield orjson.dumps({"baseline": self.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
+        """Yield the remaining entities as NDJSON lines, then one record with the commit and the cursor."""
+        yield from self._entity_lines
+        yield self._closing_line()
+
+    def _parts_with_cursor(self) -> Iterator[bytes]:
+        """Yield what `lines` returns, without joining the parts of a line with large blobs."""
+        yield from self._entity_parts
+        yield self._closing_line()
 
     def to_json(self) -> dict[str, Any]:
         """Return the closing record, with the commit and, once all entities have been read, the cursor."""
         return {"snapshot_commit_id": self.commit_id, "resume_cursor": self.cursor}
 
-    def _next_line(self) -> bytes:
-        entity_line = next(self._entity_lines, None)
-        if entity_line is None:
-            self.cursor = self._resume_cursor
-            raise StopIteration
-        self.count += 1
-        return entity_line
+    def _count_entities(self, parts: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the parts of all entities, and set the cursor at the end."""
+        for part in parts:
+            self.count += part.endswith(b"\n")
+            yield part
+        self.cursor = self._resume_cursor
+
+    def _closing_line(self) -> bytes:
+        return orjson.dumps({"baseline": self.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
 
     def write(self, path: Path) -> None:
         """Write the whole stream durably to a file. Concurrent calls for the same path wait for one another.
@@ -78,7 +83,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         """
         with _hold_capture_lock(path):
             try:
-                write_lines(path, self.lines(), durable=True)
+                write_lines(path, self._parts_with_cursor(), durable=True)
             except BaseException:
                 self.cursor = None
                 raise

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 class Receipt:
     """The result of a write. It is truthy if the write made a commit.
 
-    `nodes` and `edges` count the affected entities per type. `ids` maps each type to the ids of added or replaced
-    entities, in input order. It is empty for loads. For a load, `steps` maps each step to its duration in seconds, and
-    `written` is the number of bytes written, if known. `indexes` maps each table to the columns whose indexes were
-    built. For a load in "delete" mode, `missing` counts the entities per type that did not exist. For a load in "merge"
-    mode, `nulled` counts the values per type and property that became null because the input omits the property.
+    `nodes` and `edges` count the affected entities by type. `ids` maps each type to the ids of added or replaced
+    entities, in input order; loads leave it empty. For a load, `steps` maps each step to its duration in seconds, and
+    `written` is the number of bytes written, if known. `engine` is where a load ran, "local" or "spark", and
+    `engine_reason` is the reason if `engine="auto"` chose it. `indexes` maps each table to the columns whose indexes
+    were built. For a load with the mode "delete", `missing` counts, by type, the entities that did not exist. For a
+    load with the mode "merge", `nulled` counts, by type and property, the values that became null because the input
+    omits the property.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)
@@ -43,6 +45,8 @@ class Receipt:
     indexes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     missing: Mapping[str, int] = field(default_factory=dict)
     nulled: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    engine: str = "local"
+    engine_reason: str = ""
 
     def __bool__(self) -> bool:
         return self.commit is not None

@@ -171,3 +171,14 @@ class UndirectedAdjacency:
         unmatched = np.flatnonzero(~is_neighbour)
         is_neighbour[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])
         return is_neighbour
+
+
+def bound_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
+    """Return an upper bound on the number of neighbours that `union` returns; with lists, no list is expanded."""
+    pair_bound = 0
+    for adjacency in adjacencies:
+        if isinstance(adjacency, UndirectedAdjacency):
+            pair_bound += bound_pairs((adjacency.outgoing, adjacency.incoming), sources)
+        else:
+            pair_bound += count_pairs((adjacency,), sources)
+    return pair_bound

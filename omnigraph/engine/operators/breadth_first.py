@@ -106,7 +106,7 @@ def _walk_from(
         neighbour_blocks = [adjacency.union(frontier) for adjacency in adjacencies]
         neighbours = neighbour_blocks[0] if len(neighbour_blocks) == 1 else np.concatenate(neighbour_blocks)
         context.meter.release_bytes(pair_count * 16)
-        frontier = _unseen_nodes(neighbours, is_seen)
+        frontier = unseen_nodes(neighbours, is_seen)
         if len(frontier) == 0:
             break
         is_seen[frontier] = True
@@ -115,7 +115,7 @@ def _walk_from(
     return np.concatenate(emitted)
 
 
-def _unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
+def unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
     """Return the distinct neighbours that have not been seen yet, sorted."""
     if len(neighbours) * DENSE_FACTOR > len(is_seen):
         is_unseen = np.zeros(len(is_seen), np.bool_)

@@ -14,25 +14,28 @@ import numpy.typing as npt
 from omnigraph.engine.adjacency.adjacency import Adjacency
 from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
 from omnigraph.engine.execution_context import ExecutionContext
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
 from .breadth_first import row_id_bound
 from .cheapest_between import search_cheapest_between
-from .cheapest_paths import CheapestPaths, search_cheapest
+from .cheapest_paths import search_cheapest
+from .choose_paths import PathTables, choose_paths
 from .edge_costs import EdgeCosts
 from .edge_tests import choose_adjacencies, reverse_steps
 from .enumerate_paths import enumerate_paths
-from .path_layers import PathLayers, PathTables, all_paths, best_paths
+from .path_layers import PathLayers, all_paths
 from .path_search import PathSearch, WantedEnds
-from .path_table import PathBlock, PathTable, build_path_table
+from .path_table import PathBlock, PathGroup, PathTable, build_path_table
 from .rows import NULL_ROW, IntArray, Rows, VariableBinding
 from .scan import filtered_row_ids
-from .shortest_paths import search_both_sides, search_from_starts
+from .shortest_between import MeetingLevels, search_shortest_between
+from .shortest_paths import search_from_starts
 
-_MAX_BOTH_SIDES = 4  # maximum number of ends per start for which the bidirectional search is used, one end at a time
-_MAX_PLACES = 1 << 22  # number of (start, node) pairs per batch
+_PathChoice = Callable[[PathLayers], list[PathBlock]]
+_MAX_BOTH_SIDES = 4  # maximum number of ends of a single start that are searched from both sides, one after another
+_MAX_PLACES = 1 << 22  # number of (start, node) pairs that are searched at once
 _MAX_WANTED_PLACES = 1 << 20
 _UNKNOWN_STRIDE = 1 << 62  # without neighbour lists, the highest row id is unknown, so starts are searched individually
 
@@ -55,7 +58,7 @@ class _SearchedRows:
 class _FoundPaths:
     """Paths and, for each path, the index of its start in the distinct starts, its last node, and its cost."""
 
-    blocks: list[PathBlock]
+    groups: list[PathGroup]
     owners: IntArray
     ends: IntArray
     costs: npt.NDArray[np.float64] | None
@@ -96,24 +99,33 @@ def _search_all(context: ExecutionContext, operator: plan.FindPaths, searched: _
     search = _path_search(context, operator, searched, accepted)
     find = _path_finder(context, operator, search)
     batch_starts = max(1, _MAX_PLACES // search.stride)
-    blocks: list[PathBlock] = []
+    groups: list[PathGroup] = []
     owners: list[IntArray] = []
-    costs: list[npt.NDArray[np.float64]] = []
     for first in range(0, len(searched.starts), batch_starts):
         context.meter.check_timeout()
         used_bytes = context.meter.used_bytes
         batch = searched.starts[first : first + batch_starts]
         wanted = _wanted_ends(searched, accepted, first, len(batch), search.stride)
-        for block, block_costs in find(batch + np.arange(len(batch)) * search.stride, wanted):
-            owners.append(block.nodes[:, 0] // search.stride + first)
-            blocks.append(replace(block, nodes=block.nodes % search.stride))
-            costs.append(block_costs)
-            used_bytes += block.nbytes
-        context.meter.used_bytes = used_bytes  # drop everything except the paths
+        for group in find(batch + np.arange(len(batch)) * search.stride, wanted):
+            owners.append(group.ends // search.stride + first)
+            groups.append(_with_row_ids(group, search.stride))
+            used_bytes += group.nbytes
+        context.meter.used_bytes = used_bytes  # keep only the paths
     no_ids = np.empty(0, np.int64)
-    ends = np.concatenate([no_ids, *(block.nodes[:, -1] for block in blocks)])
+    ends = np.concatenate([no_ids, *(group.ends for group in groups)])
+    costs = [group.costs for group in groups if group.costs is not None]
     all_costs = np.concatenate([np.empty(0), *costs]) if operator.cost is not None else None
-    return _FoundPaths(blocks, np.concatenate([no_ids, *owners]), ends, all_costs)
+    return _FoundPaths(groups, np.concatenate([no_ids, *owners]), ends, all_costs)
+
+
+def _with_row_ids(group: PathGroup, stride: int) -> PathGroup:
+    """Return the same paths with row ids instead of (start, node) pairs."""
+
+    def load_block() -> PathBlock:
+        block = group.load_block()
+        return replace(block, nodes=block.nodes % stride)
+
+    return replace(group, ends=group.ends % stride, load_block=load_block)
 
 
 def _accepted_ends(context: ExecutionContext, operator: plan.FindPaths) -> IntArray | None:
@@ -138,38 +150,66 @@ def _wanted_ends(
     return WantedEnds(places=(np.arange(start_count)[:, None] * stride + accepted).ravel())
 
 
-_BlockCosts = Iterator[tuple[PathBlock, npt.NDArray[np.float64]]]
-
-
 def _path_finder(
     context: ExecutionContext, operator: plan.FindPaths, search: PathSearch
-) -> Callable[[IntArray, WantedEnds], _BlockCosts]:
+) -> Callable[[IntArray, WantedEnds], Iterator[PathGroup]]:
     """Return a function that finds the paths from a batch of starts."""
     edge_keys = tuple(TableKey.edge(step.edge_type) for step in operator.steps)
     tables = PathTables(TableKey.node(operator.node_type), edge_keys, operator.backward, search.stride)
-    no_costs = np.empty(0)
+    choose = partial(choose_paths, context, tables)
     if operator.cost is not None:
-        read_costs = EdgeCosts(context, edge_keys, operator.cost)
+        return partial(_find_cheapest, search, EdgeCosts(context, edge_keys, operator.cost), choose)
+    if operator.mode == "any shortest":
+        return partial(_find_shortest, search, choose)
+    if operator.mode == "all shortest":
+        return partial(_find_all_shortest, search)
+    return partial(_find_every, search, operator.mode)
 
-        def find_cheapest(starts: IntArray, wanted: WantedEnds) -> _BlockCosts:
-            for cheapest in _cheapest_layers(search, read_costs, starts, wanted):
-                yield from zip(best_paths(context, tables, cheapest.found), cheapest.end_costs, strict=True)
 
-        return find_cheapest
-    if operator.mode not in ("any shortest", "all shortest"):
+def _find_cheapest(
+    search: PathSearch, read_costs: EdgeCosts, choose: _PathChoice, starts: IntArray, wanted: WantedEnds
+) -> Iterator[PathGroup]:
+    if wanted.places is None or not _is_pair_search(starts, wanted):
+        cheapest = search_cheapest(search, read_costs, starts, wanted)
+        yield from map(PathGroup.of_block, choose(cheapest.found), cheapest.end_costs)
+        return
+    for end in wanted.places:
+        between = search_cheapest_between(search, read_costs, int(starts[0]), int(end))
+        if between is not None:
+            yield _group_to_end(between.found, choose, between.end_costs[-1])
 
-        def find_every(starts: IntArray, wanted: WantedEnds) -> _BlockCosts:
-            yield from ((block, no_costs) for block in enumerate_paths(search, operator.mode, starts, wanted))
 
-        return find_every
+def _find_shortest(
+    search: PathSearch, choose: _PathChoice, starts: IntArray, wanted: WantedEnds
+) -> Iterator[PathGroup]:
+    if not _is_pair_search(starts, wanted):
+        yield from map(PathGroup.of_block, choose(search_from_starts(search, starts, wanted)))
+        return
+    for levels in _meeting_levels(search, starts, wanted):
 
-    def find_shortest(starts: IntArray, wanted: WantedEnds) -> _BlockCosts:
-        for found in _shortest_layers(search, starts, wanted):
-            is_single = operator.mode == "any shortest"
-            chosen = best_paths(context, tables, found) if is_single else all_paths(context, found)
-            yield from ((block, no_costs) for block in chosen)
+        def load_block(levels: MeetingLevels = levels) -> PathBlock:
+            return choose(levels.find_layers(search))[-1]
 
-    return find_shortest
+        yield PathGroup(levels.length, levels.end, load_block)
+
+
+def _find_all_shortest(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Iterator[PathGroup]:
+    if not _is_pair_search(starts, wanted):
+        yield from map(PathGroup.of_block, all_paths(search.context, search_from_starts(search, starts, wanted)))
+        return
+    for levels in _meeting_levels(search, starts, wanted):
+        yield from map(PathGroup.of_block, all_paths(search.context, levels.find_layers(search)))
+
+
+def _find_every(
+    search: PathSearch, mode: plan_paths.PathMode, starts: IntArray, wanted: WantedEnds
+) -> Iterator[PathGroup]:
+    yield from map(PathGroup.of_block, enumerate_paths(search, mode, starts, wanted))
+
+
+def _group_to_end(found: PathLayers, choose: _PathChoice, costs: npt.NDArray[np.float64]) -> PathGroup:
+    """Return the path to the only end, which is chosen if a query needs its nodes or edges."""
+    return PathGroup(len(found.layers), found.ends[-1], lambda: choose(found)[-1], costs)
 
 
 def _path_search(
@@ -181,41 +221,23 @@ def _path_search(
         steps = reverse_steps(operator.steps) if backward else operator.steps
         return choose_adjacencies(context, steps, operator.edge_test, start_count, with_edges=with_edges)
 
-    forward = load_adjacencies(False, with_edges=True)
-    load_backward = cache(partial(load_adjacencies, True, with_edges=True))
+    load_neighbours = cache(load_adjacencies)
     known_ids = [searched.starts, *(ids for ids in (searched.ends, accepted) if ids is not None)]
-    row_bound = row_id_bound(forward)
+    row_bound = row_id_bound(load_neighbours(False))
     stride = max(row_bound, *(int(ids.max(initial=0)) + 1 for ids in known_ids)) if row_bound else _UNKNOWN_STRIDE
-    return PathSearch(
-        context, forward, load_backward, cache(load_adjacencies), operator.min_hops, operator.max_hops, stride
-    )
+    load_edges = cache(partial(load_adjacencies, with_edges=True))
+    return PathSearch(context, load_edges, load_neighbours, operator.min_hops, operator.max_hops, stride)
 
 
 def _is_pair_search(starts: IntArray, wanted: WantedEnds) -> bool:
     return wanted.places is not None and len(wanted.places) <= _MAX_BOTH_SIDES and len(starts) == 1
 
 
-def _cheapest_layers(
-    search: PathSearch, read_costs: EdgeCosts, starts: IntArray, wanted: WantedEnds
-) -> Iterator[CheapestPaths]:
-    if wanted.places is None or not _is_pair_search(starts, wanted):
-        yield search_cheapest(search, read_costs, starts, wanted)
-        return
-    for end in wanted.places.tolist():
-        cheapest = search_cheapest_between(search, read_costs, int(starts[0]), end)
-        if cheapest is not None:
-            yield cheapest
-
-
-def _shortest_layers(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Iterator[PathLayers]:
-    if wanted.places is None or not _is_pair_search(starts, wanted):
-        yield search_from_starts(search, starts, wanted)
-        return
-    from_start, from_end = (search.levels(search.place_count(starts)) for _ in range(2))
-    for end in wanted.places.tolist():
-        found = search_both_sides(search, from_start, from_end, int(starts[0]), end)
-        if found is not None:
-            yield found
+def _meeting_levels(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Iterator[MeetingLevels]:
+    for end in wanted.places if wanted.places is not None else ():
+        levels = search_shortest_between(search, int(starts[0]), int(end))
+        if levels is not None:
+            yield levels
 
 
 def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, IntArray, IntArray]:
@@ -233,6 +255,10 @@ def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, 
 
 
 def _path_table(operator: plan.FindPaths, node_key: TableKey, found: _FoundPaths) -> PathTable:
-    blocks = [block.reversed() for block in found.blocks] if operator.backward else found.blocks
+    groups = [_reversed(group) for group in found.groups] if operator.backward else found.groups
     edge_keys = tuple(TableKey.edge(step.edge_type) for step in operator.steps)
-    return replace(build_path_table(node_key, edge_keys, blocks), costs=found.costs)
+    return build_path_table(node_key, edge_keys, groups, found.costs)
+
+
+def _reversed(group: PathGroup) -> PathGroup:
+    return replace(group, load_block=lambda: group.load_block().reversed())

@@ -1,8 +1,8 @@
-"""Layers of edges between start nodes and path ends, and functions that select paths through them.
+"""Layers of edges between start nodes and the ends of shortest paths, and all paths through the layers.
 
-Layer `h` holds the edges that can be the `h`-th edge on a shortest path. This module chooses one path by comparing ids,
-or enumerates all paths; other modules find the layers. Because many starts are searched at once, layers hold places
-instead of row ids. A place is a number that encodes a (start, node) pair.
+Layer `h` holds the edges that can be the `h`-th edge of a shortest path. Other modules find the layers, and choose
+single paths. Many starts are searched at once, so layers hold places instead of row ids; a place is a number that
+encodes a (start, node) pair.
 """
 
 from collections.abc import Sequence
@@ -11,16 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.engine.adjacency.adjacency import Adjacency
-from omnigraph.engine.adjacency.neighbour_lists import expand_ranges, run_starts
+from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
 from omnigraph.engine.execution_context import ExecutionContext
-from omnigraph.engine.expressions.value_codes import Codes, dense_ranks
 from omnigraph.records.frozen import record
-from omnigraph.values.table_key import TableKey
 
-from .order import id_order
-from .path_order import type_name_ranks
 from .path_table import PathBlock, start_block
-from .rows import IntArray, Mask, VariableBinding
+from .rows import IntArray, Mask
 
 BYTES_PER_EDGE = 48  # peak memory per followed edge in bytes: positions, neighbours, edges and types
 _BYTES_PER_MEMBER = 24  # bytes per node on an enumerated path, including its edge and edge type
@@ -53,19 +49,6 @@ class PathLayers:
     starts: IntArray
     layers: list[EdgeLayer]
     ends: list[IntArray]
-
-
-@record
-class PathTables:
-    """The tables for a path's nodes and edges, and whether the search runs backward from the path's last node.
-
-    Place `p` encodes the node `p % stride`, reached from start number `p // stride`.
-    """
-
-    node_key: TableKey
-    edge_keys: tuple[TableKey, ...]
-    backward: bool = False
-    stride: int = 1 << 62
 
 
 def follow_edges(
@@ -122,110 +105,3 @@ def append_edges(paths: PathBlock, positions: IntArray, layer: EdgeLayer) -> Pat
         np.column_stack([paths.edges[positions], layer.edges]),
         np.column_stack([paths.edge_types[positions], layer.edge_types]),
     )
-
-
-def best_paths(context: ExecutionContext, tables: PathTables, found: PathLayers) -> list[PathBlock]:
-    """Return one path to each end, grouped by length; ties are broken by node ids, then by edge ids.
-
-    Ids are compared starting at a path's first node, even if the search runs backward from the last node.
-    """
-    pruned = prune_layers(found)
-    ranking = _IdRanking.of(context, tables, pruned)
-    level_places = [pruned.starts]
-    chosen_edges: list[EdgeLayer] = []
-    path_ranks = np.zeros(len(pruned.starts), np.int64)
-    blocks = [_trace_paths(level_places, chosen_edges, pruned.ends[0])]
-    for length, layer in enumerate(pruned.layers, 1):
-        source_positions = np.searchsorted(level_places[-1], layer.sources)
-        source_ranks = ranking.of_nodes(layer.sources) if tables.backward else path_ranks[source_positions]
-        order = np.lexsort((ranking.of_edges(layer), source_ranks, layer.targets))
-        order = order[run_starts(layer.targets[order])]
-        chosen = layer.take(order)
-        level_places.append(chosen.targets)
-        chosen_edges.append(chosen)
-        path_ranks = _rank_pairs(source_ranks[order], ranking.of_nodes(chosen.targets))
-        blocks.append(_trace_paths(level_places, chosen_edges, pruned.ends[length]))
-    return blocks
-
-
-def _rank_pairs(first: Codes, second: Codes) -> Codes:
-    order = np.lexsort((second, first))
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    return ranks
-
-
-def _trace_paths(level_places: list[IntArray], chosen_edges: list[EdgeLayer], ends: IntArray) -> PathBlock:
-    """Follow the chosen edges back from the given ends."""
-    length = len(chosen_edges)
-    nodes, edges = np.empty((len(ends), length + 1), np.int64), np.empty((len(ends), length), np.int64)
-    edge_types = np.empty((len(ends), length), np.int16)
-    nodes[:, length] = ends
-    for position in range(length - 1, -1, -1):
-        chosen = chosen_edges[position]
-        chosen_positions = np.searchsorted(level_places[position + 1], nodes[:, position + 1])
-        nodes[:, position] = chosen.sources[chosen_positions]
-        edges[:, position] = chosen.edges[chosen_positions]
-        edge_types[:, position] = chosen.edge_types[chosen_positions]
-    return PathBlock(nodes, edges, edge_types)
-
-
-@record(eq=False)
-class _IdRanking:
-    """Nodes and edges ranked by id; if no choice depends on ids, no ids are read and all ranks are equal."""
-
-    nodes: IntArray
-    node_ranks: Codes
-    edges: IntArray
-    edge_ranks: Codes
-    type_count: int
-    stride: int
-
-    @classmethod
-    def of(cls, context: ExecutionContext, tables: PathTables, pruned: PathLayers) -> "_IdRanking":
-        """Return the ranks needed to choose between the edges of the layers."""
-        no_ids = np.empty(0, np.int64)
-        has_choice = any(len(np.unique(layer.targets)) < len(layer.targets) for layer in pruned.layers)
-        if not has_choice:
-            return cls(no_ids, no_ids, no_ids, no_ids, len(tables.edge_keys), tables.stride)
-        places = np.concatenate([pruned.starts, *(layer.targets for layer in pruned.layers)])
-        nodes = np.unique(places % tables.stride)
-        node_ranks = dense_ranks(id_order(context, VariableBinding((tables.node_key,), nodes)))
-        parallel = [_parallel_edges(layer) for layer in pruned.layers]
-        edges, edge_ranks = _rank_edges(context, tables.edge_keys, parallel)
-        return cls(nodes, node_ranks, edges, edge_ranks, len(tables.edge_keys), tables.stride)
-
-    def of_nodes(self, places: IntArray) -> Codes:
-        """Return the rank of each (start, node) pair's node."""
-        if len(self.nodes) == 0:
-            return np.zeros(len(places), np.int64)
-        return self.node_ranks[np.searchsorted(self.nodes, places % self.stride)]
-
-    def of_edges(self, layer: EdgeLayer) -> Codes:
-        """Return a rank for each edge; edges without a parallel edge get an arbitrary rank."""
-        if len(self.edges) == 0:
-            return np.zeros(len(layer.edges), np.int64)
-        positions = np.searchsorted(self.edges, layer.edges * self.type_count + layer.edge_types)
-        return self.edge_ranks[np.minimum(positions, len(self.edges) - 1)]
-
-
-def _parallel_edges(layer: EdgeLayer) -> EdgeLayer:
-    """Return the edges that join the same two nodes as another edge in the layer."""
-    order = np.lexsort((layer.targets, layer.sources))
-    is_first = run_starts(layer.sources[order]) | run_starts(layer.targets[order])
-    is_single = is_first & np.append(is_first[1:], True)
-    return layer.take(order[~is_single])
-
-
-def _rank_edges(
-    context: ExecutionContext, edge_keys: tuple[TableKey, ...], layers: Sequence[EdgeLayer]
-) -> tuple[IntArray, Codes]:
-    edges = np.concatenate([np.empty(0, np.int64), *(layer.edges for layer in layers)])
-    edge_types = np.concatenate([np.empty(0, np.int16), *(layer.edge_types for layer in layers)])
-    numbers, first_positions = np.unique(edges * len(edge_keys) + edge_types, return_index=True)
-    if len(numbers) == 0:
-        return numbers, numbers
-    distinct_types = edge_types[first_positions]
-    binding = VariableBinding(edge_keys, edges[first_positions], distinct_types if len(edge_keys) > 1 else None)
-    id_ranks = dense_ranks(id_order(context, binding))
-    return numbers, id_ranks * len(edge_keys) + type_name_ranks(edge_keys)[distinct_types]

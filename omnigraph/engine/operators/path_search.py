@@ -22,7 +22,7 @@ _MIN_LEVEL_ROWS = 1 << 10
 
 @record(eq=False)
 class WantedEnds:
-    """The allowed ends of paths, as (start, node) pairs or, if there are too many pairs, as nodes."""
+    """The allowed ends of paths, as (start, node) pairs, or as nodes if there are too many pairs."""
 
     places: IntArray | None = None
     nodes: IntArray | None = None
@@ -38,24 +38,24 @@ class WantedEnds:
 class PathSearch:
     """The edges in both directions, the bounds on the path length, and the number of row ids per start.
 
-    `load_neighbours` returns the adjacencies for searches that need only nodes; call it with True to search backward.
+    `load_edges` returns adjacencies with edges, and `load_neighbours` those for searches that need only nodes; pass
+    True for the backward direction.
     """
 
     context: ExecutionContext
-    forward: list[Adjacency]
-    load_backward: Callable[[], list[Adjacency]]
+    load_edges: Callable[[bool], list[Adjacency]]
     load_neighbours: Callable[[bool], list[Adjacency]]
     min_hops: int
     max_hops: int
     stride: int
 
     def follow(self, places: IntArray, *, backward: bool = False) -> EdgeLayer:
-        """Return all edges that leave the given (start, node) pairs or, if `backward` is true, that lead to them."""
-        return follow_edges(self.context, self.load_backward() if backward else self.forward, places, self.stride)
+        """Return all edges that leave the given (start, node) pairs, or that lead to them if `backward` is true."""
+        return follow_edges(self.context, self.load_edges(backward), places, self.stride)
 
     def place_count(self, starts: IntArray) -> int:
         """Return the number of possible (start, node) pairs, or a small default if the number of nodes is unknown."""
-        known_size = all(adjacency.size for adjacency in self.forward)
+        known_size = all(adjacency.size for adjacency in self.load_edges(False))
         return int(starts.max() // self.stride + 1) * self.stride if known_size and len(starts) else _MIN_LEVEL_ROWS
 
     def levels(self, place_count: int) -> "PlaceLevels":
@@ -86,12 +86,6 @@ class PlaceLevels:
         self.by_place[new_places] = len(self.known_places)
         self.known_places.append(new_places)
         return new_places
-
-    def clear(self) -> None:
-        """Clear all distances, so that the array can be reused for another search."""
-        for places in self.known_places:
-            self.by_place[places] = -1
-        self.known_places.clear()
 
     def _reserve(self, places: IntArray) -> None:
         needed_count = int(places.max()) + 1 if len(places) else 0

@@ -1,10 +1,12 @@
 """Storage for the paths that a path variable refers to: flat arrays of row ids.
 
-A path variable holds positions in a path table, so rows can be filtered and repeated without copying paths. This module
-defines only the array layout; other modules read ids and properties.
+This module defines the layout of the arrays. A path variable holds positions in a path table, so rows can be filtered
+and repeated without copying paths. The nodes and edges of paths are loaded on first use, because many queries need only
+the length or the cost. Other modules read ids and properties.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,53 @@ from omnigraph.values.table_key import TableKey
 
 _Ids = npt.NDArray[np.int64]
 _TypeIndexes = npt.NDArray[np.int16]
+_BYTES_PER_EDGE = 18  # bytes per edge of a path: its row id, its type and one more node
+
+
+@record(eq=False)
+class PathBlock:
+    """Paths of one length: a row per path, with one column per node or edge."""
+
+    nodes: _Ids
+    edges: _Ids
+    edge_types: _TypeIndexes
+
+    def reversed(self) -> "PathBlock":
+        """Return the same paths in reverse, from the last node to the first."""
+        return PathBlock(self.nodes[:, ::-1], self.edges[:, ::-1], self.edge_types[:, ::-1])
+
+    def take(self, positions: npt.NDArray[np.bool_] | _Ids) -> "PathBlock":
+        """Return the paths at the given positions, or where the mask is true."""
+        return PathBlock(self.nodes[positions], self.edges[positions], self.edge_types[positions])
+
+
+@record(eq=False)
+class PathGroup:
+    """Paths of one length, of which only the last nodes and the costs are known until `load_block` is called."""
+
+    length: int
+    ends: _Ids
+    load_block: Callable[[], PathBlock]
+    costs: npt.NDArray[np.float64] | None = None
+
+    @classmethod
+    def of_block(cls, block: PathBlock, costs: npt.NDArray[np.float64] | None = None) -> "PathGroup":
+        """Return a group of paths that are known already."""
+        return cls(block.edges.shape[1], block.nodes[:, -1], lambda: block, costs)
+
+    @property
+    def nbytes(self) -> int:
+        """Total bytes of all arrays, once the block is loaded."""
+        return len(self.ends) * (16 + self.length * _BYTES_PER_EDGE)
+
+
+@record(eq=False)
+class PathMembers:
+    """The nodes and edges of all paths, one path after the other, and each edge's index among the edge types."""
+
+    nodes: _Ids
+    edges: _Ids
+    edge_types: _TypeIndexes
 
 
 @record(eq=False)
@@ -26,10 +75,23 @@ class PathTable:
     node_key: TableKey
     edge_keys: tuple[TableKey, ...]
     starts: _Ids
-    nodes: _Ids
-    edges: _Ids
-    edge_types: _TypeIndexes
+    load_members: Callable[[], PathMembers]
     costs: npt.NDArray[np.float64] | None = None
+
+    @property
+    def nodes(self) -> _Ids:
+        """The row ids of the nodes of all paths."""
+        return self.load_members().nodes
+
+    @property
+    def edges(self) -> _Ids:
+        """The row ids of the edges of all paths."""
+        return self.load_members().edges
+
+    @property
+    def edge_types(self) -> _TypeIndexes:
+        """The index in `edge_keys` of each edge."""
+        return self.load_members().edge_types
 
     @property
     def lengths(self) -> _Ids:
@@ -43,30 +105,8 @@ class PathTable:
 
     @property
     def nbytes(self) -> int:
-        """The total size of all arrays in bytes."""
-        return self.starts.nbytes + self.nodes.nbytes + self.edges.nbytes + self.edge_types.nbytes
-
-
-@record(eq=False)
-class PathBlock:
-    """Paths of equal length, with one row per path and one column per node or edge."""
-
-    nodes: _Ids
-    edges: _Ids
-    edge_types: _TypeIndexes
-
-    @property
-    def nbytes(self) -> int:
-        """The total size of all arrays in bytes."""
-        return self.nodes.nbytes + self.edges.nbytes + self.edge_types.nbytes
-
-    def reversed(self) -> "PathBlock":
-        """Return the same paths in reverse, from the last node to the first."""
-        return PathBlock(self.nodes[:, ::-1], self.edges[:, ::-1], self.edge_types[:, ::-1])
-
-    def take(self, positions: npt.NDArray[np.bool_] | _Ids) -> "PathBlock":
-        """Return the paths at the given positions, or where the mask is true."""
-        return PathBlock(self.nodes[positions], self.edges[positions], self.edge_types[positions])
+        """Total bytes of all arrays, once the nodes and edges are loaded."""
+        return 2 * self.starts.nbytes + int(self.starts[-1]) * _BYTES_PER_EDGE
 
 
 def start_block(node_ids: _Ids) -> PathBlock:
@@ -76,15 +116,22 @@ def start_block(node_ids: _Ids) -> PathBlock:
     return PathBlock(node_ids.reshape(path_count, 1), no_edges, no_edges.astype(np.int16))
 
 
-def build_path_table(node_key: TableKey, edge_keys: tuple[TableKey, ...], blocks: Sequence[PathBlock]) -> PathTable:
-    """Return a table with the paths of all blocks, in order."""
+def build_path_table(
+    node_key: TableKey,
+    edge_keys: tuple[TableKey, ...],
+    groups: Sequence[PathGroup],
+    costs: npt.NDArray[np.float64] | None = None,
+) -> PathTable:
+    """Return a table with the paths of all groups, in order."""
+    lengths = [np.full(len(group.ends), group.length, np.int64) for group in groups]
+    starts = np.append(0, np.cumsum(np.concatenate([np.empty(0, np.int64), *lengths])))
+    return PathTable(node_key, edge_keys, starts, cache(lambda: _join_blocks(groups)), costs)
+
+
+def _join_blocks(groups: Sequence[PathGroup]) -> PathMembers:
     no_ids = np.empty(0, np.int64)
-    lengths = [np.full(len(block.nodes), block.edges.shape[1], np.int64) for block in blocks]
-    starts = np.append(0, np.cumsum(np.concatenate([no_ids, *lengths])))
-    return PathTable(
-        node_key,
-        edge_keys,
-        starts,
+    blocks = [group.load_block() for group in groups]
+    return PathMembers(
         np.concatenate([no_ids, *(block.nodes.ravel() for block in blocks)]),
         np.concatenate([no_ids, *(block.edges.ravel() for block in blocks)]),
         np.concatenate([no_ids.astype(np.int16), *(block.edge_types.ravel() for block in blocks)]),

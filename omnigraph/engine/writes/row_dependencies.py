@@ -1,10 +1,10 @@
 """Determine which stored rows a mutation or query depends on, as row filters by table.
 
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
-columns and also depends on the edges of the deleted nodes. An upsert or a patch depends on the columns that it assigns,
-in the row that it identifies. A statement with a match depends on all rows of the types that the match reads. A query
-depends on the columns that it reads, in the rows that pass its scan filters; for traversals and rankings, this cannot
-be proven, so they depend on all rows of the types that they read.
+columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
+assigns, in the row that it identifies. A query, or a match that feeds a statement, depends on the columns that it
+reads, in the rows that match its scan filters. If this cannot be proven, as for traversals and rankings, it depends on
+all rows of the types that it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.engine.expressions.evaluate import TableSource, true_mask
 from omnigraph.engine.operators.fetch import columns_read
-from omnigraph.errors import ClientError
+from omnigraph.errors import ClientError, ExpressionError
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.plan_variables import operands_of, variables_of
@@ -52,6 +52,11 @@ _EXACT_EXPRESSIONS = (
     | plan.And
     | plan.Or
     | plan.Not
+    | plan.Truth
+    | plan.Arithmetic
+    | plan.Negative
+    | plan.ScalarCall
+    | plan.Case
 )
 
 # The plan operators that this module can analyse. A query with any other operator depends on whole types.
@@ -68,10 +73,13 @@ class BoundPredicate:
     params: ParamValues
 
     def matches(self, rows: pa.Table) -> RowMask:
-        """Return a mask of the matching rows."""
+        """Return a mask of the matching rows; all rows match if an expression fails, as it would in the statement."""
         is_match = np.ones(rows.num_rows, np.bool_)
-        for predicate in self.predicates:
-            is_match &= true_mask(TableSource(rows, self.params), predicate)
+        try:
+            for predicate in self.predicates:
+                is_match &= true_mask(TableSource(rows, self.params), predicate)
+        except ExpressionError:
+            return np.ones(rows.num_rows, np.bool_)
         return is_match
 
     @property
@@ -138,7 +146,7 @@ class TableDependency:
 
 @dataclass(slots=True)
 class RowDependencies:
-    """A mutation's or transaction's dependencies, collected one statement or query at a time."""
+    """The dependencies of a mutation or transaction, collected one statement or query at a time."""
 
     tables: dict[TableKey, TableDependency] = field(default_factory=dict)
     whole_tables: set[TableKey] = field(default_factory=set)
@@ -169,9 +177,25 @@ class RowDependencies:
                 for edge_name in statement.cascades:
                     self._add_cascade(ir.catalog.edge(edge_name), table_key)
             elif isinstance(statement, plan.MatchedUpdate | plan.MatchedDelete):
-                self.whole_tables |= set(tables_read_by(statement.matched))
-                cascades = statement.cascades if isinstance(statement, plan.MatchedDelete) else ()
-                self.whole_tables |= {TableKey.edge(edge_name) for edge_name in cascades}
+                self._add_matched(statement, params, ir)
+
+    def _add_matched(
+        self, statement: plan.MatchedUpdate | plan.MatchedDelete, params: ParamValues, ir: SchemaIR
+    ) -> None:
+        """Add the rows that a match reads, and the columns and edges that its statement changes."""
+        cascades = statement.cascades if isinstance(statement, plan.MatchedDelete) else ()
+        if not _depends_on_rows_alone(statement.matched):
+            self.whole_tables |= set(tables_read_by(statement.matched))
+            self.whole_tables |= {TableKey.edge(edge_name) for edge_name in cascades}
+            return
+        self._add_scans(statement.matched, params)
+        table_key = TableKey.of(statement.kind, statement.type_name)
+        if isinstance(statement, plan.MatchedUpdate):
+            self.tables[table_key].column_names |= {assignment.name for assignment in statement.assignments}
+            return
+        self.tables[table_key].reads_all_columns = True
+        for edge_name in cascades:
+            self._add_cascade(ir.catalog.edge(edge_name), table_key)
 
     def add_rows(self, table_key: TableKey, ids: pa.Array, column_names: Iterable[str]) -> None:
         """Add a dependency on the given columns of the rows with these ids, even if the rows do not exist."""
@@ -185,6 +209,10 @@ class RowDependencies:
         if not isinstance(read_plan, plan.ReadPlan) or not _depends_on_rows_alone(read_plan):
             self.whole_tables |= {TableKey.of(read.kind, read.type_name) for read in query.operation.reads}
             return
+        self._add_scans(read_plan, params)
+
+    def _add_scans(self, read_plan: plan.ReadPlan, params: ParamValues) -> None:
+        """Add the rows that pass the scan filters of a read without traversals, in the columns that it reads."""
         filters = [operator.predicate for operator in read_plan.operators if isinstance(operator, plan.Filter)]
         read_columns = columns_read(*_expressions_of(read_plan))
         whole_entities = _returned_entities(read_plan)

@@ -62,6 +62,7 @@ _LINT_CODES = (
     FindingCode("OG-NM-107", "safe", "warning", "a unique constraint has no effect, because the key implies it"),
     FindingCode("OG-VE-201", "safe", "warning", "a vector has neither `@index` nor `@embed`"),
     FindingCode("OG-ED-201", "safe", "info", "an edge without `@card` may connect a node to itself"),
+    FindingCode("OG-ED-202", "safe", "warning", "queries cannot traverse an edge type named `Not`"),
 )
 
 CODES: dict[str, FindingCode] = {entry.code: entry for entry in (*_MIGRATION_CODES, *_LINT_CODES)}

@@ -184,6 +184,13 @@ def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Ite
         yield SchemaLintFinding("OG-ED-201", declaration.name.span, message, hint)
 
 
+def check_traversable_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
+    """Report an edge type whose name in queries would be the keyword `not`."""
+    if isinstance(declaration, EdgeDeclaration) and declaration.name.text == "Not":
+        message = "edge `Not` cannot be traversed: in queries, `not` begins a negation"
+        yield SchemaLintFinding("OG-ED-202", declaration.name.span, message, "rename the edge type")
+
+
 def check_implied_uniqueness(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Report a `@unique` constraint whose columns include the whole key, because keys are already unique."""
     constraints = list(_column_constraints(declaration))
@@ -202,6 +209,7 @@ RULES: tuple[SchemaLintRule, ...] = (
     check_allowed_codes,
     check_vectors,
     check_self_loops,
+    check_traversable_names,
     check_implied_uniqueness,
 )
 

@@ -71,7 +71,9 @@ def invoke(call: ServerCall) -> AnyAnswer:
         return _run_mutation(call, query, structs.replace(body, **target))
     if call.condition is not None:
         raise InputError(
-            f"the stored query '{query.name}' only reads", reason="no write", hint="call it without a condition"
+            f"the stored query '{query.name}' is a read query, not a mutation",
+            reason="no write",
+            hint="call it without a condition",
         )
     return _run_read(call, query, structs.replace(body, **target))
 

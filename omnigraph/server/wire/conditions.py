@@ -35,7 +35,7 @@ def read_condition(route: Route, values: Sequence[str]) -> str | None:
 
 
 def read_idempotency_key(route: Route, values: Sequence[str], actor: str | None) -> str | None:
-    """Return the key under which the engine recognises a repeated write: the actor with the key that it sent."""
+    """Return the key by which the engine recognizes a repeated write: the actor together with the key that it sent."""
     if not values:
         return None
     if not route.takes_idempotency_key:

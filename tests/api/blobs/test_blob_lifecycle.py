@@ -1,13 +1,16 @@
 """Blobs survive compaction, merges, exports and copies, and erasing removes their bytes."""
 
+import json
 import shutil
+from binascii import a2b_base64
 from pathlib import Path
 
 import pytest
 
 import omnigraph
 from omnigraph import errors
-from omnigraph.storage import large_blobs
+from omnigraph.storage import compact, large_blobs
+from omnigraph.values.blobs import BlobDigest
 from tests.api.blobs.conftest import LARGE, SCHEMA, files_with
 
 OTHER = LARGE[::-1]
@@ -37,7 +40,7 @@ def test_compaction_and_erasing_keep_what_remains(
     graph: omnigraph.Graph, monkeypatch: pytest.MonkeyPatch, heavy: bool
 ) -> None:
     if heavy:  # then the rows are rewritten in this process, without reading the blob into memory
-        monkeypatch.setattr(large_blobs, "HEAVY_BLOB_BYTES", 4 << 20)
+        monkeypatch.setattr(compact, "_MAX_BLOB_BYTES_IN_MEMORY", 0)
     secret = OTHER[1000:1064]
     graph.insert("Doc", {"slug": "secret", "body": OTHER, "raw": b"s" * 70_000}, {"slug": "kept", "body": LARGE})
     for number in range(3):
@@ -99,3 +102,57 @@ def test_export_and_copy_keep_blobs(graph: omnigraph.Graph, tmp_path: Path) -> N
         assert bodies(other) == bodies(graph)
         assert other.blob("Cites", "c1", "scan").etag == graph.blob("Cites", "c1", "scan").etag
         other.blob("Doc", "large", "body").verify()
+
+
+def test_conflicts_show_large_blobs_by_their_digest(graph: omnigraph.Graph) -> None:
+    """A function that decides conflicts can return the digest, which stands for the bytes."""
+    review = graph.branches.create("review")
+    review.put_blob("Doc", "text", "body", OTHER)
+    graph.put_blob("Doc", "text", "body", b"ours" * 30_000)
+    expected = BlobDigest(len(OTHER), review.blob("Doc", "text", "body").content_hash)
+    (conflict,) = graph.merge("review", dry_run=True).conflicts
+    assert conflict.ours is not None
+    assert conflict.theirs is not None
+    assert (conflict.ours["body"], conflict.theirs["body"]) == (b"ours" * 30_000, expected)
+    assert f"{len(OTHER)} bytes" in conflict.message
+    assert conflict.to_json()["theirs"]["body"] == expected.to_json()
+    graph.merge("review", strategy=lambda conflict: {"body": (conflict.theirs or {})["body"]})
+    assert body(graph, "text") == OTHER
+
+
+def test_a_merge_session_decides_between_large_blobs(graph: omnigraph.Graph) -> None:
+    review = graph.branches.create("review")
+    review.put_blob("Doc", "text", "body", OTHER)
+    graph.put_blob("Doc", "text", "body", LARGE)
+    session = graph.branches.merge_session("review", into="main")
+    (conflict,) = session.conflicts
+    assert conflict.theirs is not None
+    session.resolve(0, {"body": conflict.theirs["body"]})
+    result = session.commit()
+    assert body(graph, "text") == OTHER
+    (change,) = result.delta
+    assert ((change.before or {})["body"], (change.after or {})["body"]) == (LARGE, OTHER)
+
+
+def test_the_changes_of_a_merge_contain_bytes(graph: omnigraph.Graph) -> None:
+    review = graph.branches.create("review")
+    review.insert("Doc", {"slug": "new", "body": OTHER})
+    graph.insert("Doc", {"slug": "ours", "body": LARGE})
+    previewed = graph.merge("review", dry_run=True)
+    assert [(change.after or {})["body"] for change in previewed.delta] == [OTHER]
+    result = graph.merge("review")
+    assert [(change.after or {})["body"] for change in result.delta] == [OTHER]
+    reverted = graph.revisions.revert(graph.head.id, mainline=1)
+    assert [(change.before or {})["body"] for change in reverted.delta] == [OTHER]
+    assert body(graph, "new") is None
+
+
+def test_lines_with_streamed_blobs_are_whole(graph: omnigraph.Graph, tmp_path: Path) -> None:
+    """Streaming splits a line into parts in a file, but an iterator returns whole lines."""
+    count = graph.export(tmp_path / "all.ndjson")
+    lines = list(graph.export())
+    assert (tmp_path / "all.ndjson").read_bytes() == b"".join(lines)
+    assert count == len(lines) == sum(line.endswith(b"\n") for line in lines)
+    records = [json.loads(line) for line in lines]
+    blobs = {record["data"]["slug"]: record["data"]["body"] for record in records if record.get("type") == "Doc"}
+    assert a2b_base64(blobs["large"].removeprefix("base64:")) == body(graph, "large")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import omnigraph
@@ -62,7 +63,12 @@ def dependencies(catalog: Catalog, body: str) -> dict[str, list[str] | str]:
             "match { $p: Person } return { $p.age } order { nearest($p.v, [1.0, 2.0]) } limit 2",
             {"node:Person": "all"},
         ),
-        ("match { $p: Person  $p.age + 1 > 3 } return { $p.name }", {"node:Person": "all"}),
+        ("match { $p: Person  $p.age + 1 > 3 } return { $p.name }", {"node:Person": ["age", "id", "name"]}),
+        (
+            'match { $p: Person  lower($p.bio) = "x" } return { case when $p.age > 3 then $p.name else "" end as c }',
+            {"node:Person": ["age", "bio", "id", "name"]},
+        ),
+        ("match { $p: Person } return { year($p.at) - year(now()) as years }", {"node:Person": "all"}),
         ("match { $p: Person } return { count(*) as n }", {"node:Person": ["id"]}),
         ("match { $p: Person } return { $p.age } having { count(*) > 1 }", {"node:Person": "all"}),
         (
@@ -77,23 +83,47 @@ def test_query_depends_on_rows_or_on_whole_types(
     assert dependencies(catalog, body) == expected
 
 
+def test_a_failing_expression_matches_every_row(catalog: Catalog) -> None:
+    found = RowDependencies()
+    body = "match { $p: Person  $p.age * 9223372036854775807 > 0 } return { $p.name }"
+    found.add_query(compile_query(f"query q() {{ {body} }}", catalog), {})
+    (predicate,) = found.tables[TableKey.node("Person")].predicates
+    assert predicate.matches(pa.table({"age": pa.array([1, 2], pa.int32())})).tolist() == [True, True]
+    assert predicate.matches(pa.table({"age": pa.array([1, 0], pa.int32())})).tolist() == [True, False]
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("match { $p: Person } update $p set { age: $p.age + 1 }", {"node:Person"}),
+        ("match { $p: Person  not { $p knows $_ } } delete $p", {"node:Person", "edge:Knows"}),
+        ("match { $p: Person  $p $k:knows $q } delete $k", {"node:Person", "edge:Knows"}),
+        ("match { $p: Person  $p.at < now() } update $p set { age: 1 }", {"node:Person"}),
+    ],
+)
+def test_statement_fed_by_a_traversal_depends_on_whole_types(ir: SchemaIR, body: str, expected: set[str]) -> None:
+    mutation = bind_mutation(compile_query(f"query q() {{ {body} }}", ir.catalog), {})
+    filters = mutation.row_filters(ir)
+    assert {key for key, rows in filters.items() if rows is None} == set(map(TableKey.parse, expected))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("match { $p: Person } update $p set { age: $p.age + 1 }", {"node:Person": ["age", "id"]}),
         (
             "match { $p: Person  $c: City  $p.name = $c.name } update $p set { bio: $c.name }",
-            {"node:Person", "node:City"},
+            {"node:Person": ["bio", "id", "name"], "node:City": ["id", "name"]},
         ),
-        ("match { $p: Person  not { $p knows $_ } } delete $p", {"node:Person", "edge:Knows"}),
-        ("match { $p: Person } delete $p", {"node:Person", "edge:Knows"}),
-        ("match { $p: Person  $p $k:knows $q } delete $k", {"node:Person", "edge:Knows"}),
+        ("match { $p: Person } delete $p", {"node:Person": ["*"], "edge:Knows": ["*"]}),
         (
-            'update Person set { age: 1 } where name = "x"  match { $p: Person } update $p set { age: 2 }',
-            {"node:Person"},
+            'update Person set { age: 1 } where name = "x"  match { $p: Person  $p.age > 3 } update $p set { bio: "" }',
+            {"node:Person": ["age", "bio", "id", "name"]},
         ),
     ],
 )
-def test_statement_fed_by_a_match_depends_on_whole_types(ir: SchemaIR, body: str, expected: set[str]) -> None:
+def test_statement_fed_by_a_match_of_nodes_depends_on_their_columns(
+    ir: SchemaIR, body: str, expected: dict[str, list[str]]
+) -> None:
     mutation = bind_mutation(compile_query(f"query q() {{ {body} }}", ir.catalog), {})
-    assert mutation.row_filters(ir) == dict.fromkeys(map(TableKey.parse, expected))
+    filters = {key: rows for key, rows in mutation.row_filters(ir).items() if rows is not None}
+    assert {key: sorted(rows.columns or ["*"]) for key, rows in filters.items()} == expected

@@ -125,7 +125,7 @@ def test_every_poisoned_operation_can_be_dropped(graph: Graph, name: str) -> Non
     assert contents(graph) == before
     assert graph.maintenance.operations.set_aside() == []
     assert graph.maintenance.check(quick=True).findings == ()
-    with pytest.raises(NotFound, match="is set aside"):
+    with pytest.raises(NotFound, match="no set-aside operation"):
         graph.maintenance.operations.drop(ID)
 
 

@@ -5,7 +5,7 @@ conflicts. The package is pure: it reads no data and changes nothing. Read `merg
 compared.
 """
 
-from .conflicts import Decide, DroppedEdit, SchemaConflict, SchemaMerge, SchemaVersion, Side, SourcedSchema
+from .conflicts import Decide, DroppedEdit, SchemaConflict, SchemaMerge, SchemaVersion, Side, SourcedSchema, Winner
 from .merge import merge_schemas
 from .numbering import renumber_ir
 
@@ -17,6 +17,7 @@ __all__ = [
     "SchemaVersion",
     "Side",
     "SourcedSchema",
+    "Winner",
     "merge_schemas",
     "renumber_ir",
 ]

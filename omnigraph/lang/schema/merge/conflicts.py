@@ -12,6 +12,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.records.frozen import record
 
 Side = Literal["ours", "theirs"]
+Winner = Literal["ours", "theirs", "base"]  # with "base", neither change is made
 ConflictKind = Literal[
     "renamed_differently",
     "changed_differently",
@@ -49,9 +50,9 @@ class SchemaVersion:
 class SchemaConflict:
     """A pair of changes that cannot be combined.
 
-    `subject` is the type's or property's label on our side, or on their side if our side dropped it. `base`, `ours` and
-    `theirs` describe the three states in schema syntax. None means that the item does not exist there. `reason` is set
-    if the kind alone does not explain the conflict.
+    `subject` is the label of the type or property on our side, or on their side if our side dropped it. `base`, `ours`
+    and `theirs` describe the three states in schema syntax. None means that the item does not exist there. `reason` is
+    set if the kind alone does not explain the conflict.
     """
 
     kind: ConflictKind
@@ -100,7 +101,7 @@ class SchemaMerge:
     ir: SchemaIR
     their_ir: SchemaIR
     conflicts: tuple[SchemaConflict, ...] = ()
-    resolved: tuple[tuple[SchemaConflict, Side], ...] = ()
+    resolved: tuple[tuple[SchemaConflict, Winner], ...] = ()
     their_numbers: tuple[tuple[int, int], ...] = ()
 
 
@@ -109,7 +110,7 @@ class ConflictLog:
     """Collects the conflicts in a merge. Each distinct conflict is passed to `decide` once."""
 
     decide: Decide | None = None
-    _decisions: dict[SchemaConflict, Side | None] = field(default_factory=dict)
+    _decisions: dict[SchemaConflict, Winner | None] = field(default_factory=dict)
     _structural: list[SchemaConflict] = field(default_factory=list)
     _slots: list[SchemaConflict] = field(default_factory=list)
     _unresolvable: list[SchemaConflict] = field(default_factory=list)
@@ -118,8 +119,8 @@ class ConflictLog:
         """Discard the conflicts between slots, because the slots are about to be merged again."""
         self._slots.clear()
 
-    def choose(self, conflict: SchemaConflict, *, structural: bool = False, provisional: Side = "ours") -> Side:
-        """Record a conflict and return the winning side. If there is no decision, the `provisional` side wins."""
+    def choose(self, conflict: SchemaConflict, *, structural: bool = False, provisional: Side = "ours") -> Winner:
+        """Record a conflict and return the winner; the `provisional` side wins if there is no decision."""
         recorded = self._structural if structural else self._slots
         if conflict not in recorded:
             recorded.append(conflict)
@@ -149,8 +150,8 @@ class ConflictLog:
         undecided = [conflict for conflict in self._all_conflicts() if self._decisions[conflict] is None]
         return tuple(undecided or dict.fromkeys(self._unresolvable))
 
-    def decided_conflicts(self) -> tuple[tuple[SchemaConflict, Side], ...]:
-        """Return the decided conflicts, each with the side that won."""
+    def decided_conflicts(self) -> tuple[tuple[SchemaConflict, Winner], ...]:
+        """Return the decided conflicts, each with its winner."""
         decisions = ((conflict, self._decisions[conflict]) for conflict in self._all_conflicts())
         return tuple((conflict, side) for conflict, side in decisions if side is not None)
 
@@ -158,8 +159,9 @@ class ConflictLog:
         conflicts = dict.fromkeys((*self._structural, *self._slots))
         return sorted(conflicts, key=lambda conflict: (conflict.subject, conflict.kind))
 
-    def _ask(self, conflict: SchemaConflict) -> Side | None:
+    def _ask(self, conflict: SchemaConflict) -> Winner | None:
         answer = self.decide(conflict) if self.decide is not None else None
-        if answer is None or answer in get_args(Side):
-            return cast("Side | None", answer)
-        raise ValueError(f"unknown decision {answer!r} for {conflict.subject}; expected 'ours', 'theirs' or None")
+        if answer is None or answer in get_args(Winner):
+            return cast("Winner | None", answer)
+        expected = ", ".join(map(repr, get_args(Winner)))
+        raise ValueError(f"unknown decision {answer!r} for {conflict.subject}; expected {expected} or None")

@@ -10,7 +10,7 @@ from itertools import chain
 from omnigraph.records.frozen import record
 
 from .conflicts import ConflictLog, DroppedEdit, SchemaConflict, Side
-from .edit_slots import EntityReference, describe_entity, remove_entity, restore_entity
+from .edit_slots import EntityReference, describe_entity, remove_entity, restore_entity, revert_entity
 from .merge_constraints import describe_details
 from .merge_properties import describe_property
 from .merge_sides import SIDES, MergeSides, has_entity, merged_column_name, other_side
@@ -27,7 +27,11 @@ class DropConflict:
     use: str
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Apply the decision and return the new sides: the type or property is either dropped on both or restored."""
+        """Return the sides after applying the decision.
+
+        The type or property is dropped on both sides, or restored; if the base wins, both sides declare it as the base
+        does.
+        """
         keeper = other_side(self.dropped_by)
         states = {keeper: self.use, self.dropped_by: None}
         conflict = SchemaConflict(
@@ -37,8 +41,11 @@ class DropConflict:
             states["ours"],
             states["theirs"],
         )
-        if log.choose(conflict, structural=True, provisional=self.dropped_by) == self.dropped_by:
+        winner = log.choose(conflict, structural=True, provisional=self.dropped_by)
+        if winner == self.dropped_by:
             return sides.with_side(keeper, remove_entity(sides.of(keeper), sides.base, self.entity))
+        if winner == "base":
+            sides = sides.with_side(keeper, revert_entity(sides.of(keeper), sides.base, self.entity))
         return sides.with_side(self.dropped_by, restore_entity(sides.of(self.dropped_by), sides.base, self.entity))
 
 

@@ -21,7 +21,7 @@ class EntityReference:
 
 
 def describe_entity(schema: SchemaSlots, entity: EntityReference) -> str:
-    """Return a type's or property's label in `schema`."""
+    """Return the label of a type or property in `schema`."""
     owner = schema[entity.type_id]
     return owner.label if entity.property_id is None else owner.property_label(entity.property_id)
 
@@ -45,6 +45,17 @@ def restore_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference
     return side | {
         entity.type_id: replace(own_type, properties=properties, constraints=constraints, property_ids=property_ids)
     }
+
+
+def revert_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference) -> SchemaSlots:
+    """Return the side with a type or property, and the constraints that name it, declared as in the base."""
+    own_type, property_id = side[entity.type_id], entity.property_id
+    constraints = {
+        group: content
+        for group, content in own_type.constraints.items()
+        if property_id not in group_columns(group, content)
+    }
+    return restore_entity(side | {entity.type_id: replace(own_type, constraints=constraints)}, base, entity)
 
 
 def remove_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference) -> SchemaSlots:

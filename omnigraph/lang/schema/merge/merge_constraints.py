@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from .conflicts import ConflictKind, ConflictLog, SchemaConflict
 from .print_slots import print_constraint
 from .slots import BODY, INLINE, ColumnReference, ConstraintDetail, ConstraintGroup, GroupContent, TypeSlots
-from .three_way import merge_sets
+from .three_way import choose_state, merge_sets
 
 _SINGLE_CONTENT_KINDS = frozenset({"key", "range"})
 _Details = frozenset[ConstraintDetail]
@@ -48,7 +48,7 @@ def _merge_details(
     first_column = next(iter(group[1]), "")
     subject = types[1].property_label(first_column) if isinstance(first_column, int) else types[1].label
     conflict = SchemaConflict(kind, subject, *described)
-    return ours if log.choose(conflict) == "ours" else theirs
+    return choose_state(log.choose(conflict), (base, ours, theirs))
 
 
 def _contradict(kind: str, base: _Details, ours: _Details, theirs: _Details, *, is_new_type: bool) -> bool:

@@ -11,7 +11,7 @@ from omnigraph.values import PropertyType
 from .conflicts import ConflictLog, SchemaConflict
 from .print_slots import print_annotation, print_default, print_embed
 from .slots import Annotations, EmbedSlot, PropertySlots
-from .three_way import merge_sets, merge_slot
+from .three_way import choose_state, merge_sets, merge_slot
 
 
 def merge_property(
@@ -79,7 +79,7 @@ def _merge_default(
         return theirs
     described = (None if state.default is None else print_default(state) for state in (base, ours, theirs))
     conflict = SchemaConflict("changed_differently", subject, *described)
-    return ours if log.choose(conflict) == "ours" else theirs
+    return choose_state(log.choose(conflict), (base, ours, theirs))
 
 
 def _merge_type(

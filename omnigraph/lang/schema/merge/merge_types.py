@@ -18,7 +18,7 @@ from .merge_properties import (
 )
 from .print_slots import print_cardinality
 from .slots import PropertySlots, SchemaSlots, TypeSlots
-from .three_way import merge_sets, merge_slot
+from .three_way import choose_state, merge_sets, merge_slot
 
 _NO_PROPERTIES: Mapping[int, PropertySlots] = {}
 _UNDECLARED: tuple[int, int | None] = (-1, None)  # the base cardinality for an edge type that is not in the base
@@ -77,11 +77,11 @@ class _TypeMerger:
         return "added_differently" if self._base is None else "changed_differently"
 
     def _merge_endpoint(self, attribute: str, preposition: str) -> int | None:
-        """Merge one endpoint. Each side's endpoint is described with that side's type name."""
-        states = tuple(
-            None if state is None else getattr(state, attribute) for state in (self._base, self._ours, self._theirs)
-        )
-        base_id, our_id, their_id = states
+        """Merge one endpoint; each side's endpoint is described with that side's type name."""
+        base_id: int | None = None if self._base is None else getattr(self._base, attribute)
+        our_id: int | None = getattr(self._ours, attribute)
+        their_id: int | None = getattr(self._theirs, attribute)
+        states = (base_id, our_id, their_id)
         if our_id == their_id or (their_id == base_id and self._base is not None):
             return our_id
         if our_id == base_id and self._base is not None:
@@ -91,7 +91,8 @@ class _TypeMerger:
             for type_id, schema in zip(states, self._schemas, strict=True)
         )
         conflict = SchemaConflict(self._change_kind(), self._ours.label, *described)
-        return our_id if self._log.choose(conflict) == "ours" else their_id
+        chosen_id = choose_state(self._log.choose(conflict), states)
+        return our_id if chosen_id is None else chosen_id  # an edge type that both sides add has no base endpoint
 
     def _merge_properties(self) -> dict[int, PropertySlots]:
         base_properties = _NO_PROPERTIES if self._base is None else self._base.properties
@@ -118,8 +119,7 @@ class _TypeMerger:
             return True
         described = (None if side is None else describe_property(side) for side in (ours, theirs))
         conflict = SchemaConflict("added_differently", f"{self._ours.label}.{added.name}", None, *described)
-        winner = ours if self._log.choose(conflict) == "ours" else theirs
-        return winner is not None
+        return choose_state(self._log.choose(conflict), (None, ours, theirs)) is not None
 
 
 def _describe_cardinality(bounds: tuple[int, int | None]) -> str | None:

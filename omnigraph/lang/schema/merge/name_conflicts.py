@@ -7,7 +7,7 @@ conflict at a time, and the conflict's `settle` method applies the decision.
 from omnigraph.lang.schema.migrate.stored_types import can_convert_values
 from omnigraph.records.frozen import record
 
-from .conflicts import ConflictLog, SchemaConflict, Side
+from .conflicts import ConflictLog, SchemaConflict, Side, Winner
 from .edit_slots import EntityReference, adopt_definition, describe_entity, remove_entity, rename_entity
 from .merge_properties import describe_property, have_same_definition
 from .merge_sides import MergeSides, entity_name, other_side
@@ -21,7 +21,10 @@ class AdditionConflict:
     entity: EntityReference
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Apply the decision and return the new sides: the losing side adopts the winning side's definition."""
+        """Return the sides after applying the decision.
+
+        The losing side adopts the winning side's definition; if the base wins, neither side adds the property.
+        """
         type_id, property_id = self.entity.type_id, self.entity.property_id or 0
         ours, theirs = (schema[type_id].properties[property_id] for schema in (sides.ours, sides.theirs))
         subject = describe_entity(sides.ours, self.entity)
@@ -29,6 +32,11 @@ class AdditionConflict:
             "added_differently", subject, None, describe_property(ours), describe_property(theirs)
         )
         winner = log.choose(conflict, structural=True)
+        if winner == "base":
+            without_ours, without_theirs = (
+                remove_entity(schema, sides.base, self.entity) for schema in (sides.ours, sides.theirs)
+            )
+            return sides.with_side("ours", without_ours).with_side("theirs", without_theirs)
         loser = other_side(winner)
         are_alike = can_convert_values(ours.type, theirs.type)
         definition = ours if winner == "ours" else theirs
@@ -44,8 +52,19 @@ class NameConflict:
     their_entity: EntityReference
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Apply the decision and return the new sides: the losing side undoes its rename or addition."""
-        loser = other_side(self._choose_winner(log, sides))
+        """Return the sides after applying the decision.
+
+        The losing side undoes its rename or addition; if the base wins, both sides do.
+        """
+        winner = self._choose_winner(log, sides)
+        if winner != "base":
+            return self._undo(sides, other_side(winner))
+        for side, entity in (("ours", self.our_entity), ("theirs", self.their_entity)):
+            if entity_name(sides.base, entity) != entity_name(sides.of(side), entity):  # type: ignore[arg-type]
+                sides = self._undo(sides, side)  # type: ignore[arg-type]
+        return sides
+
+    def _undo(self, sides: MergeSides, loser: Side) -> MergeSides:
         entity = self.our_entity if loser == "ours" else self.their_entity
         base_name = entity_name(sides.base, entity)
         losing_schema = sides.of(loser)
@@ -53,7 +72,7 @@ class NameConflict:
             return sides.with_side(loser, remove_entity(losing_schema, sides.base, entity))
         return sides.with_side(loser, rename_entity(losing_schema, entity, base_name))
 
-    def _choose_winner(self, log: ConflictLog, sides: MergeSides) -> Side:
+    def _choose_winner(self, log: ConflictLog, sides: MergeSides) -> Winner:
         if self._follows_from_open_conflict(log, sides):
             return "ours"
         conflict = SchemaConflict(

@@ -7,7 +7,7 @@ conflict, and the log determines which side wins.
 from collections.abc import Callable
 from typing import TypeVar
 
-from .conflicts import ConflictKind, ConflictLog, SchemaConflict
+from .conflicts import ConflictKind, ConflictLog, SchemaConflict, Winner
 
 Value = TypeVar("Value")
 Describe = Callable[[Value], str | None]
@@ -23,7 +23,13 @@ def merge_slot(
     if ours == base:
         return theirs
     conflict = SchemaConflict(kind, subject, describe(base), describe(ours), describe(theirs))
-    return ours if log.choose(conflict) == "ours" else theirs
+    return choose_state(log.choose(conflict), states)
+
+
+def choose_state(winner: Winner, states: tuple[Value, Value, Value]) -> Value:
+    """Return the winner's value; `states` contains the values in the base, on our side and on theirs."""
+    base, ours, theirs = states
+    return {"base": base, "ours": ours, "theirs": theirs}[winner]
 
 
 def merge_sets(base: frozenset[Value], ours: frozenset[Value], theirs: frozenset[Value]) -> frozenset[Value]:

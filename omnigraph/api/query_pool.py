@@ -1,0 +1,273 @@
+"""`graph.pool()`: processes that answer queries in parallel.
+
+Python runs one thread at a time, so several threads do not answer more queries per second than one. The processes of a
+pool each open the graph and answer queries on the newest commit, or on the commit that the graph is pinned to. This
+module starts, replaces and stops the processes; `pool_worker` runs in them.
+"""
+
+import mmap
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler, recv_handle
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+
+from omnigraph.api.builders.prepared_queries import QuerySource
+from omnigraph.api.error_boundary import Guarded
+from omnigraph.api.handle import Handle
+from omnigraph.api.log_events import LOGGER
+from omnigraph.api.pool_worker import read_stream
+from omnigraph.api.queries import Params, combine_arguments
+from omnigraph.api.results.result import Result
+from omnigraph.errors import InputError, QueryProcessDied, UsageError
+from omnigraph.history.revisions import Revision
+from omnigraph.storage.store import Store
+
+DEFAULT_PROCESSES = 2
+_MAX_PROCESSES = 256
+_STOP_SECONDS = 5.0  # time that a process gets to end before it is killed
+
+
+@dataclass(slots=True, eq=False)
+class _PoolWorker:
+    """A process and the connection to it; `is_ready` is set once the process has opened the graph."""
+
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    is_ready: bool = False
+
+    def ask(self, request: Any) -> tuple[dict[str, Any], Any] | Exception:
+        """Send a pickled request and return the reply: facts and content of the result, or the error of the query."""
+        if not self.is_ready:
+            opening_error: Exception | None = self.connection.recv()
+            if opening_error is not None:
+                return opening_error
+            self.is_ready = True
+        self.connection.send_bytes(request)
+        reply = self.connection.recv()
+        if isinstance(reply, Exception):
+            return reply
+        facts, content = reply
+        return facts, _map_file(recv_handle(self.connection)) if content is None else content
+
+    def stop(self, *, kill: bool = False) -> int:
+        """End the process and return its exit code."""
+        self.connection.close()
+        if kill:
+            self.process.kill()
+        try:
+            return self.process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+class QueryPool(Guarded):
+    """Processes that answer queries on one graph in parallel; see `Graph.pool`.
+
+    A pool is thread-safe: as many queries run at the same time as there are processes, and further queries wait.
+    """
+
+    def __init__(self, handle: Handle, processes: int) -> None:
+        self._handle = handle
+        self._is_free = threading.Condition()
+        self._is_closed = False
+        self._busy: set[_PoolWorker] = set()
+        self._idle: deque[_PoolWorker] = deque()
+        self._size = processes
+        try:
+            for _ in range(processes):
+                self._idle.append(_start_worker(handle))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else f"{self._size} processes"
+        return f"<QueryPool of {self._handle.uri}: {state}>"
+
+    def _guarded_store(self) -> Store:
+        return self._handle.store
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        """The ids of the processes."""
+        with self._is_free:
+            return tuple(sorted(worker.process.pid for worker in (*self._idle, *self._busy)))
+
+    def query(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        source: QuerySource,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Revision | None = None,
+        timeout: float | None = None,
+        assume_utc: bool = False,
+        **values: Any,
+    ) -> Result:
+        """Run a query in one of the processes, with the arguments and errors of `Graph.query`.
+
+        Raises `QueryProcessDied` if the process ends before it has answered; the pool then starts another process.
+        """
+        arguments = combine_arguments(params, values)
+        options = {"name": name, "branch": branch, "at": at, "timeout": timeout, "assume_utc": assume_utc}
+        facts, content = self._ask(_with_absolute_path(source), {**options, "params": arguments})
+        return read_stream(content, facts, dict(arguments))
+
+    def map(
+        self, source: QuerySource, params: Iterable[Mapping[str, Any]], /, *, name: str | None = None, **options: Any
+    ) -> Iterator[Result]:
+        """Run one query for each set of parameters, and yield the results in order.
+
+        The queries are sent as the results are read: a few queries per process are under way at any time. `options` are
+        those of `query`.
+        """
+        ask, parameters = partial(self.query, source, name=name, **options), iter(params)
+        with ThreadPoolExecutor(self._size, "omnigraph-pool") as threads:
+            pending = deque(threads.submit(ask, params=each) for each in islice(parameters, self._size * 2))
+            while pending:
+                result = pending.popleft().result()
+                pending.extend(threads.submit(ask, params=each) for each in islice(parameters, 1))
+                yield result
+
+    def close(self) -> None:
+        """End all processes; running queries raise `QueryProcessDied`."""
+        with self._is_free:
+            self._is_closed = True
+            workers = [*self._idle, *self._busy]
+            self._idle.clear()
+            self._is_free.notify_all()
+        for worker in workers:
+            worker.stop(kill=worker in self._busy)
+
+    def _ask(self, source: Any, options: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        request = ForkingPickler.dumps((source, options))  # fails before a process is involved
+        worker = self._take_worker()
+        try:
+            reply = worker.ask(request)
+        except (EOFError, OSError) as error:
+            raise QueryProcessDied(process_exit_code=self._replace(worker)) from error
+        except BaseException:
+            self._replace(worker)  # the process would answer the next request with this result
+            raise
+        if worker.is_ready:
+            self._put_back(worker)
+        else:
+            self._replace(worker)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def _take_worker(self) -> _PoolWorker:
+        with self._is_free:
+            while not self._idle and not self._is_closed:
+                self._is_free.wait()
+            if self._is_closed:
+                raise UsageError(reason="this query pool is closed", hint="open a new one with `graph.pool()`")
+            worker = self._idle.popleft()
+            if worker.process.poll() is not None:
+                LOGGER.warning(
+                    "a process of a query pool ended with exit code %d while idle", worker.process.returncode
+                )
+                worker.connection.close()
+                worker = _start_worker(self._handle)
+            self._busy.add(worker)
+            return worker
+
+    def _put_back(self, worker: _PoolWorker) -> None:
+        with self._is_free:
+            self._busy.discard(worker)
+            if not self._is_closed:
+                self._idle.append(worker)
+                self._is_free.notify()
+
+    def _replace(self, worker: _PoolWorker) -> int:
+        """Start a new process in place of one that has died or was interrupted; return the exit code of the latter."""
+        exit_code = worker.stop(kill=True)
+        with self._is_free:
+            self._busy.discard(worker)
+            if not self._is_closed:
+                self._idle.append(_start_worker(self._handle))
+                self._is_free.notify()
+        return exit_code
+
+
+def pool(handle: Handle, processes: int = DEFAULT_PROCESSES) -> QueryPool:
+    """Start processes that answer queries on this graph in parallel, for programs that mostly read.
+
+    Several threads of one process do not answer more queries per second than one thread, because Python runs one thread
+    at a time. Two processes on two cores answer almost twice as many queries that take a few milliseconds; queries that
+    take less than one millisecond are answered faster by `query` itself, because passing a query to a process and its
+    result back takes about 0.4 ms. Each process opens the graph and has its own caches. Queries in a pool see the same
+    commits as `query` on this graph, but are not part of what its writes are checked against. Close the pool, or use it
+    as a context manager.
+
+    >>> from omnigraph import testing
+    >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:
+    ...     _ = graph.insert("Person", {"name": "ada", "age": 36}, {"name": "bob", "age": 25})
+    ...     with graph.pool(processes=1) as pool:
+    ...         text = "query older($than: I32) { match { $p: Person  $p.age > $than } return { $p.name } }"
+    ...         [result.scalars() for result in pool.map(text, [{"than": 20}, {"than": 30}])]
+    [['ada', 'bob'], ['ada']]
+    """
+    handle.require_open()
+    if not 1 <= processes <= _MAX_PROCESSES:
+        raise InputError(f"a pool cannot have {processes} processes", reason=f"expected 1 to {_MAX_PROCESSES}")
+    return QueryPool(handle, processes)
+
+
+def _start_worker(handle: Handle) -> _PoolWorker:
+    """Start a process, without waiting until it has opened the graph.
+
+    The process imports only this package, never the program's main module, so programs need no `__main__` guard.
+    """
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603 - the command contains no input
+            [sys.executable, "-m", "omnigraph.api.pool_worker", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
+        )
+    connection = Connection(ours.detach())
+    worker = _PoolWorker(process, connection)
+    try:
+        connection.send(handle.reader_arguments())
+    except BaseException:
+        worker.stop(kill=True)
+        raise
+    return worker
+
+
+def _with_absolute_path(source: QuerySource) -> QuerySource:
+    """Return a source that means the same in a process with another current folder."""
+    return Path(source).absolute() if isinstance(source, os.PathLike) else source
+
+
+def _map_file(descriptor: int) -> pa.Buffer:
+    """Map a file in memory that a process has sent; the rows are read without copying them."""
+    try:
+        return pa.py_buffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+    finally:
+        os.close(descriptor)
