@@ -26,7 +26,8 @@ from .call import ServerCall
 from .cross_origin import CrossOrigin
 from .disconnects import wait_for_read
 from .lanes import LaneContext
-from .request_log import LOGGER, log_failure, log_request
+from .log_output import LOGGER
+from .request_log import log_failure, log_request
 from .responses import BrokenStreamError, ResponseStream, Send, send_answer, send_events, send_stream
 from .route_model import Route
 from .routing import MatchedRoute, Router
@@ -74,7 +75,7 @@ class ServerApp:
         """Return the route of a request."""
         return self._router.match(method, scope["raw_path"])
 
-    async def _prepare(self, call: ServerCall, asgi_scope: Any, receive: Receive) -> None:
+    async def _prepare_call(self, call: ServerCall, asgi_scope: Any, receive: Receive) -> None:
         """Authenticate the caller, find the graph, read the body and authorize the action, in this order."""
         route, state = call.route, self._state
         if not route.is_public:
@@ -116,13 +117,13 @@ class ServerApp:
 
     async def answer(self, call: ServerCall, scope: Any, receive: Receive) -> AnyAnswer:
         """Return the answer to a request."""
-        await self._prepare(call, scope, receive)
+        await self._prepare_call(call, scope, receive)
         size = call.body_bytes or SMALL_REQUEST_BYTES
         admitted = self._state.admission.admit_write(call.actor, size) if call.writes else nullcontext()
         with admitted:
-            return await self._run(call, receive)
+            return await self._run_call(call, receive)
 
-    async def _run(self, call: ServerCall, receive: Receive) -> AnyAnswer:
+    async def _run_call(self, call: ServerCall, receive: Receive) -> AnyAnswer:
         handler, route = self._handlers[call.route], call.route
         if inspect.iscoroutinefunction(handler):
             answer: AnyAnswer = await handler(call)
@@ -149,16 +150,16 @@ class _Exchange:
         """Serve the request; exceptions that leave this method close the connection."""
         started = clock_and_ids.monotonic()
         try:
-            await self._respond()
+            await self._send_response()
         except ClientGoneError:
             self._status = _CLIENT_GONE_STATUS
         except BrokenStreamError as error:
             log_failure(self._call, error.__cause__ or error, self._request_id)
             raise
         finally:
-            self._record(clock_and_ids.monotonic() - started)
+            self._record_request(clock_and_ids.monotonic() - started)
 
-    async def _respond(self) -> None:
+    async def _send_response(self) -> None:
         preflight = self._app._cross_origin.preflight(self._scope["method"], self._headers)
         if preflight is not None:
             await self._send_answer(preflight)
@@ -183,6 +184,7 @@ class _Exchange:
     async def _send_answer(self, answer: AnyAnswer) -> None:
         headers = self._response_headers()
         self._status = 200 if isinstance(answer, EventAnswer) else answer.status
+        headers["Cache-Control"] = "private, no-cache" if "ETag" in answer.headers else "no-store"
         if isinstance(answer, Answer):
             await send_answer(answer, self._send, headers)
             return
@@ -209,7 +211,7 @@ class _Exchange:
         await send_answer(Answer(wire_error.body, status=wire_error.status), self._send, headers)
 
     def _response_headers(self) -> dict[str, str]:
-        headers = {REQUEST_ID_HEADER: self._request_id}
+        headers = {REQUEST_ID_HEADER: self._request_id, "X-Content-Type-Options": "nosniff"}
         call = self._call
         if call is not None:
             if call.timing.phases:
@@ -220,7 +222,7 @@ class _Exchange:
             headers["Connection"] = "close"
         return headers | self._app._cross_origin.response_headers(self._headers)
 
-    def _record(self, seconds: float) -> None:
+    def _record_request(self, seconds: float) -> None:
         route = self._call.route.path if self._call is not None else "unknown"
         method = self._scope["method"] if self._call is not None else "unknown"
         self._state.metrics.observe(route, method, self._status, seconds)

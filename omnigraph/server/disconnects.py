@@ -22,9 +22,9 @@ class DisconnectWatch:
     def __init__(self, receive: Receive, lane_context: LaneContext) -> None:
         self._receive, self._lane_context = receive, lane_context
         self._watcher: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER_SECONDS, self._begin)
+        self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER_SECONDS, self._begin_watch)
 
-    def _begin(self) -> None:
+    def _begin_watch(self) -> None:
         self._watcher = asyncio.ensure_future(self._stop_when_gone())
 
     async def _stop_when_gone(self) -> None:

@@ -4,7 +4,6 @@ A graph that fails to open is quarantined: its routes answer as if it did not ex
 time to time. Opening happens in a thread, never on the event loop.
 """
 
-import logging
 import threading
 from collections.abc import Iterator
 
@@ -13,10 +12,10 @@ from omnigraph.errors import ConfigError, GraphNotFound, OmnigraphError
 from omnigraph.values import clock_and_ids
 
 from .engine_access import open_served_graph, warm_up
+from .log_output import LOGGER
 from .settings import GraphLocation, ServerSettings, public_uri, require_graph_id
 from .stored_queries import StoredQueries, load_stored_queries
 
-_log = logging.getLogger("omnigraph.server")
 _RETRY_SECONDS = 30.0
 
 
@@ -87,7 +86,7 @@ class GraphRegistry:
             warm_up(opened)
         except OmnigraphError as error:
             self._quarantined[location.graph_id] = clock_and_ids.monotonic() + _RETRY_SECONDS
-            _log.warning("graph '%s' is quarantined: %s", location.graph_id, error.message)
+            LOGGER.warning("graph '%s' is quarantined: %s", location.graph_id, error.message)
             return error.message
         self._quarantined.pop(location.graph_id, None)
         uri = public_uri(self._settings, location)

@@ -54,7 +54,7 @@ class Lane:
         self.call_count += 1
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._pool, lane_context.context.run, call)
-        future.add_done_callback(self._finish)
+        future.add_done_callback(self._count_finished)
         return future
 
     async def run(self, call: Callable[[], CallResult], lane_context: LaneContext) -> CallResult:
@@ -66,7 +66,7 @@ class Lane:
             await lane_context.stop(future)
             raise
 
-    def _finish(self, _: "asyncio.Future[Any]") -> None:
+    def _count_finished(self, _: "asyncio.Future[Any]") -> None:
         self.call_count -= 1
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ def build_openapi(routes: Iterable[Route], *, with_security: bool = True) -> dic
     schemas = dict(zip(models, references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, with_security)
+        paths.setdefault(route.path, {})[route.method.lower()] = _describe_operation(route, schemas, with_security)
     security = {"bearer_token": {"type": "http", "scheme": "bearer"}}
     return {
         "openapi": "3.1.0",
@@ -73,12 +73,12 @@ def _answer_schema(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     return {"schema": options[0] if len(options) == 1 else {"anyOf": options}}
 
 
-def _operation(route: Route, schemas: dict[Any, Any], with_security: bool) -> dict[str, Any]:
+def _describe_operation(route: Route, schemas: dict[Any, Any], with_security: bool) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.operation_id,
         "summary": route.summary,
         "parameters": [*_path_parameters(route), *map(_query_parameter, route.parameters), *_header_parameters(route)],
-        "responses": _responses(route, schemas),
+        "responses": _describe_responses(route, schemas),
     }
     if route.body is not None:
         operation["requestBody"] = _request_body(route, schemas)
@@ -131,7 +131,7 @@ def _request_body(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     return {"required": not route.body_optional, "content": {JSON: {"schema": schemas[route.body]}}}
 
 
-def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+def _describe_responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     has_body = route.method != "HEAD"
     content = {media_type: _answer_schema(route, schemas) if media_type == JSON else {} for media_type in route.answers}
     success = {"description": "OK", **({"content": content} if content and has_body else {})}

@@ -11,9 +11,7 @@ from urllib.parse import unquote_to_bytes
 from omnigraph.errors import InputError, MethodNotAllowed, NotFound
 from omnigraph.records.frozen import record
 
-from .route_model import GRAPH_PREFIX, Route
-
-_GRAPH_SEGMENTS = tuple(GRAPH_PREFIX.strip("/").split("/"))
+from .route_model import EVENTS, Route
 
 
 @record
@@ -45,21 +43,23 @@ class Router:
         {'graph_id': 'g', 'branch': 'review/x'}
         """
         segments = tuple(raw_path.split(b"/"))[1:]
-        candidates = self._candidates(segments)
+        candidates = self._find_candidates(segments)
         is_flat = False
         if not candidates and self._flat_graph_id is not None:
             segments = (b"graphs", self._flat_graph_id.encode(), *segments)
-            candidates, is_flat = self._candidates(segments), True
+            candidates, is_flat = self._find_candidates(segments), True
         if not candidates:
             raise NotFound("no such path", hint="see /openapi.json for the routes of this server")
         route = next((route for route in candidates if route.method == method), None)
+        if route is None and method == "HEAD":
+            route = next((route for route in candidates if route.method == "GET" and EVENTS not in route.answers), None)
         if route is None:
             raise MethodNotAllowed(f"{method} is not allowed on this path", method=method, allowed=allowed(candidates))
         return MatchedRoute(route, _read_placeholders(route, segments), is_flat)
 
-    def _candidates(self, segments: tuple[bytes, ...]) -> list[Route]:
+    def _find_candidates(self, segments: tuple[bytes, ...]) -> list[Route]:
         same_length = self._routes_by_length.get(len(segments), ())
-        return [route for route in same_length if _fits(route, segments)]
+        return [route for route in same_length if _fits_route(route, segments)]
 
 
 def allowed(routes: Iterable[Route]) -> str:
@@ -72,7 +72,7 @@ def is_placeholder(segment: str) -> bool:
     return segment.startswith("{")
 
 
-def _fits(route: Route, segments: tuple[bytes, ...]) -> bool:
+def _fits_route(route: Route, segments: tuple[bytes, ...]) -> bool:
     return all(
         bool(segment) if is_placeholder(expected) else segment == expected.encode()
         for expected, segment in zip(route.segments, segments, strict=True)

@@ -58,7 +58,7 @@ class OidcVerifier:
         """Return the caller of a token; raise `Unauthenticated` for a token that cannot be trusted."""
         digest = hash_token(token)
         verdict = self._verdicts.get(digest)
-        if verdict is not None and verdict[0] > _now():
+        if verdict is not None and verdict[0] > _epoch_seconds():
             self._verdicts.move_to_end(digest)
             return verdict[1]
         claims = await self._read_claims(token)
@@ -124,7 +124,7 @@ def _fetch_keys(settings: OidcSettings) -> dict[str, Any]:
         _require_secure(url)
         documents = _read_json(url)["keys"]
     except (OSError, ValueError, KeyError, TypeError, ConfigError):
-        from omnigraph.server.request_log import LOGGER
+        from omnigraph.server.log_output import LOGGER
 
         LOGGER.warning("the keys of the identity provider cannot be read")
         return {}
@@ -149,7 +149,7 @@ def _require_secure(url: str) -> None:
         raise ConfigError(reason="the URL of an identity provider must begin with https://")
 
 
-def _now() -> float:
+def _epoch_seconds() -> float:
     return clock_and_ids.now_micros() / 1_000_000
 
 

@@ -26,12 +26,12 @@ def create_usage_file(worker_count: int) -> int:
 
 def clear_worker_row(descriptor: int, worker_index: int) -> None:
     """Set the counters of a worker that died to zero."""
-    with _locked(descriptor):
+    with _hold_lock(descriptor):
         os.pwrite(descriptor, bytes(ROW_BYTES), worker_index * ROW_BYTES)
 
 
 @contextmanager
-def _locked(descriptor: int) -> Iterator[None]:
+def _hold_lock(descriptor: int) -> Iterator[None]:
     fcntl.lockf(descriptor, fcntl.LOCK_EX)
     try:
         yield
@@ -58,20 +58,20 @@ class SharedUsage:
         (0, 1)
         """
         key = _key_of(name)
-        with _locked(self._descriptor):
+        with _hold_lock(self._descriptor):
             counters = self._all_rows[self._all_rows["key"] == key]
             excess_requests = int(counters["requests"].sum()) + 1 - max_requests if max_requests else 0
             excess_bytes = int(counters["bytes"].sum()) + size - max_bytes if max_bytes else 0
             if excess_requests > 0 or excess_bytes > 0:
                 return max(excess_requests, 1)
-            return 0 if self._add(key, 1, size) else 1
+            return 0 if self._change_counter(key, 1, size) else 1
 
     def release(self, name: str, size: int = 0) -> None:
         """Uncount a request."""
-        with _locked(self._descriptor):
-            self._add(_key_of(name), -1, -size)
+        with _hold_lock(self._descriptor):
+            self._change_counter(_key_of(name), -1, -size)
 
-    def _add(self, key: int, requests: int, size: int) -> bool:
+    def _change_counter(self, key: int, requests: int, size: int) -> bool:
         """Change the counter of a key in the row of this worker; return False if the row is full."""
         (positions,) = (self._own_row["key"] == key).nonzero()
         if not len(positions):

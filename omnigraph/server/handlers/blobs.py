@@ -23,7 +23,7 @@ _CHUNK_BYTES = 4 << 20
 def get_blob(call: ServerCall) -> AnyAnswer:
     """Return the bytes of a blob, or a range of them."""
     opened = _open_blob(call)
-    headers = _headers(opened)
+    headers = _blob_headers(opened)
     refusal = _check_conditions(call, opened, headers)
     if refusal is not None:
         return refusal
@@ -32,16 +32,16 @@ def get_blob(call: ServerCall) -> AnyAnswer:
         selected = _select_range(call, opened)
     if selected is None:
         length = {"Content-Length": str(opened.size)}
-        return StreamAnswer(_chunks(opened, 0, opened.size), BYTES, headers={**headers, **length})
+        return StreamAnswer(_iter_chunks(opened, 0, opened.size), BYTES, headers={**headers, **length})
     start, stop = selected
     content_range = {"Content-Range": f"bytes {start}-{stop - 1}/{opened.size}", "Content-Length": str(stop - start)}
-    return StreamAnswer(_chunks(opened, start, stop), BYTES, 206, {**headers, **content_range})
+    return StreamAnswer(_iter_chunks(opened, start, stop), BYTES, 206, {**headers, **content_range})
 
 
 def head_blob(call: ServerCall) -> Answer:
     """Return the headers of a blob; ranges do not apply."""
     opened = _open_blob(call)
-    headers = _headers(opened)
+    headers = _blob_headers(opened)
     refusal = _check_conditions(call, opened, headers)
     return refusal or Answer(b"", BYTES, headers={**headers, "Content-Length": str(opened.size)})
 
@@ -58,10 +58,10 @@ def _open_blob(call: ServerCall) -> Blob:
     values = call.query_values
     graph = call.graph_for_read(values.get("branch"), values.get("snapshot")).refresh()
     key = parse_entity_key(graph.schema.ir.catalog, values["type"], values["entity"], values["id"])
-    return _open(graph, values["type"], key, values["property"], values["entity"])
+    return _open_readable(graph, values["type"], key, values["property"], values["entity"])
 
 
-def _open(graph: Graph, type_name: str, key: object, property_name: str, kind: str) -> Blob:
+def _open_readable(graph: Graph, type_name: str, key: object, property_name: str, kind: str) -> Blob:
     opened = graph.blob(type_name, key, property_name, kind=kind)
     try:
         _ = opened.etag
@@ -70,18 +70,17 @@ def _open(graph: Graph, type_name: str, key: object, property_name: str, kind: s
     return opened
 
 
-def _headers(opened: Blob) -> dict[str, str]:
+def _blob_headers(opened: Blob) -> dict[str, str]:
     return {
         "Accept-Ranges": "bytes",
         "ETag": opened.etag,
         SNAPSHOT_HEADER: opened.commit_id,
         "Omnigraph-Blob-Media-Type": opened.media_type,
-        "Repr-Digest": _digest(opened),
-        "X-Content-Type-Options": "nosniff",
+        "Repr-Digest": _repr_digest(opened),
     }
 
 
-def _digest(opened: Blob) -> str:
+def _repr_digest(opened: Blob) -> str:
     from base64 import b64encode
 
     return f"sha-256=:{b64encode(bytes.fromhex(opened.content_hash.removeprefix('sha256:'))).decode()}:"
@@ -97,7 +96,7 @@ def _check_conditions(call: ServerCall, opened: Blob, headers: dict[str, str]) -
     return None
 
 
-def _chunks(opened: Blob, start: int, stop: int) -> Iterator[bytes]:
+def _iter_chunks(opened: Blob, start: int, stop: int) -> Iterator[bytes]:
     if start < stop:
         yield from opened.iter_chunks(_CHUNK_BYTES, start=start, stop=stop)
 

@@ -36,7 +36,7 @@ def commit_changes(call: ServerCall) -> Answer:
         raise CommitNotFound("commit not found")
     try:
         page = graph.changes.commit_page(
-            commit_id, page_token=values.get("page_token"), limit=_page_limit(call), **_filters(call)
+            commit_id, page_token=values.get("page_token"), limit=_page_limit(call), **_change_filters(call)
         )
     except SnapshotNotFound:
         raise CommitNotFound("commit not found") from None
@@ -49,10 +49,10 @@ async def poll_changes(call: ServerCall) -> Answer:
     if not 0 <= wait <= _MAX_WAIT_SECONDS:
         raise InputError(f"wait must be between 0 and {_MAX_WAIT_SECONDS:.0f}", reason="invalid value")
     deadline = clock_and_ids.monotonic() + wait
-    page = await _run(call, partial(_poll, call, call.query_values))
+    page = await _run_in_lane(call, partial(_read_page, call, call.query_values))
     while _is_idle(page) and clock_and_ids.monotonic() < deadline and not call.state.stopping.is_set():
         await asyncio.sleep(_POLL_SECONDS)
-        page = await _run(call, partial(_poll, call, {**_without_position(call), "cursor": page.cursor}))
+        page = await _run_in_lane(call, partial(_read_page, call, {**_without_position(call), "cursor": page.cursor}))
     return Answer(orjson.dumps(page.to_json(), default=str))
 
 
@@ -64,18 +64,18 @@ def _without_position(call: ServerCall) -> dict[str, Any]:
     return {name: value for name, value in call.query_values.items() if name not in ("start", "cursor", "page_token")}
 
 
-async def _run(call: ServerCall, read: Callable[[], ChangePage]) -> ChangePage:
+async def _run_in_lane(call: ServerCall, read: Callable[[], ChangePage]) -> ChangePage:
     return await call.state.lanes.read.run(read, call.lane_context)
 
 
-def _poll(call: ServerCall, values: Any) -> ChangePage:
+def _read_page(call: ServerCall, values: Any) -> ChangePage:
     graph = call.graph_for_read(values.get("branch"))
     return graph.changes.poll(
         values.get("start"),
         cursor=values.get("cursor"),
         page_token=values.get("page_token"),
         limit=_page_limit(call),
-        **_filters(call),
+        **_change_filters(call),
     )
 
 
@@ -84,7 +84,7 @@ def _page_limit(call: ServerCall) -> int:
     return DEFAULT_PAGE_CHANGES if limit is None else limit
 
 
-def _filters(call: ServerCall) -> dict[str, Any]:
+def _change_filters(call: ServerCall) -> dict[str, Any]:
     values = call.query_values
     return {"types": values.get("type"), "kinds": values.get("kind"), "ops": values.get("op")}
 
@@ -96,11 +96,11 @@ async def stream_changes(call: ServerCall) -> EventAnswer:
     if last_event:
         values.pop("start", None)
         values["cursor"] = last_event
-    page = await _run(call, partial(_poll, call, values))
-    return EventAnswer(_events(call, page), EVENTS, headers={"Cache-Control": "no-store"})
+    page = await _run_in_lane(call, partial(_read_page, call, values))
+    return EventAnswer(_iter_events(call, page), EVENTS, headers={"Cache-Control": "no-store"})
 
 
-async def _events(call: ServerCall, page: ChangePage) -> AsyncIterator[bytes]:
+async def _iter_events(call: ServerCall, page: ChangePage) -> AsyncIterator[bytes]:
     silent_since = clock_and_ids.monotonic()
     yield b": connected\n\n"
     while not call.state.stopping.is_set():
@@ -116,7 +116,7 @@ async def _events(call: ServerCall, page: ChangePage) -> AsyncIterator[bytes]:
             position = {"cursor": str(page.cursor)}
             if page.caught_up:
                 await asyncio.sleep(_POLL_SECONDS)
-        page = await _run(call, partial(_poll, call, {**_without_position(call), **position}))
+        page = await _run_in_lane(call, partial(_read_page, call, {**_without_position(call), **position}))
 
 
 def _encode_event(page: ChangePage) -> bytes:
@@ -139,7 +139,7 @@ def diff(call: ServerCall) -> AnyAnswer:
     limit = values.get("limit", _DEFAULT_DIFF_CHANGES)
     if limit < 1:
         raise InputError("limit must be at least 1", reason="invalid value")
-    compared = call.graph_for_read().refresh().diff(values["from"], values.get("to"), **_filters(call))
+    compared = call.graph_for_read().refresh().diff(values["from"], values.get("to"), **_change_filters(call))
     if call.media_type != JSON:
         return StreamAnswer(_diff_lines(iter(compared)), NDJSON_UTF8)
     changes = list(islice(iter(compared), limit + 1))

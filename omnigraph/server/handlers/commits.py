@@ -30,7 +30,7 @@ def snapshot(call: ServerCall) -> Answer:
         graph_commit_id=state.commit_id,
         graph_manifest_version=state.manifest_version,
         internal_schema_version=STAMP,
-        datasets=[_dataset(state, key, uses_old_names=call.uses_old_names) for key in sorted(state.tables)],
+        datasets=[_dataset_output(state, key, uses_old_names=call.uses_old_names) for key in sorted(state.tables)],
     )
     if call.uses_old_names:
         document.branch, document.manifest_version = document.graph_branch, document.graph_manifest_version
@@ -38,7 +38,7 @@ def snapshot(call: ServerCall) -> Answer:
     return json_answer(document, headers={"ETag": etag})
 
 
-def _dataset(state: Snapshot, key: TableKey, *, uses_old_names: bool) -> SnapshotDatasetOutput:
+def _dataset_output(state: Snapshot, key: TableKey, *, uses_old_names: bool) -> SnapshotDatasetOutput:
     entry = state.tables[key]
     dataset = SnapshotDatasetOutput(
         entity_kind=key.kind,

@@ -38,7 +38,7 @@ _DEFAULT_NEIGHBOURS, _MAX_NEIGHBOURS = 100, 10_000
 
 def get_entity(call: ServerCall) -> Answer:
     """Return a node or an edge."""
-    graph, kind, type_name, key = _address(call)
+    graph, kind, type_name, key = _read_address(call)
     entity_id = _resolve_id(graph, kind, type_name, key)
     entities = graph.nodes(type_name) if kind == "node" else graph.edges(type_name)
     result = entities.where(id=entity_id).result()
@@ -56,7 +56,7 @@ def get_entity(call: ServerCall) -> Answer:
 
 def entity_history(call: ServerCall) -> Answer:
     """Return the versions of an entity, newest first."""
-    graph, kind, type_name, key = _address(call)
+    graph, kind, type_name, key = _read_address(call)
     versions = graph.revisions.history(type_name, key, kind=kind, limit=call.query_values.get("limit"))
     if not versions and versions.complete:
         raise EntityNotFound(f"no {type_name} with this key in the history")
@@ -82,7 +82,7 @@ def _version_output(call: ServerCall, version: Any) -> EntityVersionOutput:
 
 def entity_blame(call: ServerCall) -> Answer:
     """Return the commit that last set each property of an entity."""
-    graph, kind, type_name, key = _address(call)
+    graph, kind, type_name, key = _read_address(call)
     blamed = graph.revisions.blame(type_name, key, kind=kind)
     properties = [
         BlamedPropertyOutput(
@@ -98,7 +98,7 @@ def entity_blame(call: ServerCall) -> Answer:
 
 def neighbours(call: ServerCall) -> Answer:
     """Return the edges of a node and the nodes at their other ends."""
-    graph, _, type_name, key = _address(call, "node")
+    graph, _, type_name, key = _read_address(call, "node")
     limit = call.query_values.get("limit", _DEFAULT_NEIGHBOURS)
     if not 1 <= limit <= _MAX_NEIGHBOURS:
         raise InputError(f"limit must be between 1 and {_MAX_NEIGHBOURS}", reason="invalid value")
@@ -170,7 +170,9 @@ def subgraph_output(collected: Subgraph, commit_id: str, limit: int | None) -> S
     )
 
 
-def _address(call: ServerCall, expected_kind: EntityKindName | None = None) -> tuple[Graph, EntityKindName, str, Any]:
+def _read_address(
+    call: ServerCall, expected_kind: EntityKindName | None = None
+) -> tuple[Graph, EntityKindName, str, Any]:
     """Return the graph to read, and the kind, type and key of the entity in the path."""
     kind, type_name = call.path_values["kind"], call.path_values["type"]
     if kind not in ("node", "edge") or (expected_kind is not None and kind != expected_kind):

@@ -32,19 +32,19 @@ _DIGEST_CHUNK_BYTES = 1 << 20
 def load_ndjson(call: ServerCall) -> Answer:
     """Load a stream of NDJSON."""
     with call.body as file:
-        return _load(call, _with_digest(call, file), call.query_values)
+        return _answer_load(call, _with_digest(call, file), call.query_values)
 
 
 def load_arrow(call: ServerCall) -> Answer:
     """Load an Arrow IPC stream whose rows are of one type."""
     with call.body as file:
-        return _load(call, {call.query_values["type"]: _read_arrow(file)}, call.query_values)
+        return _answer_load(call, {call.query_values["type"]: _read_arrow(file)}, call.query_values)
 
 
 def load_parquet(call: ServerCall) -> Answer:
     """Load a Parquet file whose rows are of one type."""
     with call.body as file:
-        return _load(call, {call.query_values["type"]: _read_parquet(file)}, call.query_values)
+        return _answer_load(call, {call.query_values["type"]: _read_parquet(file)}, call.query_values)
 
 
 def load_text(call: ServerCall) -> Answer:
@@ -59,7 +59,7 @@ def load_text(call: ServerCall) -> Answer:
         "assume_utc": body.assume_utc,
     }
     file = io.BytesIO(body.data.encode("utf-8", "surrogatepass"))
-    return _load(call, _with_digest(call, file), options, with_uri=True)
+    return _answer_load(call, _with_digest(call, file), options, with_uri=True)
 
 
 class DigestedFile:
@@ -101,7 +101,7 @@ def _read_parquet(file: IO[bytes]) -> pa.Table:
         raise InputError("the body is not a valid Parquet file", reason="malformed body") from None
 
 
-def _load(call: ServerCall, data: Any, options: LoadOptions, *, with_uri: bool = False) -> Answer:
+def _answer_load(call: ServerCall, data: Any, options: LoadOptions, *, with_uri: bool = False) -> Answer:
     branch, base = options.get("branch") or MAIN, options.get("from")
     if base is not None:
         call.authorize("branch_create", base, branch)
@@ -142,8 +142,8 @@ def _load_output(call: ServerCall, receipt: Receipt, mode: LoadMode, base: str |
         base_branch=base,
         branch_created=receipt.branch_created,
         mode=mode,
-        nodes=_declarations(receipt.nodes),
-        edges=_declarations(receipt.edges),
+        nodes=_count_entities(receipt.nodes),
+        edges=_count_entities(receipt.edges),
         total_entities=receipt.total,
         actor_id=call.actor,
         commit=receipt_commit(receipt, call),
@@ -169,5 +169,5 @@ def _with_location(call: ServerCall, document: GraphBatchLoadOutput) -> IngestOu
     return ingest
 
 
-def _declarations(counts: Mapping[str, int]) -> list[GraphBatchDeclarationOutput]:
+def _count_entities(counts: Mapping[str, int]) -> list[GraphBatchDeclarationOutput]:
     return [GraphBatchDeclarationOutput(name=name, entities_loaded=counts[name]) for name in sorted(counts)]

@@ -17,7 +17,7 @@ def status(call: ServerCall) -> Answer:
     graph = call.graph_for_read(call.query_values.get("branch")).refresh()
     members = graph.maintenance.status().to_json()
     members.pop("cache_directory", None)
-    return json_answer(StatusOutput(status=_public(call, members)))
+    return json_answer(StatusOutput(status=_hide_storage(call, members)))
 
 
 def check(call: ServerCall) -> Answer:
@@ -27,9 +27,9 @@ def check(call: ServerCall) -> Answer:
 
     def work(report: ReportProgress) -> object:
         checkup = graph.maintenance.check(quick=body.quick, sample=body.sample, engine="local", progress=report)
-        return _public(call, checkup.to_json())
+        return _hide_storage(call, checkup.to_json())
 
-    return _start(call, "check", work)
+    return _start_job(call, "check", work)
 
 
 def optimize(call: ServerCall) -> Answer:
@@ -41,16 +41,16 @@ def optimize(call: ServerCall) -> Answer:
         report = graph.maintenance.optimize(types=body.types, engine="local")
         datasets = [dataset.to_json() for dataset in report.datasets]
         commits = [commit_output(commit) for commit in report.commits]
-        return _public(call, {"datasets": datasets}) | {"commits": commits}
+        return _hide_storage(call, {"datasets": datasets}) | {"commits": commits}
 
-    return _start(call, "optimize", work)
+    return _start_job(call, "optimize", work)
 
 
 def cleanup(call: ServerCall) -> Answer:
     """Remove unneeded history, as a job; without `confirm`, only report what would be removed."""
     body = call.body_as(CleanupRequest)
     graph = call.graph_for_write()
-    return _start(call, "cleanup", lambda report: _public(call, _run_cleanup(graph, body, report)))
+    return _start_job(call, "cleanup", lambda report: _hide_storage(call, _run_cleanup(graph, body, report)))
 
 
 def _run_cleanup(graph: Graph, body: CleanupRequest, report: ReportProgress) -> object:
@@ -67,14 +67,14 @@ def _run_cleanup(graph: Graph, body: CleanupRequest, report: ReportProgress) -> 
     return outcome.to_json()
 
 
-def _start(call: ServerCall, kind: str, work: JobWork) -> Answer:
+def _start_job(call: ServerCall, kind: str, work: JobWork) -> Answer:
     served = call.graph
     job = call.state.jobs.start(served.graph_id, kind, call.actor, work, served.secret_names)
     location = f"/graphs/{served.graph_id}/jobs/{job.job_id}"
     return json_answer(job, status=_ACCEPTED, headers={"Location": location})
 
 
-def _public(call: ServerCall, members: object) -> dict[str, object]:
+def _hide_storage(call: ServerCall, members: object) -> dict[str, object]:
     hidden = hide_locations(members, call.graph.secret_names, call.graph.uri)
     assert isinstance(hidden, dict)  # noqa: S101 - reports are objects
     return hidden

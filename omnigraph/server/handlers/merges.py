@@ -24,7 +24,7 @@ def merge(call: ServerCall) -> Answer:
     """Merge a branch or another revision into a branch, and delete the branch afterwards if requested."""
     body = call.body_as(BranchMergeRequest)
     target = body.target or MAIN
-    result = _merge(call, body, dry_run=body.dry_run)
+    result = _run_merge(call, body, dry_run=body.dry_run)
     document = merge_output(call, result, body.source, target)
     if body.delete_branch and not body.dry_run:
         _delete_source(call, body.source, document)
@@ -34,11 +34,11 @@ def merge(call: ServerCall) -> Answer:
 def preview(call: ServerCall) -> Answer:
     """Return what a merge would do; the conflicts are part of the result."""
     body = call.body_as(BranchMergeRequest)
-    result = _merge(call, body, dry_run=True)
+    result = _run_merge(call, body, dry_run=True)
     return json_answer(merge_output(call, result, body.source, body.target or MAIN))
 
 
-def _merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> MergeResult:
+def _run_merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> MergeResult:
     target = body.target or MAIN
     return call.graph_for_write(target).merge(
         body.source,
@@ -70,14 +70,14 @@ def make_strategy(strategy: Any, resolutions: Sequence[ConflictResolution] = ())
 
     def decide(conflict: EntityConflict) -> ConflictAnswer:
         for resolution in resolutions:
-            if _concerns(resolution, conflict):
+            if _matches_conflict(resolution, conflict):
                 return _decision_of(resolution)
         return answer_conflict(strategy, conflict)
 
     return decide
 
 
-def _concerns(resolution: ConflictResolution, conflict: EntityConflict) -> bool:
+def _matches_conflict(resolution: ConflictResolution, conflict: EntityConflict) -> bool:
     expected = (resolution.entity_kind or conflict.entity_kind, resolution.kind or conflict.kind)
     actual = (conflict.entity_kind, conflict.kind)
     same_entity = (resolution.type_name, resolution.entity_id) == (conflict.type_name, conflict.entity_id)

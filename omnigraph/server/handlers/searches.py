@@ -21,7 +21,7 @@ def search(call: ServerCall) -> Answer:
     node_type = resolve_type(graph.schema.ir.catalog, body.type_, "node")
     if all(declared.name != body.property for declared in node_type.properties):
         raise InputError(f"{node_type.name} has no such property", reason="unknown property")
-    text, params = _query(body, node_type.name)
+    text, params = _build_query(body, node_type.name)
     result = graph.query(engine_access.query_text(text), params=params, timeout=query_timeout(call, None))
     matches = [
         SearchMatchOutput(id=node.pop("id"), type=node.pop("type"), properties=node, score=score)
@@ -30,7 +30,7 @@ def search(call: ServerCall) -> Answer:
     return json_answer(SearchOutput(matches=matches, graph_commit_id=str(result.commit_id)))
 
 
-def _query(body: SearchRequest, type_name: str) -> tuple[str, dict[str, Any]]:
+def _build_query(body: SearchRequest, type_name: str) -> tuple[str, dict[str, Any]]:
     """Return the query of a search; names come from the schema, and values are parameters."""
     if (body.text is None) == (body.vector is None):
         raise InputError("a search needs either `text` or `vector`", reason="invalid body")

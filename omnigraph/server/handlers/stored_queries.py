@@ -30,10 +30,10 @@ _TARGET_PARAMETERS = ("branch", "snapshot")
 
 def list_queries(call: ServerCall) -> Answer:
     """List the stored queries of a graph."""
-    return json_answer(QueriesCatalogOutput(queries=[_entry(query) for query in call.graph.queries]))
+    return json_answer(QueriesCatalogOutput(queries=[_catalog_entry(query) for query in call.graph.queries]))
 
 
-def _entry(query: StoredQuery) -> QueryCatalogEntry:
+def _catalog_entry(query: StoredQuery) -> QueryCatalogEntry:
     compiled = query.compiled
     return QueryCatalogEntry(
         name=query.name,
@@ -63,7 +63,7 @@ def invoke(call: ServerCall) -> AnyAnswer:
     """Run a stored query."""
     query = call.graph.queries.find(call.path_values["name"])
     body = call.body if isinstance(call.body, InvokeStoredQueryRequest) else InvokeStoredQueryRequest()
-    target = _target(call, body)
+    target = _read_target(call, body)
     if body.expect_mutation is not None and body.expect_mutation != query.is_mutation:
         verb = "mutate" if query.is_mutation else "query"
         raise InputError(f"the stored query '{query.name}' is a {verb} operation", reason="unexpected kind")
@@ -98,7 +98,7 @@ def read(call: ServerCall) -> AnyAnswer:
     )
 
 
-def _target(call: ServerCall, body: InvokeStoredQueryRequest) -> dict[str, str | None]:
+def _read_target(call: ServerCall, body: InvokeStoredQueryRequest) -> dict[str, str | None]:
     """Return the branch and the snapshot of the body or of the query string; they must not contradict each other."""
     target: dict[str, str | None] = {}
     for name in _TARGET_PARAMETERS:

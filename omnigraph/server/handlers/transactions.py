@@ -99,7 +99,7 @@ def _run_operation(running: Transaction, operation: TransactionOperation, result
     if operation.op == "query":
         results.append(_run_query(running, operation))
     elif operation.op == "mutate":
-        source = engine_access.query_text(_require(operation, "query"))
+        source = engine_access.query_text(_require_member(operation, "query"))
         running.mutate(source, name=operation.name, params=operation.params)
     elif operation.op in ("update", "delete"):
         _run_predicate_write(running, operation)
@@ -108,15 +108,15 @@ def _run_operation(running: Transaction, operation: TransactionOperation, result
 
 
 def _run_predicate_write(running: Transaction, operation: TransactionOperation) -> None:
-    type_name, where = _require(operation, "type_"), _require(operation, "where")
+    type_name, where = _require_member(operation, "type_"), _require_member(operation, "where")
     if operation.op == "delete":
         running.delete(type_name, where=where, params=operation.params)
     else:
-        running.update(type_name, where=where, set=_require(operation, "set"), params=operation.params)
+        running.update(type_name, where=where, set=_require_member(operation, "set"), params=operation.params)
 
 
 def _run_record_write(running: Transaction, operation: TransactionOperation) -> None:
-    type_name, records = _require(operation, "type_"), _require(operation, "records")
+    type_name, records = _require_member(operation, "type_"), _require_member(operation, "records")
     if operation.op == "connect":
         running.connect_nodes(type_name, _endpoint_tuples(records))
     elif operation.op == "load":
@@ -126,7 +126,7 @@ def _run_record_write(running: Transaction, operation: TransactionOperation) -> 
         write(type_name, *records)
 
 
-def _require(operation: TransactionOperation, member: str) -> Any:
+def _require_member(operation: TransactionOperation, member: str) -> Any:
     value = getattr(operation, member)
     if value is None:
         raise InputError(f"the operation `{operation.op}` needs `{member.rstrip('_')}`", reason="invalid body")
@@ -135,7 +135,7 @@ def _require(operation: TransactionOperation, member: str) -> Any:
 
 def _run_query(running: Transaction, operation: TransactionOperation) -> TransactionResult:
     """Run a query in a transaction; raise `ReadSetConflict` if the client saw a different result before."""
-    source = engine_access.query_text(_require(operation, "query"))
+    source = engine_access.query_text(_require_member(operation, "query"))
     result = running.query(source, name=operation.name, params=operation.params)
     rows = engine_access.encode_rows(result.table)
     digest = hashlib.sha256(rows).hexdigest()

@@ -14,13 +14,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 import msgspec
 
 from omnigraph.errors import ConfigError
 from omnigraph.server.access.shared_usage import clear_worker_row, create_usage_file
+from omnigraph.server.log_output import LOGGER
 from omnigraph.server.settings import ServerSettings
 from omnigraph.values import clock_and_ids
 
@@ -58,7 +60,6 @@ class _Requests:
 
     stop_count: int = 0
     wants_reload: bool = False
-    forces_exit: bool = field(default=False)
 
 
 class Supervisor:
@@ -85,7 +86,7 @@ class Supervisor:
             try:
                 for _ in range(self._settings.workers):
                     self._start_worker()
-                self._supervise()
+                self._run_loop()
             finally:
                 self._kill_all()
                 os.environ.pop(_METRICS_VARIABLE, None)
@@ -93,7 +94,7 @@ class Supervisor:
 
     # The loop -----------------------------------------------------------------------------------
 
-    def _supervise(self) -> None:
+    def _run_loop(self) -> None:
         while self._workers or not self._requests.stop_count:
             self._read_messages()
             self._reap_workers()
@@ -138,18 +139,27 @@ class Supervisor:
     def _reap_workers(self) -> None:
         for worker in [worker for worker in self._workers if worker.process.poll() is not None]:
             self._workers.remove(worker)
-            self._forget(worker)
+            self._forget_worker(worker)
+            self._log_end(worker)
             if not self._has_announced and not self._requests.stop_count:
                 reason = worker.failure or f"a worker ended with code {worker.process.returncode} while it started"
                 raise ConfigError(reason=reason)
             if not worker.is_ready:
                 self._delay_next_start()
 
-    def _forget(self, worker: WorkerProcess) -> None:
+    def _log_end(self, worker: WorkerProcess) -> None:
+        """Report a worker that ended although nobody asked it to."""
+        if worker.stop_deadline is None and self._has_announced:
+            facts = {"worker": worker.process.pid, "code": worker.process.returncode, "reason": worker.failure}
+            LOGGER.warning("a worker ended and is replaced", extra={"facts": facts})
+
+    def _forget_worker(self, worker: WorkerProcess) -> None:
         if worker.channel in self._selector.get_map():
             self._selector.unregister(worker.channel)
         worker.channel.close()
         clear_worker_row(self._usage_fd, worker.index)
+        for gauge_file in Path(self._settings.runtime_directory or "").glob(f"gauge_live*_{worker.process.pid}.db"):
+            gauge_file.unlink()  # the current values of a worker end with it
         if worker in self._to_replace:
             self._to_replace.remove(worker)
 
@@ -229,7 +239,7 @@ class Supervisor:
             worker.process.kill()
         for worker in self._workers:
             worker.process.wait()
-            self._forget(worker)
+            self._forget_worker(worker)
         self._workers = []
 
     # Signals --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ finishes running requests before it exits with code 0.
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -27,8 +28,8 @@ from omnigraph.server.app import ServerApp
 from omnigraph.server.graphs import GraphRegistry
 from omnigraph.server.jobs import JobStore
 from omnigraph.server.lanes import Lanes
+from omnigraph.server.log_output import configure_logging
 from omnigraph.server.metrics import ServerMetrics
-from omnigraph.server.request_log import configure_logging
 from omnigraph.server.routes import ROUTES
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.worker_state import WorkerState
@@ -119,7 +120,7 @@ def run_worker(settings: ServerSettings, listener: socket.socket, channel: socke
         proxy_headers=settings.forwarded_allow_ips is not None,
         forwarded_allow_ips=settings.forwarded_allow_ips,
         timeout_keep_alive=int(settings.limits.keep_alive_seconds),
-        timeout_graceful_shutdown=int(settings.shutdown_grace) or None,
+        timeout_graceful_shutdown=max(math.ceil(settings.shutdown_grace), 1),
         backlog=2048,
     )
     config.load()

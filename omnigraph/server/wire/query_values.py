@@ -33,7 +33,7 @@ def read_query_values(route: Route, query_string: bytes, *, ignores_unknown: boo
     missing = next((name for name, parameter in parameters.items() if parameter.required and name not in values), None)
     if missing is not None:
         raise InputError(f"the query parameter '{missing}' is required", reason="missing parameter")
-    return {name: _convert(parameters[name], texts) for name, texts in values.items() if name in parameters}
+    return {name: _convert_texts(parameters[name], texts) for name, texts in values.items() if name in parameters}
 
 
 def _read_texts(query_string: bytes) -> dict[str, list[str]]:
@@ -51,7 +51,7 @@ def _read_texts(query_string: bytes) -> dict[str, list[str]]:
     return values
 
 
-def _convert(parameter: UrlParameter, texts: Sequence[str]) -> Any:
+def _convert_texts(parameter: UrlParameter, texts: Sequence[str]) -> Any:
     if parameter.repeated:
         return [_convert_text(parameter, text) for text in texts]
     if len(texts) > 1:
