@@ -135,6 +135,7 @@ def table(reports: dict[str, dict[str, Any]]) -> str:
     for title, one in ours["threads"].items():
         rates = f"{one['one']:.0f} queries/s by one thread, {one['many']:.0f} by {THREADS}"
         lines.append(f"{title}: {rates}: {one['ratio']:.2f}x, {one['cores']:.2f} cores busy")
+        lines.append(f"{title}: {one['cpu_one_us']:.0f} µs of processor time, {one['cpu_many_us']:.0f} with {THREADS}")
     for title, one in ours["pool"].items():
         rates = f"{one['one']:.0f} queries/s by one process, {one['many']:.0f} by a pool of {PROCESSES}"
         lines.append(f"{title}: {rates}: {one['ratio']:.2f}x")

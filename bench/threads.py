@@ -34,8 +34,17 @@ def throughput(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
         pairs = [(_rate(ask, count // 4, 1), _rate(ask, count // 2, THREADS)) for _ in range(_ROUNDS)]
         one, many, ratio = (statistics.median(each) for each in zip(*_with_ratio(pairs), strict=True))
         cores = statistics.median(_cores(ask, count // 2) for _ in range(_ROUNDS))
+        cpu_one, cpu_many = (min(_cpu_time(ask, count // 2, n) for _ in range(_ROUNDS)) for n in (1, THREADS))
         found[title] = {"one": one, "many": many, "ratio": ratio, "cores": cores}
+        found[title] |= {"cpu_one_us": cpu_one * 1e6, "cpu_many_us": cpu_many * 1e6}
     return found
+
+
+def _cpu_time(ask: Callable[[int], Any], count: int, threads: int) -> float:
+    """Processor seconds per query: if they do not grow with the threads, no lock but the interpreter's is contended."""
+    busy = process_time()
+    _rate(ask, count, threads)
+    return (process_time() - busy) / count
 
 
 def pooled(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
