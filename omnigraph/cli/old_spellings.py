@@ -1,6 +1,6 @@
 """Commands and flags from earlier releases, and their new spellings.
 
-This module only explains old spellings; they are never executed.
+This module only explains old spellings and never executes them.
 """
 
 from collections.abc import Sequence
