@@ -1,4 +1,4 @@
-"""One log event per request: method, route, status, duration, graph and actor, never texts or values."""
+"""Log one event per request: method, route, status, duration, graph and actor, but never query texts or values."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 class _TextFormatter(logging.Formatter):
-    """Formats a log record as a line with its facts as `name=value`."""
+    """Formats a log record as a line that lists its facts as `name=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts = " ".join(f"{name}={value}" for name, value in getattr(record, "facts", {}).items())
@@ -35,7 +35,7 @@ class _TextFormatter(logging.Formatter):
 
 
 def configure_logging(settings: ServerSettings) -> None:
-    """Send the log of the server to standard error, in the format of the settings."""
+    """Write the server's log to standard error, in the configured format."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if settings.log_format == "json" else _TextFormatter())
     LOGGER.handlers = [handler]
