@@ -1,4 +1,4 @@
-"""Searches for nodes of one type, by a text or by a vector."""
+"""Search for nodes of one type by text or vector."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def search(call: ServerCall) -> Answer:
 
 
 def _query(body: SearchRequest, type_name: str) -> tuple[str, dict[str, Any]]:
-    """Return the query of a search; names come from the schema, and values are parameters."""
+    """Return the query for a search. Its names come from the schema, and its values are parameters."""
     if (body.text is None) == (body.vector is None):
         raise InputError("a search needs either `text` or `vector`", reason="invalid body")
     reference = f"$n.{body.property}"
