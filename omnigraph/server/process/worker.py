@@ -62,7 +62,7 @@ class WorkerServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Shut down gracefully on SIGINT and SIGTERM. Unlike uvicorn, do not raise the signal again."""
+        """Handle SIGINT and SIGTERM with `handle_exit`. Unlike uvicorn, do not raise the signal again at the end."""
         signals = (signal.SIGINT, signal.SIGTERM)
         previous_handlers = {number: signal.signal(number, self.handle_exit) for number in signals}
         try:
