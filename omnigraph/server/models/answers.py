@@ -20,7 +20,7 @@ class HealthOutput(Struct, kw_only=True):
 
 
 class ReadinessOutput(Struct, kw_only=True):
-    """Whether the worker accepts requests, and the graphs that it serves."""
+    """Whether the worker accepts requests, and the number of its graphs."""
 
     status: Literal["ready", "draining", "degraded"]
     graphs: int

@@ -22,7 +22,9 @@ from . import statuses
 ROW_FORMATS = (JSON, NDJSON, ARROW, CSV)
 _BRANCH = UrlParameter("branch", description="Branch; main by default")
 _SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or another revision, instead of a branch")
-_IDEMPOTENCY = HeaderParameter(IDEMPOTENCY_HEADER, description="Key that prevents a repeated request from being applied twice")
+_IDEMPOTENCY = HeaderParameter(
+    IDEMPOTENCY_HEADER, description="Key that prevents a repeated request from being applied twice"
+)
 _CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Required head commit of the branch")
 _INTEGERS = HeaderParameter(
     "Omnigraph-Integers", description="`string`: return integers that JavaScript would round as strings"
