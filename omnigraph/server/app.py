@@ -19,6 +19,7 @@ from starlette.datastructures import Headers
 from omnigraph.errors import OmnigraphError
 from omnigraph.values import clock_and_ids
 
+from .access.admission import SMALL_REQUEST_BYTES
 from .access.permissions import NO_BRANCH, authorize
 from .access.scopes import branch_scope
 from .call import ServerCall
@@ -116,8 +117,8 @@ class ServerApp:
     async def answer(self, call: ServerCall, scope: Any, receive: Receive) -> AnyAnswer:
         """Return the answer to a request."""
         await self._prepare(call, scope, receive)
-        route, state = call.route, self._state
-        admitted = state.admission.admit_write(call.actor, call.body_bytes or 256) if route.is_write else nullcontext()
+        size = call.body_bytes or SMALL_REQUEST_BYTES
+        admitted = self._state.admission.admit_write(call.actor, size) if call.writes else nullcontext()
         with admitted:
             return await self._run(call, receive)
 
@@ -128,7 +129,7 @@ class ServerApp:
             return answer
         lane = self._state.lanes.heavy if route.lane == "heavy" else self._state.lanes.read
         work = partial(_run_handler, handler, call, clock_and_ids.monotonic())
-        if route.is_write:
+        if call.writes:
             return await lane.run(work, call.lane_context)
         return await wait_for_read(lane.start(work, call.lane_context), call.lane_context, receive)
 

@@ -72,6 +72,7 @@ class ServerCall:
     served: "ServedGraph | None" = None
     body: Any = None
     body_bytes: int = 0
+    only_reads: bool = False  # set before the work if an operation that could write does not
     timing: Timing = field(default_factory=Timing)
     lane_context: LaneContext = field(default_factory=LaneContext)
 
@@ -79,6 +80,11 @@ class ServerCall:
     def actor(self) -> str | None:
         """The actor that is recorded as the author of writes."""
         return self.principal.actor
+
+    @property
+    def writes(self) -> bool:
+        """Whether the request changes the graph: it then needs admission, and continues when its client leaves."""
+        return self.route.is_write and not self.only_reads
 
     @property
     def graph(self) -> "ServedGraph":

@@ -119,6 +119,12 @@ def test_arrow_and_parquet_are_loaded_by_type(server: HttpServer, branch: str) -
     parquet = {"Content-Type": "application/vnd.apache.parquet"}
     again = server.post(f"{GRAPH}/load/parquet?{at}", file.getvalue(), headers=parquet)
     assert again.json()["commit"] is None, "the same entities are already there"
+    keyed = {**arrow, "Idempotency-Key": "arrow-1"}
+    for number, status in ((7, 200), (7, 200), (8, 400)):
+        stream = io.BytesIO()
+        with pa.ipc.new_stream(stream, table.schema) as writer:
+            writer.write_table(table.set_column(1, "age", pa.array([number, number], pa.int32())))
+        assert server.post(f"{GRAPH}/load/arrow?{at}", stream.getvalue(), headers=keyed).status == status
     assert server.post(f"{GRAPH}/load/arrow?{at}", b"no arrow", headers=arrow).status == 400
     assert server.post(f"{GRAPH}/load/parquet?{at}", b"no parquet", headers=parquet).status == 400
     assert server.post(f"{GRAPH}/load/arrow", stream.getvalue(), headers=arrow).status == 400, "the type is missing"
@@ -132,6 +138,8 @@ def test_a_load_on_a_condition_and_with_a_key(server: HttpServer, branch: str) -
     second = server.post(f"{path}?{at}", lines(person("k1")), headers=headers)
     assert second.headers["idempotent-replay"] == "true"
     assert second.json()["commit"] == first.json()["commit"]
+    other = server.post(f"{path}?{at}", lines(person("k9")), headers=headers)
+    assert (other.status, other.json()["details"]["reason"]) == (400, "key reused")
     stale = {**NDJSON, "Omnigraph-If-Graph-Commit": head}
     assert server.post(f"{path}/if-graph-commit?{at}", lines(person("k2")), headers=stale).status == 412
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -25,12 +26,13 @@ from .writes import REPLAY_HEADER
 
 LoadOptions = Mapping[str, Any]
 _DEFAULT_MODE: LoadMode = "merge"
+_DIGEST_CHUNK_BYTES = 1 << 20
 
 
 def load_ndjson(call: ServerCall) -> Answer:
     """Load a stream of NDJSON."""
     with call.body as file:
-        return _load(call, file, call.query_values)
+        return _load(call, _with_digest(call, file), call.query_values)
 
 
 def load_arrow(call: ServerCall) -> Answer:
@@ -56,7 +58,30 @@ def load_text(call: ServerCall) -> Answer:
         "dry_run": body.dry_run,
         "assume_utc": body.assume_utc,
     }
-    return _load(call, io.BytesIO(body.data.encode("utf-8", "surrogatepass")), options, with_uri=True)
+    file = io.BytesIO(body.data.encode("utf-8", "surrogatepass"))
+    return _load(call, _with_digest(call, file), options, with_uri=True)
+
+
+class DigestedFile:
+    """A file with the digest of its content, by which a repeated load is told from a different one with its key."""
+
+    name = "<body>"
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        digest = sha256()
+        while chunk := file.read(_DIGEST_CHUNK_BYTES):
+            digest.update(chunk)
+        file.seek(0)
+        self.content_digest = digest.hexdigest()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read the next bytes."""
+        return self._file.read(size)
+
+
+def _with_digest(call: ServerCall, file: IO[bytes]) -> Any:
+    return file if call.idempotency_key is None else DigestedFile(file)
 
 
 def _read_arrow(file: IO[bytes]) -> pa.Table:

@@ -56,7 +56,7 @@ def require_invocation(call: ServerCall) -> None:
         call.authorize("invoke_query")
     except PermissionDenied:
         raise StoredQueryNotFound() from None
-    call.graph.queries.find(call.path_values["name"])
+    call.only_reads = not call.graph.queries.find(call.path_values["name"]).is_mutation
 
 
 def invoke(call: ServerCall) -> AnyAnswer:
