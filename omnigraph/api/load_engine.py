@@ -1,7 +1,7 @@
-"""Choose the engine of a load of files: collect the facts that the prediction needs, as few as possible.
+"""Choose the engine for a load of files, based on only the facts that the prediction needs.
 
-Looking for Java starts a process, so it is looked for only if Spark could be chosen. Spark must not be imported before
-it is chosen or already in use.
+Looking for Java starts a process, so this module looks for it only if Spark could be chosen. It must not import Spark
+unless Spark is chosen or already in use.
 """
 
 import sys
@@ -26,11 +26,11 @@ from omnigraph.ingest.input_files import COMPRESSED_SUFFIXES, InputFile
 from omnigraph.ingest.load import LoadMode
 from omnigraph.ingest.streaming.streamed_load import STREAMED_MODES
 
-_CONNECT_CORES = 8  # a Spark Connect server does not tell how many tasks it runs at the same time
+_CONNECT_CORES = 8  # assumed value, because a Spark Connect server does not report how many tasks it runs concurrently
 
 
 def measure_work(input_files: Sequence[InputFile], mode: LoadMode, *, has_rows: bool) -> LoadWork:
-    """Return the amount of work; `has_rows` tells whether the graph has rows that a merge may replace."""
+    """Return the amount of work. `has_rows` indicates whether the graph has rows that a merge may replace."""
     bytes_by_format: dict[str, int] = {}
     for input_file in input_files:
         ratio = COMPRESSION_RATIO if input_file.path.endswith(tuple(COMPRESSED_SUFFIXES)) else 1

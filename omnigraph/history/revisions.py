@@ -2,7 +2,7 @@
 
 A string is interpreted as the first of these that matches: a full commit id, a tag, a branch, a time, a version number,
 or the beginning of a commit id. A warning is issued if a tag or branch hides another interpretation. This module only
-resolves names; it opens no tables and changes nothing.
+resolves names. It opens no tables and changes nothing.
 """
 
 import re

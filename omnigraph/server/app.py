@@ -1,7 +1,7 @@
-"""The way of one request: route, caller, graph, body, permission, admission, work, answer.
+"""Process a request: find its route, caller and graph, read its body, authorize and admit it, and run its handler.
 
-This module defines the order of these steps, which decides what a caller without rights can learn. It is the only
-place that turns exceptions into responses. Handlers do the work.
+This module defines the order of these steps, which determines what an unauthorized caller can learn. Only this module
+turns exceptions into responses. Handlers perform the operations.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class ServerApp:
         if route.action is not None:
             scope = branch_scope(call) if route.is_graph_route else NO_BRANCH
             authorize(call.principal, route.action, scope)
-        _ = call.condition, call.idempotency_key, call.media_type  # malformed headers are rejected before the work
+        _ = call.condition, call.idempotency_key, call.media_type  # reject malformed headers before the handler runs
         if route.is_raw_body:
             await self._read_body(call, receive)
 
@@ -147,7 +147,7 @@ class _Exchange:
         self._status = _CLIENT_GONE_STATUS
 
     async def serve(self) -> None:
-        """Serve the request; exceptions that leave this method close the connection."""
+        """Serve the request. An exception that this method raises closes the connection."""
         started = clock_and_ids.monotonic()
         try:
             await self._send_response()

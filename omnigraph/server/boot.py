@@ -16,7 +16,7 @@ from .settings import ServerSettings
 
 
 def run_server(settings: ServerSettings) -> int:
-    """Run a server until it is stopped by a signal; return the exit code of the program.
+    """Run a server until a signal stops it, and return the exit code of the program.
 
     Raises `ConfigError` if the settings, the tokens, the certificate or the address cannot be used, or if no graph can
     be opened.

@@ -1,4 +1,4 @@
-"""Cross-origin requests of browsers (CORS), for the origins that the settings list."""
+"""Allow cross-origin requests from browsers (CORS) for the configured origins."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,7 +32,7 @@ class CrossOrigin:
         return Answer(b"", status=204, headers=allowed)
 
     def response_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers that let a browser of an allowed origin read the response."""
+        """Return the headers that allow a page from an allowed origin to read the response."""
         origin = headers.get("origin") if self._origins else None
         if not self._allows_origin(origin):
             return {}

@@ -1,4 +1,4 @@
-"""Wait for a blocking call while watching whether its client is still there."""
+"""Wait for a blocking call while watching whether its client disconnects."""
 
 import asyncio
 from typing import Any, TypeVar
@@ -7,7 +7,7 @@ from .lanes import LaneContext
 from .wire.body import ClientGoneError, Receive
 
 CallResult = TypeVar("CallResult")
-_WATCH_AFTER_SECONDS = 0.05  # most calls end earlier, and then need no watcher
+_WATCH_AFTER_SECONDS = 0.05  # most calls end earlier and need no watcher
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
@@ -17,7 +17,7 @@ async def wait_for_disconnect(receive: Receive) -> None:
 
 
 class DisconnectWatch:
-    """Asks a read to stop when its client leaves; the watch begins only if the read takes a while."""
+    """Stops a read when its client disconnects. The watcher starts only if the read takes a while."""
 
     def __init__(self, receive: Receive, lane_context: LaneContext) -> None:
         self._receive, self._lane_context = receive, lane_context
@@ -32,7 +32,7 @@ class DisconnectWatch:
         self._lane_context.stop_event.set()
 
     def end(self) -> None:
-        """End the watch."""
+        """Stop watching the client."""
         self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
@@ -41,7 +41,7 @@ class DisconnectWatch:
 async def wait_for_read(
     future: "asyncio.Future[CallResult]", lane_context: LaneContext, receive: Receive
 ) -> CallResult:
-    """Return the result of a read; if the client leaves, the read is asked to stop, which raises `Cancelled`."""
+    """Return the result of a read. If the client disconnects, stop the read, which raises `Cancelled`."""
     watch = DisconnectWatch(receive, lane_context)
     try:
         return await asyncio.shield(future)
@@ -55,7 +55,7 @@ async def wait_for_read(
 async def finish_unless_gone(
     future: "asyncio.Future[CallResult]", lane_context: LaneContext, watcher: "asyncio.Future[None]"
 ) -> CallResult:
-    """Return the result of a call; if the watcher sees the client leave first, stop it and raise `ClientGoneError`."""
+    """Return the result of a call. If the client disconnects first, stop the call and raise `ClientGoneError`."""
     waiting: list[asyncio.Future[Any]] = [future, watcher]
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

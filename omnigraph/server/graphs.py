@@ -1,7 +1,7 @@
 """The graphs that a worker serves, and those that it could not open.
 
-A graph that fails to open is quarantined: its routes answer as if it did not exist, and opening it is tried again from
-time to time. Opening happens in a thread, never on the event loop.
+A graph that fails to open is quarantined: its routes respond as if the graph did not exist, and the worker retries
+periodically. Graphs are opened in a thread, never on the event loop.
 """
 
 import threading
@@ -30,7 +30,7 @@ class ServedGraph:
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """Texts that no error message may contain."""
+        """Strings that must not appear in any error message."""
         location = self.opened.uri
         return tuple({location, location.removeprefix("file://")} - {"", "/"})
 
@@ -61,7 +61,7 @@ class GraphRegistry:
         raise GraphNotFound(graph=graph_id)
 
     def reopen_due(self) -> None:
-        """Try to open quarantined graphs whose waiting time is over."""
+        """Retry the quarantined graphs whose waiting time has passed."""
         with self._lock:
             now = clock_and_ids.monotonic()
             for graph_id in [graph_id for graph_id, due in self._quarantined.items() if due <= now]:

@@ -1,7 +1,7 @@
-"""Maintenance jobs: work that outlives its request, with a state that every worker can read.
+"""Maintenance jobs: operations that continue after their request, with a state that every worker can read.
 
-A job runs in a thread of the worker that accepted it. Its state is a small file in a folder that all workers share and
-that the supervisor removes at the end. A job whose worker died is reported as failed.
+A job runs in a thread of the worker that accepted it. Its state is a small file in a folder that all workers share. The
+supervisor removes the folder when the server stops. A job whose worker died is reported as failed.
 """
 
 import os
@@ -42,7 +42,7 @@ class JobStore:
         self._directory = directory
 
     def start(self, graph_id: str, kind: str, actor: str | None, work: JobWork, roots: tuple[str, ...]) -> JobOutput:
-        """Start a job in a thread and return its first state."""
+        """Start a job in a thread and return its initial state."""
         self._directory.mkdir(parents=True, exist_ok=True)
         job = JobOutput(
             job_id=clock_and_ids.new_ulid(),
@@ -61,7 +61,7 @@ class JobStore:
         return first_state
 
     def find(self, graph_id: str, job_id: str) -> JobOutput:
-        """Return a job of a graph; raise `NotFound` if the server does not remember it."""
+        """Return a job of a graph; raise `NotFound` if the server has no record of it."""
         path = self._directory / f"{job_id}.json"
         record = self._read_record(path) if is_ulid(job_id) else None
         if record is None or record.graph_id != graph_id:
@@ -106,7 +106,7 @@ class JobStore:
             return None
         if record.job.state == "running" and not _is_running(record.process_id):
             record.job.state = "failed"
-            record.job.error = {"error": "the worker of this job ended", "effect": "unknown"}
+            record.job.error = {"error": "the worker that ran this job has ended", "effect": "unknown"}
         return record
 
     def _forget_oldest(self) -> None:

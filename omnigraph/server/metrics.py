@@ -14,7 +14,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class ServerMetrics:
-    """The metrics of one worker; `render` returns those of all workers."""
+    """The metrics of one worker. `render` returns the metrics of all workers."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -48,7 +48,7 @@ class ServerMetrics:
             self.rejections.labels(str(status)).inc()
 
     def render(self, state: "WorkerState") -> bytes:
-        """Return the metrics of all workers in the text format of Prometheus."""
+        """Return the metrics of all workers in the Prometheus text format."""
         for lane in (state.lanes.read, state.lanes.heavy):
             self._in_flight.labels(lane.name).set(lane.call_count)
         self._graphs.set(len(state.graphs))

@@ -19,14 +19,14 @@ _DESCRIPTIONS = {
     206: "A part of the blob",
     400: "The request is invalid",
     401: "The token is missing or unknown",
-    403: "The caller may not do this",
+    403: "The caller does not have the required permission",
     404: "Not found",
-    406: "No accepted media type",
+    406: "None of the accepted media types is available",
     408: "The request did not arrive in time",
     409: "Conflict with the current state",
-    410: "A cleanup removed the needed history",
-    412: "The precondition does not hold",
-    413: "A limit is exceeded",
+    410: "A cleanup has removed the required history",
+    412: "The precondition failed",
+    413: "A limit was exceeded",
     415: "Unsupported media type",
     416: "The range is outside of the blob",
     424: "An external source failed",
@@ -37,7 +37,7 @@ _DESCRIPTIONS = {
 
 
 def build_openapi(routes: Iterable[Route], *, with_security: bool = True) -> dict[str, Any]:
-    """Return the document for routes; an open server has no security scheme."""
+    """Return the document for these routes. An open server has no security scheme."""
     routes = list(routes)
     models = [*dict.fromkeys(model for route in routes for model in _models_of(route)), ErrorOutput]
     references, components = msgspec.json.schema_components(models, ref_template=_REFERENCE)

@@ -1,4 +1,4 @@
-"""One log event per request: method, route, status, duration, graph and actor, never texts or values."""
+"""Log one event per request: method, route, status, duration, graph and actor, but never query texts or values."""
 
 import logging
 from typing import Any

@@ -1,8 +1,8 @@
 """Find the route of a request from its raw path.
 
-Segments are percent-decoded after the path is split, so that a branch called `review/x` is one segment when it is sent
-as `review%2Fx`. A fixed segment is preferred to a placeholder, but only among routes with the method of the request: a
-branch called `merge` can be deleted although `POST /branches/merge` exists.
+The path is split before its segments are percent-decoded, so that `review%2Fx` is one segment, which names the branch
+`review/x`. A fixed segment takes precedence over a placeholder, but only among routes with the request's method. So a
+branch named `merge` can be deleted although `POST /branches/merge` exists.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from .route_model import EVENTS, Route
 
 @record
 class MatchedRoute:
-    """A route, the values of its placeholders, and whether the request came by the flat mount."""
+    """A route, the values of its placeholders, and whether the path has no graph prefix."""
 
     route: Route
     path_values: Mapping[str, str]
@@ -24,7 +24,7 @@ class MatchedRoute:
 
 
 class Router:
-    """The routes by the number of their segments; flat paths are those of one graph without its prefix."""
+    """The routes, grouped by their number of segments. Flat paths are the paths of one graph without its prefix."""
 
     def __init__(self, routes: Iterable[Route], flat_graph_id: str | None = None) -> None:
         self._routes_by_length: dict[int, list[Route]] = {}
@@ -68,7 +68,7 @@ def allowed(routes: Iterable[Route]) -> str:
 
 
 def is_placeholder(segment: str) -> bool:
-    """Return whether a segment of a path template stands for any value."""
+    """Return whether a segment of a path template is a placeholder."""
     return segment.startswith("{")
 
 

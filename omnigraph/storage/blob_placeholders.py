@@ -1,7 +1,7 @@
 """Placeholders: short byte strings that represent large blobs in the rows of a write.
 
 A placeholder consists of a random prefix and a hash. A placeholder is valid only in this process, and only until the
-write that registered it ends. Equal placeholders represent equal bytes. This module knows where the bytes are, and
+write that registered it ends. Equal placeholders represent equal bytes. This module records where the bytes are. It
 never decides which blobs a write accepts.
 """
 
@@ -123,7 +123,7 @@ def shown_value(value: Any) -> Any:
 
 
 def placeholder_of_digest(digest: BlobDigest) -> bytes:
-    """Return the placeholder of a blob that `shown_value` has shown by its digest."""
+    """Return the placeholder of a blob whose digest `shown_value` has returned."""
     placeholder = _PLACEHOLDER_PREFIX + bytes.fromhex(digest.content_hash.removeprefix("sha256:"))
     content_range(placeholder)  # raises an error if the write has ended
     return placeholder

@@ -1,6 +1,6 @@
 """Read records in the protobuf wire format, in which Lance stores the metadata of its files.
 
-This module does not know message types; it returns a record's members by number. Input that is not a complete record
+This module does not know message types. It returns a record's members by number. Input that is not a complete record
 raises `ValueError`, `LookupError` or `TypeError`.
 """
 

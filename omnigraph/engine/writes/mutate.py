@@ -63,7 +63,7 @@ class BoundMutation:
     params: ParamValues
 
     def run(self, overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
-        """Run the statements in order; this method is a `WriteOperation`."""
+        """Run the statements in order. This method is a `WriteOperation`."""
         touched_rows = TouchedRows(self.statements)
         for statement_number, statement in enumerate(self.statements, 1):
             affected = run_statement(overlay, statement, self.params, write_stats, id_generator)

@@ -1,8 +1,8 @@
 """Counts of running requests that all workers of a server share.
 
-The counts live in one anonymous file that every worker maps: a row of counters per worker, changed under a lock that
-the kernel releases when a process dies. The supervisor clears the row of a worker that died, so nothing leaks. This
-module decides nothing; `admission.py` knows the limits.
+The counts are in an anonymous file that every worker maps into memory. Each worker has a row of counters and changes it
+under a lock that the kernel releases when the process dies. The supervisor clears the row of a dead worker, so no count
+leaks. This module makes no decisions: `admission.py` defines the limits.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ ROW_BYTES = _KEYS_PER_WORKER * 24  # three numbers of eight bytes per key
 
 
 def create_usage_file(worker_count: int) -> int:
-    """Return the file descriptor of an empty table for a number of workers."""
+    """Return the file descriptor of an empty table for this number of workers."""
     descriptor = os.memfd_create("omnigraph-usage")
     os.ftruncate(descriptor, worker_count * ROW_BYTES)
     return descriptor
@@ -40,11 +40,11 @@ def _hold_lock(descriptor: int) -> Iterator[None]:
 
 
 class SharedUsage:
-    """The counters of all workers, as one worker sees and changes them."""
+    """One worker's view of the counters of all workers."""
 
     def __init__(self, descriptor: int, worker_index: int) -> None:
         self._descriptor = descriptor
-        import numpy as np  # the supervisor, which only creates the file, does without it
+        import numpy as np  # imported here because the supervisor, which only creates the file, does not need it
 
         self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
         rows = np.frombuffer(self._memory, np.dtype(_COUNTER)).reshape(-1, _KEYS_PER_WORKER)

@@ -1,4 +1,4 @@
-"""Blobs: read them in ranges and on conditions, and replace them."""
+"""Read blobs, with ranges and conditions, and replace blobs."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ _CHUNK_BYTES = 4 << 20
 
 
 def get_blob(call: ServerCall) -> AnyAnswer:
-    """Return the bytes of a blob, or a range of them."""
+    """Return a blob or a range of its bytes."""
     opened = _open_blob(call)
     headers = _blob_headers(opened)
     refusal = _check_conditions(call, opened, headers)
@@ -39,7 +39,7 @@ def get_blob(call: ServerCall) -> AnyAnswer:
 
 
 def head_blob(call: ServerCall) -> Answer:
-    """Return the headers of a blob; ranges do not apply."""
+    """Return the headers of a blob. Ranges are ignored."""
     opened = _open_blob(call)
     headers = _blob_headers(opened)
     refusal = _check_conditions(call, opened, headers)
@@ -87,7 +87,7 @@ def _repr_digest(opened: Blob) -> str:
 
 
 def _check_conditions(call: ServerCall, opened: Blob, headers: dict[str, str]) -> Answer | None:
-    """Return the answer to a request whose condition makes the bytes unnecessary; raise if `If-Match` fails."""
+    """Return an answer without the bytes if a condition makes them unnecessary; raise an error if `If-Match` fails."""
     if_match = call.headers.get("if-match")
     if if_match is not None and not matches_strongly(if_match, opened.etag):
         raise BlobPreconditionFailed(etag=opened.etag)

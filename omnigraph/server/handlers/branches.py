@@ -54,7 +54,7 @@ def create_branch(call: ServerCall) -> Answer:
 
 
 def delete_branch(call: ServerCall) -> Answer:
-    """Delete a branch whose commits are also elsewhere, or any branch with `force`."""
+    """Delete a branch. Without `force`, other branches or tags must contain all of its commits."""
     name = call.path_values["branch"]
     call.graph_for_write().branches.delete(name, force=bool(call.query_values.get("force")))
     return json_answer(BranchDeleteOutput(uri=call.graph.uri, name=name.strip(), actor_id=call.actor))

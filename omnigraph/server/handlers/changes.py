@@ -1,4 +1,4 @@
-"""The change feed: pages, long polls, events and baselines; and differences between two revisions."""
+"""The change feed (pages, long polls, events and baselines), and the differences between two revisions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -44,7 +44,7 @@ def commit_changes(call: ServerCall) -> Answer:
 
 
 async def poll_changes(call: ServerCall) -> Answer:
-    """Return a page of the feed; with `wait`, wait for a commit if there is none yet."""
+    """Return a page of the feed. With `wait`, wait for a commit if there is no new commit yet."""
     wait = call.query_values.get("wait") or 0.0
     if not 0 <= wait <= _MAX_WAIT_SECONDS:
         raise InputError(f"wait must be between 0 and {_MAX_WAIT_SECONDS:.0f}", reason="invalid value")
@@ -90,7 +90,7 @@ def _change_filters(call: ServerCall) -> dict[str, Any]:
 
 
 async def stream_changes(call: ServerCall) -> EventAnswer:
-    """Follow the feed as server-sent events; each event is a block of a commit, and its id is a cursor."""
+    """Follow the feed as server-sent events. Each event is a block of a commit, and its id is a cursor."""
     values = dict(call.query_values)
     last_event = call.headers.get("last-event-id")
     if last_event:
@@ -120,7 +120,7 @@ async def _iter_events(call: ServerCall, page: ChangePage) -> AsyncIterator[byte
 
 
 def _encode_event(page: ChangePage) -> bytes:
-    """Return a page as one event; only a page that ends after a whole commit has an id to resume from."""
+    """Return a page as one event. Only an event that completes a commit has an id from which clients can resume."""
     event_id = b"" if page.cursor is None else b"id: " + page.cursor.encode() + b"\n"
     return event_id + b"event: changes\ndata: " + orjson.dumps(page.to_json(), default=str) + b"\n\n"
 

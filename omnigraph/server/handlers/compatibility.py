@@ -1,4 +1,4 @@
-"""Operations of version 0.3 that have no twin among the current ones."""
+"""Operations of version 0.3 that have no current equivalent."""
 
 from omnigraph.errors import NotFound
 from omnigraph.server.call import ServerCall
@@ -10,7 +10,7 @@ from .reads import rows_answer
 
 
 def read(call: ServerCall) -> Answer:
-    """Run a read query; the answer has no commit, as in version 0.3."""
+    """Run a read query. As in version 0.3, the answer does not contain a commit."""
     old = call.body_as(ReadRequest)
     body = QueryRequest(
         query=old.query_source, name=old.query_name, params=old.params, branch=old.branch, snapshot=old.snapshot
@@ -19,10 +19,10 @@ def read(call: ServerCall) -> Answer:
 
 
 async def list_runs(_: ServerCall) -> Answer:
-    """Return no runs: writes are published directly, as commits."""
+    """Return an empty list of runs, because writes are published directly as commits."""
     return json_answer(RunListOutput(runs=[]))
 
 
 async def missing_run(_: ServerCall) -> Answer:
-    """Report that there is no such run."""
+    """Report that the run does not exist."""
     raise NotFound(what="run")

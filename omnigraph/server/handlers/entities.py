@@ -1,4 +1,4 @@
-"""Single entities: their values, their versions, who set their properties, and their neighbours."""
+"""Single entities: their values, versions, blame and neighbours."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -117,7 +117,7 @@ def neighbours(call: ServerCall) -> Answer:
 
 
 def _neighbour_queries(call: ServerCall, catalog: Catalog, type_name: str, limit: int) -> Iterator[str]:
-    """Yield a query for each edge type that can touch the node, in each requested direction."""
+    """Yield a query for each edge type that can connect to the node, in each requested direction."""
     direction = call.query_values.get("direction", "both")
     wanted = call.query_values.get("edge")
     edge_types = [resolve_type(catalog, name, "edge") for name in wanted] if wanted else catalog.edges
@@ -148,7 +148,7 @@ def subgraph(call: ServerCall) -> Answer:
 
 
 def subgraph_output(collected: Subgraph, commit_id: str, limit: int | None) -> SubgraphOutput:
-    """Return a subgraph as it is sent, with at most `limit` edges."""
+    """Return the document for a subgraph with at most `limit` edges."""
     edges = list(islice(collected.edges, limit))
     return SubgraphOutput(
         nodes=[

@@ -1,4 +1,4 @@
-"""Exports of a state as a stream of NDJSON."""
+"""Export a branch or a revision as a stream of NDJSON."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ def export(call: ServerCall) -> StreamAnswer:
 
 
 class ExportChunks(Iterator[bytes]):
-    """Lines in chunks of limited size; they hold one of the export slots of the graph until they are closed."""
+    """An iterator of lines in chunks of limited size, which occupies an export slot of the graph until it is closed."""
 
     def __init__(self, call: ServerCall, lines: Iterator[bytes]) -> None:
         self._admission, self._graph_id = call.state.admission, call.graph.graph_id
@@ -44,7 +44,7 @@ class ExportChunks(Iterator[bytes]):
         return b"".join(parts)
 
     def close(self) -> None:
-        """Close the export, and give its slot back."""
+        """Close the export and release its slot."""
         close = getattr(self._lines, "close", None)
         try:
             if close is not None:

@@ -1,4 +1,4 @@
-"""Language services for editors: findings, layout, completion and explanations."""
+"""Language services for editors: diagnostics, formatting, completion and explanations."""
 
 from msgspec import UNSET
 
@@ -14,7 +14,7 @@ from omnigraph.server.wire.answer import Answer, json_answer
 
 
 def diagnose(call: ServerCall) -> Answer:
-    """Return every finding in a text; queries are checked against the schema of a branch."""
+    """Return all diagnostics for a text. Queries are checked against the schema of a branch."""
     body = call.body_as(DiagnoseRequest)
     if body.language == "schema":
         diagnostics = examine_schema(body.text)[1]
@@ -38,7 +38,7 @@ def _diagnostic_output(diagnostic: Diagnostic) -> DiagnosticOutput:
 
 
 def describe(call: ServerCall) -> Answer:
-    """Return what the queries of a text take, return, read and write; an invalid query is an error."""
+    """Describe what the queries in a text take, return, read and write. An invalid query is an error."""
     body = call.body_as(DescribeRequest)
     graph = call.graph_for_read(body.branch, body.snapshot).refresh()
     text = read_query(engine_access.query_text(body.text), {})
@@ -47,7 +47,7 @@ def describe(call: ServerCall) -> Answer:
 
 
 def format_text(call: ServerCall) -> Answer:
-    """Return a text in its standard layout; a text with syntax errors is an error."""
+    """Return a formatted text. Syntax errors are reported as an error."""
     body = call.body_as(FormatRequest)
     layout = format_schema if body.language == "schema" else format_queries
     return json_answer(FormatOutput(text=layout(body.text)))

@@ -1,4 +1,4 @@
-"""Loads of NDJSON, Arrow and Parquet, each as one commit."""
+"""Load NDJSON, Arrow and Parquet. Each load is one commit."""
 
 import io
 from collections.abc import Mapping
@@ -36,19 +36,19 @@ def load_ndjson(call: ServerCall) -> Answer:
 
 
 def load_arrow(call: ServerCall) -> Answer:
-    """Load an Arrow IPC stream whose rows are of one type."""
+    """Load an Arrow IPC stream whose rows all have the same type."""
     with call.body as file:
         return _answer_load(call, {call.query_values["type"]: _read_arrow(file)}, call.query_values)
 
 
 def load_parquet(call: ServerCall) -> Answer:
-    """Load a Parquet file whose rows are of one type."""
+    """Load a Parquet file whose rows all have the same type."""
     with call.body as file:
         return _answer_load(call, {call.query_values["type"]: _read_parquet(file)}, call.query_values)
 
 
 def load_text(call: ServerCall) -> Answer:
-    """Load NDJSON that is a member of a JSON document."""
+    """Load NDJSON text from a member of a JSON body."""
     body = call.body_as(IngestRequest)
     options = {
         "branch": body.branch,
@@ -156,7 +156,7 @@ def _load_output(call: ServerCall, receipt: Receipt, mode: LoadMode, base: str |
 
 
 def _with_location(call: ServerCall, document: GraphBatchLoadOutput) -> IngestOutput:
-    """Return a load with the location of the graph and, for old clients, the names of version 0.3."""
+    """Return the document for a load, with the location of the graph. Old clients also get the names of version 0.3."""
     members = {name: getattr(document, name) for name in document.__struct_fields__}
     ingest = IngestOutput(uri=call.graph.uri, **members)
     if call.uses_old_names:

@@ -1,4 +1,4 @@
-"""The condition of a graph, and maintenance as jobs."""
+"""The status of a graph, and maintenance jobs."""
 
 from omnigraph.api.graph import Graph
 from omnigraph.server.call import ServerCall
@@ -47,7 +47,7 @@ def optimize(call: ServerCall) -> Answer:
 
 
 def cleanup(call: ServerCall) -> Answer:
-    """Remove unneeded history, as a job; without `confirm`, only report what would be removed."""
+    """Remove unneeded history, as a job. Without `confirm`, only report what would be removed."""
     body = call.body_as(CleanupRequest)
     graph = call.graph_for_write()
     return _start_job(call, "cleanup", lambda report: _hide_storage(call, _run_cleanup(graph, body, report)))

@@ -32,7 +32,7 @@ def merge(call: ServerCall) -> Answer:
 
 
 def preview(call: ServerCall) -> Answer:
-    """Return what a merge would do; the conflicts are part of the result."""
+    """Return what a merge would do, including its conflicts."""
     body = call.body_as(BranchMergeRequest)
     result = _run_merge(call, body, dry_run=True)
     return json_answer(merge_output(call, result, body.source, body.target or MAIN))
@@ -54,7 +54,7 @@ def _run_merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> 
 
 
 def _delete_source(call: ServerCall, source: str, document: BranchMergeOutput) -> None:
-    """Delete a merged branch; the merge is already published, so a refusal only becomes part of the answer."""
+    """Delete a merged branch. The merge is already published, so if the deletion fails, the answer only reports it."""
     try:
         call.authorize("branch_delete", target_branch=source)
         call.graph_for_write(document.target).branches.delete(source)
@@ -64,7 +64,7 @@ def _delete_source(call: ServerCall, source: str, document: BranchMergeOutput) -
 
 
 def make_strategy(strategy: Any, resolutions: Sequence[ConflictResolution] = ()) -> Strategy:
-    """Return the strategy of a request; decisions about single conflicts take precedence over sides."""
+    """Return the strategy of a request. Resolutions of single conflicts take precedence over sides."""
     if not resolutions:
         return cast("Strategy", strategy)
 
@@ -91,7 +91,7 @@ def _decision_of(resolution: ConflictResolution) -> ConflictAnswer:
 
 
 def merge_output(call: ServerCall, result: MergeResult, source: str, target: str) -> BranchMergeOutput:
-    """Return the effect of a merge, a revert or a cherry-pick as it is sent."""
+    """Return the document for the effect of a merge, a revert or a cherry-pick."""
     schema_change = describe_schema_change(result.schema_change).get("schema_change", UNSET)
     return BranchMergeOutput(
         source=source,
@@ -115,7 +115,7 @@ def merge_output(call: ServerCall, result: MergeResult, source: str, target: str
 
 
 def conflict_output(conflict: EntityConflict, call: ServerCall) -> MergeConflictOutput:
-    """Return a conflict as it is sent; old clients also get its table key."""
+    """Return the document for a conflict. Old clients also get its table key."""
     document = msgspec.convert(conflict.to_json(), MergeConflictOutput)
     if call.uses_old_names:
         document.table_key, document.row_id = f"{conflict.entity_kind}:{conflict.type_name}", conflict.entity_id

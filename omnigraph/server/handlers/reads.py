@@ -1,4 +1,4 @@
-"""Queries, and their rows as JSON, NDJSON, Arrow or CSV."""
+"""Run read queries, and return their rows as JSON, NDJSON, Arrow or CSV."""
 
 from collections.abc import Iterator
 
@@ -105,7 +105,7 @@ def _check_row_count(call: ServerCall, body: QueryRequest, row_count: int) -> No
 
 
 def query_timeout(call: ServerCall, requested: float | None) -> float | None:
-    """Return the time limit of a query in seconds: the smaller of the request's own and the server's."""
+    """Return the time limit of a query in seconds: the smaller of the request's limit and the server's limit."""
     server_limit = call.state.settings.limits.query_seconds or None
     limits = [limit for limit in (requested, server_limit) if limit is not None]
     return min(limits) if limits else None

@@ -1,4 +1,4 @@
-"""Reverts, cherry-picks, and branches that are renamed or reset."""
+"""Revert and cherry-pick commits, and rename and reset branches."""
 
 from omnigraph.server.call import ServerCall
 from omnigraph.server.models.history import BranchRenameOutput
@@ -43,7 +43,7 @@ def cherry_pick(call: ServerCall) -> Answer:
 
 
 def reset_branch(call: ServerCall) -> Answer:
-    """Give a branch the state of a revision again, with a new commit."""
+    """Restore the state of a revision on a branch, with a new commit."""
     body, branch = call.body_as(BranchResetRequest), call.path_values["branch"]
     result = call.graph_for_write(branch).branches.reset(
         branch, to=body.to, message=body.message, if_commit=call.condition, dry_run=body.dry_run

@@ -28,7 +28,7 @@ def get_schema(call: ServerCall) -> Answer:
 
 
 def plan_schema(call: ServerCall) -> Answer:
-    """Return the steps from the schema of a branch to another one."""
+    """Return the steps from the schema of a branch to another schema."""
     body = call.body_as(SchemaPlanRequest)
     graph = call.graph_for_read(body.branch)
     source = engine_access.schema_text(body.schema_source)

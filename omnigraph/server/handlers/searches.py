@@ -1,4 +1,4 @@
-"""Searches for nodes of one type, by a text or by a vector."""
+"""Search for nodes of one type by text or vector."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Stored queries: their catalogue, and calls by name.
+"""List stored queries, and run them by name.
 
-A caller without permission gets the same answer for every name, whether a query of that name exists or not.
+A caller without permission gets the same answer for every name, whether or not a query with that name exists.
 """
 
 import json
@@ -51,7 +51,7 @@ def _describe_parameter(parameter: CheckedParameter) -> ParamDescriptor:
 
 
 def require_invocation(call: ServerCall) -> None:
-    """Check the permission and the name before the body is read; both failures look the same."""
+    """Check the permission and the name before the body is read. The answer to either failure is the same."""
     try:
         call.authorize("invoke_query")
     except PermissionDenied:
@@ -79,7 +79,7 @@ def invoke(call: ServerCall) -> AnyAnswer:
 
 
 def read(call: ServerCall) -> AnyAnswer:
-    """Run a stored read with the parameters of the URL; unchanged results are answered with 304."""
+    """Run a stored read query with parameters from the URL. If the result is unchanged, the status is 304."""
     query = call.graph.queries.find(call.path_values["name"])
     if query.is_mutation:
         raise InputError(
@@ -129,7 +129,7 @@ def _run_read(call: ServerCall, query: StoredQuery, body: InvokeStoredQueryReque
 
 
 def _parse_params(query: StoredQuery, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a URL: text for strings, dates and times, and JSON for everything else."""
+    """Return the parameters from a URL. Strings, dates and times are plain text, and other values are JSON."""
     kinds = {parameter.name: parameter.type for parameter in query.compiled.parameters}
     unknown = next((name for name in values if name not in kinds), None)
     if unknown is not None:

@@ -12,12 +12,12 @@ from omnigraph.storage.layout import STAMP
 
 
 async def health(_: ServerCall) -> Answer:
-    """Tell that the process runs; this touches no storage."""
+    """Report that the process is running, without accessing storage."""
     return json_answer(HealthOutput(status="ok", version=omnigraph.__version__, internal_schema_version=STAMP))
 
 
 async def ready(call: ServerCall) -> Answer:
-    """Tell whether the worker accepts requests."""
+    """Report whether the worker accepts requests."""
     state = call.state
     if state.is_draining:
         return json_answer(ReadinessOutput(status="draining", graphs=len(state.graphs)), status=503)
@@ -26,7 +26,7 @@ async def ready(call: ServerCall) -> Answer:
 
 
 async def openapi(call: ServerCall) -> Answer:
-    """Return the document of all operations."""
+    """Return the OpenAPI document."""
     return Answer(_encoded_openapi(not call.state.authenticator.is_open))
 
 
@@ -38,7 +38,7 @@ def _encoded_openapi(with_security: bool) -> bytes:
 
 
 async def docs_page(_: ServerCall) -> Answer:
-    """Return the page that shows all operations; it loads nothing from other hosts."""
+    """Return the page that documents all operations, which loads nothing from other hosts."""
     from omnigraph.server.docs_page import render_docs_page
 
     policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'"

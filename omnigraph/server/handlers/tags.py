@@ -25,7 +25,7 @@ def create_tag(call: ServerCall) -> Answer:
 
 
 def delete_tag(call: ServerCall) -> Answer:
-    """Delete a tag, and return what it was."""
+    """Delete a tag, and return it."""
     tags = call.graph_for_write().tags
     tag = tags[call.path_values["tag"]]
     tags.delete(tag.name)

@@ -1,7 +1,7 @@
-"""Records of one type, and several writes and reads as one commit.
+"""Write records of one type, and run several writes and reads as one commit.
 
-A transaction is one request: the server holds nothing between requests. A client that reads in the middle of a
-transaction sends its steps so far with `rollback`, and later all steps with the digests of what it has read.
+A transaction is a single request, because the server keeps no state between requests. To read in the middle of a
+transaction, a client sends its steps so far with `rollback`. It later sends all steps, with digests of what it read.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from .writes import REPLAY_HEADER
 
 
 class _RollbackError(Exception):
-    """Ends a transaction that is not to be published."""
+    """Ends a transaction that must not be published."""
 
 
 def write_records(call: ServerCall) -> Answer:
@@ -65,7 +65,7 @@ def _endpoint_tuples(records: list[Any] | None) -> list[tuple[Any, ...]]:
 
 
 def run_transaction(call: ServerCall) -> Answer:
-    """Run the steps of a transaction, and publish them as one commit unless it is to be rolled back."""
+    """Run the steps of a transaction, and publish them as one commit unless `rollback` is set."""
     body = call.body_as(TransactionRequest)
     graph = call.graph_for_write(body.branch)
     base_commit_id = graph.head.id

@@ -1,4 +1,4 @@
-"""The bodies of requests. Unknown members are ignored unless a class says otherwise."""
+"""The bodies of requests. Unknown members are ignored unless a class forbids them."""
 
 from typing import Annotated, Any, Literal
 
@@ -28,13 +28,13 @@ class QueryRequest(Struct, kw_only=True):
 
 
 class ExplainRequest(QueryRequest, kw_only=True):
-    """A query whose plan is shown; with `analyze`, the query also runs."""
+    """A query whose plan is returned. With `analyze`, the query also runs."""
 
     analyze: bool = False
 
 
 class ReadRequest(Struct, kw_only=True):
-    """A read query in the words of version 0.3."""
+    """A read query, with the member names of version 0.3."""
 
     query_source: str
     query_name: str | None = None
@@ -44,7 +44,7 @@ class ReadRequest(Struct, kw_only=True):
 
 
 class ChangeRequest(Struct, kw_only=True):
-    """A mutation. `query_source` and `query_name` are the names of version 0.3."""
+    """A mutation. `query_source` and `query_name` are the member names of version 0.3."""
 
     query: str | None = None
     name: str | None = None
@@ -70,9 +70,9 @@ class RecordsRequest(Struct, kw_only=True, rename={"type_": "type"}):
 class TransactionOperation(Struct, kw_only=True, rename={"type_": "type"}):
     """One step of a transaction.
 
-    `query` and `mutate` take a query. The verbs of records take a type and records. `update` and `delete` take a type,
-    a predicate `where` and, for `update`, the values to `set`. `digest` is the digest of the result of a query when
-    the client ran it before; the transaction fails if its result is different now.
+    `query` and `mutate` take a query. The operations on records take a type and records. `update` and `delete` take a
+    type and a predicate `where`. `update` also takes the values to `set`. `digest` is the digest of a query result that
+    the client read earlier. The transaction fails if the query now has a different result.
     """
 
     op: Literal["query", "mutate", "update", "delete", "load"] | RecordVerb
@@ -88,7 +88,7 @@ class TransactionOperation(Struct, kw_only=True, rename={"type_": "type"}):
 
 
 class TransactionRequest(Struct, kw_only=True):
-    """Several steps that become one commit. With `rollback`, nothing is written, and the results show what would be."""
+    """Several steps that become one commit. With `rollback`, nothing is written, but all results are returned."""
 
     operations: list[TransactionOperation]
     branch: str | None = None
@@ -116,7 +116,7 @@ class SchemaApplyRequest(Struct, kw_only=True):
 
 
 class SchemaPlanRequest(Struct, kw_only=True):
-    """A schema to compare with that of a branch."""
+    """A schema to compare with the schema of a branch."""
 
     schema_source: str
     allow_data_loss: bool = False
@@ -136,7 +136,7 @@ class IngestRequest(Struct, kw_only=True, rename={"from_": "from"}):
 
 
 class ExportRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The types and the state to export. `table_keys` is the name of version 0.3 for `type_names`."""
+    """The types and the state to export. `table_keys` is the version 0.3 name of `type_names`."""
 
     branch: str | None = None
     snapshot: str | None = None
@@ -161,7 +161,7 @@ class BranchRenameRequest(Struct, kw_only=True):
 
 
 class BranchResetRequest(Struct, kw_only=True):
-    """The revision whose state a branch gets again."""
+    """The revision whose state is restored on a branch."""
 
     to: str
     message: str | None = None
@@ -169,9 +169,9 @@ class BranchResetRequest(Struct, kw_only=True):
 
 
 class ConflictResolution(Struct, kw_only=True):
-    """The decision about one conflict: a side, or the values of properties.
+    """The resolution of one conflict: a side, or the values of properties.
 
-    A conflict is identified as it was reported: by its type, its entity and its kind.
+    The conflict is identified by its type, its entity and its kind, as in the report of the merge.
     """
 
     type_name: str
@@ -188,8 +188,8 @@ Strategies = SideName | dict[str, SideName] | None
 class BranchMergeRequest(Struct, kw_only=True):
     """A merge of a branch or another revision into a branch.
 
-    `strategy` is a side for all conflicts, or a mapping of conflict kinds and types to sides. `resolutions` decide
-    single conflicts and take precedence.
+    `strategy` is a side for all conflicts, or a mapping of conflict kinds and types to sides. `resolutions` resolve
+    single conflicts and take precedence over `strategy`.
     """
 
     source: str
@@ -204,7 +204,7 @@ class BranchMergeRequest(Struct, kw_only=True):
 
 
 class ReplayRequest(Struct, kw_only=True):
-    """A commit to revert or to apply to a branch; a revert also takes a range."""
+    """A commit to revert or to apply to a branch. A revert also accepts a range."""
 
     commit: str
     branch: str | None = None
@@ -225,7 +225,7 @@ class TagCreateRequest(Struct, kw_only=True):
 
 
 class ChangeBaselineRequest(Struct, kw_only=True, rename={"type_": "type"}):
-    """The filter of a baseline, and of the feed that continues from it."""
+    """The filter for a baseline and for the feed that continues from it."""
 
     branch: str | None = None
     kind: list[EntityKindName] = []
@@ -234,7 +234,7 @@ class ChangeBaselineRequest(Struct, kw_only=True, rename={"type_": "type"}):
 
 
 class SearchRequest(Struct, kw_only=True, rename={"type_": "type"}):
-    """A search for nodes of one type by a text or by a vector."""
+    """A search for nodes of one type by text or vector."""
 
     type_: str
     property: str
@@ -260,7 +260,7 @@ class OptimizeRequest(Struct, kw_only=True):
 
 
 class CleanupRequest(Struct, kw_only=True):
-    """What a cleanup removes; without `confirm` it only reports."""
+    """What a cleanup removes. Without `confirm`, the cleanup only reports what would be removed."""
 
     keep: Annotated[int, Meta(ge=0)] | None = None
     older_than: str | float | None = None
@@ -287,14 +287,14 @@ class DescribeRequest(Struct, kw_only=True):
 
 
 class FormatRequest(Struct, kw_only=True):
-    """A text to lay out."""
+    """A text to format."""
 
     text: str
     language: Literal["query", "schema"] = "query"
 
 
 class PositionRequest(Struct, kw_only=True):
-    """A position in a text, counted in characters from its beginning."""
+    """A position in a text, as a character offset."""
 
     text: str
     offset: Annotated[int, Meta(ge=0)]

@@ -1,7 +1,7 @@
-"""HTTP on one connection: uvicorn's protocol with limits for headers, and JSON for what is not HTTP.
+"""uvicorn's HTTP protocol with limits for headers, and with JSON error responses for invalid HTTP.
 
-Headers must arrive completely in time and within a size. A connection that sends half a header is closed, so that such
-connections cannot pile up.
+A request's headers must arrive within a time limit and must not exceed a size limit. A connection with incomplete
+headers is closed, so that such connections cannot pile up.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_inside_request = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start to wait for the first headers."""
+        """Start waiting for the first headers."""
         super().connection_made(transport)
         self._start_timer()
 
@@ -62,12 +62,12 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Pass the body on, unless the request was refused."""
+        """Pass the body on, unless the request was rejected."""
         if self._is_inside_request:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """End the request, and expect the next headers."""
+        """End the request, and start waiting for the next headers."""
         if self._is_inside_request:
             self._is_inside_request = False
             super().on_message_complete()

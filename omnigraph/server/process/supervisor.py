@@ -1,8 +1,8 @@
-"""The supervisor: it holds the listening socket, starts workers, and replaces them.
+"""The supervisor, which owns the listening socket and starts and replaces workers.
 
-A worker that dies is replaced at once. On SIGHUP, workers are replaced one after the other, each only when its
-successor is ready; this is how new tokens, certificates and stored queries are read. On SIGTERM or SIGINT, workers
-finish their requests and the supervisor exits with code 0; a second signal ends everything at once.
+A worker that dies is replaced immediately. On SIGHUP, workers are replaced one at a time, each after its successor is
+ready, so that new tokens, certificates and stored queries take effect. On SIGTERM or SIGINT, workers finish their
+requests and the supervisor exits with code 0. A second signal stops all processes immediately.
 """
 
 import os
@@ -30,7 +30,7 @@ from .control_channel import split_messages
 from .listener import announce_listener
 
 _TICK_SECONDS = 1.0
-_SILENCE_SECONDS = 60.0  # a call that holds the interpreter lock can keep a worker silent for long
+_SILENCE_SECONDS = 60.0  # a call that holds the interpreter lock can delay a worker's heartbeats
 _READY_SECONDS = 120.0
 _MAX_BACKOFF_SECONDS = 30.0
 _EXTRA_GRACE_SECONDS = 5.0
@@ -40,7 +40,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(slots=True, eq=False)
 class WorkerProcess:
-    """A worker process, as the supervisor sees it."""
+    """A worker process and its state in the supervisor."""
 
     process: "subprocess.Popen[bytes]"
     channel: socket.socket
@@ -56,7 +56,7 @@ class WorkerProcess:
 
 @dataclass(slots=True)
 class _Requests:
-    """What signals have asked for."""
+    """The actions that signals have requested."""
 
     stop_count: int = 0
     wants_reload: bool = False
@@ -67,7 +67,7 @@ class Supervisor:
 
     def __init__(self, settings: ServerSettings, listener: socket.socket) -> None:
         self._settings, self._listener = settings, listener
-        # During a reload, a worker and its successor run side by side: each needs a row of its own.
+        # During a reload, a worker and its successor run at the same time, so each needs its own row.
         self._row_count = settings.workers * 2
         self._usage_fd = create_usage_file(self._row_count)
         self._workers: list[WorkerProcess] = []
@@ -106,7 +106,7 @@ class Supervisor:
             self._end_overdue()
 
     def _read_messages(self) -> None:
-        """Wait for messages of workers, ends of workers, and signals."""
+        """Wait for a message from a worker, the end of a worker, or a signal."""
         for key, _ in self._selector.select(_TICK_SECONDS):
             worker = key.data
             if worker is None:
@@ -164,14 +164,14 @@ class Supervisor:
             self._to_replace.remove(worker)
 
     def _delay_next_start(self) -> None:
-        """Wait longer after each worker that could not start, so that a broken store is not asked in a loop."""
+        """Wait longer after each worker that fails to start, so that a broken store is not accessed in a loop."""
         self._backoff = min(max(self._backoff * 2, 0.5), _MAX_BACKOFF_SECONDS)
         self._next_start = clock_and_ids.monotonic() + self._backoff
 
     # Starting and replacing -----------------------------------------------------------------------
 
     def _fill_up(self) -> None:
-        """Start workers for those that died."""
+        """Start workers to replace those that died."""
         running = [worker for worker in self._workers if worker.stop_deadline is None and worker.replaces is None]
         if clock_and_ids.monotonic() >= self._next_start:
             for _ in range(self._settings.workers - len(running)):
@@ -246,7 +246,7 @@ class Supervisor:
 
     @contextmanager
     def _handle_signals(self) -> Iterator[None]:
-        """Note signals, and wake the loop; restore the previous handlers at the end."""
+        """Record signals and wake the loop, and restore the previous handlers at the end."""
         self._wakeup_reader, wakeup_writer = socket.socketpair()
         wakeup_writer.setblocking(False)
         self._selector.register(self._wakeup_reader, selectors.EVENT_READ, None)

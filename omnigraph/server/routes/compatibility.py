@@ -1,4 +1,4 @@
-"""Routes of version 0.3, which clients of that version reach without the prefix of a graph."""
+"""Routes of version 0.3, which clients of that version call without a graph prefix."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ _RUN = Route(
     "GET",
     f"{GRAPH_PREFIX}/runs/{{run_id}}",
     "getRun",
-    "Show a run, of which there are none",
+    "Return 404, because runs no longer exist",
     "compatibility:missing_run",
     action="read",
     answer=entities.RunListOutput,
@@ -26,7 +26,7 @@ COMPATIBILITY_ROUTES = (
         "POST",
         f"{GRAPH_PREFIX}/read",
         "read",
-        "Run a read query, in the words of version 0.3",
+        "Run a read query, with the member names of version 0.3",
         "compatibility:read",
         action="read",
         body=requests.ReadRequest,
@@ -39,7 +39,7 @@ COMPATIBILITY_ROUTES = (
         MUTATE_ROUTE,
         path=f"{GRAPH_PREFIX}/change",
         operation="change",
-        summary="Run a mutation, in the words of version 0.3",
+        summary="Run a mutation, with the member names of version 0.3",
         deprecated=True,
         successor="mutate",
     ),
@@ -47,7 +47,7 @@ COMPATIBILITY_ROUTES = (
         LOAD_ROUTE,
         path=f"{GRAPH_PREFIX}/ingest",
         operation="ingest",
-        summary="Load NDJSON text, in the words of version 0.3",
+        summary="Load NDJSON text, with the member names of version 0.3",
         deprecated=True,
         successor="load",
     ),
@@ -55,7 +55,7 @@ COMPATIBILITY_ROUTES = (
         "GET",
         f"{GRAPH_PREFIX}/healthz",
         "graphHealth",
-        "Tell that the server runs",
+        "Report that the server is running",
         "system:health",
         is_public=True,
         answer=answers.HealthOutput,
@@ -65,7 +65,7 @@ COMPATIBILITY_ROUTES = (
         "GET",
         f"{GRAPH_PREFIX}/runs",
         "listRuns",
-        "List runs, of which there are none",
+        "Return an empty list, because runs no longer exist",
         "compatibility:list_runs",
         action="read",
         answer=entities.RunListOutput,

@@ -22,10 +22,12 @@ from . import statuses
 ROW_FORMATS = (JSON, NDJSON, ARROW, CSV)
 _BRANCH = UrlParameter("branch", description="Branch; main by default")
 _SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or another revision, instead of a branch")
-_IDEMPOTENCY = HeaderParameter(IDEMPOTENCY_HEADER, description="Repeating the request with this key has no effect")
-_CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Commit that the branch must be at")
+_IDEMPOTENCY = HeaderParameter(
+    IDEMPOTENCY_HEADER, description="Key that prevents a repeated request from being applied twice"
+)
+_CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Required head commit of the branch")
 _INTEGERS = HeaderParameter(
-    "Omnigraph-Integers", description="`string`: integers that JavaScript would round are strings"
+    "Omnigraph-Integers", description="`string`: return integers that JavaScript would round as strings"
 )
 _LOAD_PARAMETERS = (
     _BRANCH,
@@ -43,12 +45,12 @@ _TYPE = UrlParameter("type", required=True, description="Type of all rows")
 
 
 def conditional(route: Route) -> Route:
-    """Return the conditional form of a write: a path of its own, so that older servers fail instead of ignoring it."""
+    """Return the conditional form of a write. It has its own path, so that older servers reject the request."""
     return replace(
         route,
         path=f"{route.path}/if-graph-commit",
         operation=f"{route.operation}_if_graph_commit",
-        summary=f"{route.summary}, if the branch is at a commit",
+        summary=f"{route.summary}, if the head of the branch is the expected commit",
         statuses=tuple(sorted({*route.statuses, 412})),
         headers=(*route.headers, _CONDITION),
         takes_condition=True,

@@ -1,7 +1,7 @@
-"""Read request bodies: within a size, within a time, and as what the route expects.
+"""Read request bodies within the limits for size and time, and decode them as the route expects.
 
-A JSON body is held in memory. A raw body goes to a temporary file once it is larger than a mebibyte, so that many
-uploads at once do not fill the memory.
+A JSON body is kept in memory. A raw body larger than one mebibyte is written to a temporary file, so that many
+concurrent uploads do not fill the memory.
 """
 
 import asyncio

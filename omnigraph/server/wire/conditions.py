@@ -13,10 +13,10 @@ _KEY_SEPARATOR = "\x1f"  # an actor cannot contain it, so two actors never share
 
 
 def read_condition(route: Route, values: Sequence[str]) -> str | None:
-    """Return the commit that a conditional write requires; None on routes without a condition.
+    """Return the commit that a conditional write requires, or None on routes without a condition.
 
-    A conditional route requires the header exactly once; any other route rejects it, because ignoring it would turn a
-    conditional write into an unconditional one.
+    A conditional route requires the header exactly once. Any other route rejects the header, because ignoring it would
+    turn a conditional write into an unconditional one.
     """
     if not route.takes_condition:
         if values and route.is_write:
@@ -48,7 +48,7 @@ def read_idempotency_key(route: Route, values: Sequence[str], actor: str | None)
 
 
 def make_etag(commit_id: str, *facts: object) -> str:
-    """Return a strong entity tag for what a request returns at a commit.
+    """Return a strong entity tag for the result of a request at a commit.
 
     >>> make_etag("01A", "query", None) == make_etag("01A", "query", None)
     True
@@ -58,7 +58,7 @@ def make_etag(commit_id: str, *facts: object) -> str:
 
 
 def matches_etag(if_none_match: str | None, etag: str) -> bool:
-    """Return whether an `If-None-Match` header names an entity tag, compared weakly.
+    """Return whether an `If-None-Match` header contains an entity tag, using weak comparison.
 
     >>> matches_etag('W/"a", "b"', '"b"'), matches_etag("*", '"b"'), matches_etag('"x"', '"b"')
     (True, True, False)

@@ -1,4 +1,4 @@
-"""Choose the media type of a response from the `Accept` header, and check that of a request body."""
+"""Choose the media type of a response from the `Accept` header, and check the media type of a request body."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from omnigraph.errors import NotAcceptable, UnsupportedMediaType
 
 
 def choose_media_type(accept: str | None, offered: Sequence[str]) -> str:
-    """Return the offered media type that the client prefers; the first one wins a tie.
+    """Return the offered media type that the client prefers, or the first of several equally preferred types.
 
     >>> offered = ["application/json", "text/csv"]
     >>> choose_media_type("text/*;q=0.5, */*;q=0.1", offered), choose_media_type(None, offered)

@@ -12,7 +12,7 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def read_query_values(route: Route, query_string: bytes, *, ignores_unknown: bool = False) -> Mapping[str, Any]:
-    """Return the values of a query string by parameter name; repeated parameters are lists.
+    """Return the values of a query string by parameter name. The values of repeated parameters are lists.
 
     Raises `InputError` for an unknown, repeated, missing or malformed parameter.
 
