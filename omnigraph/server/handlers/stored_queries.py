@@ -71,7 +71,7 @@ def invoke(call: ServerCall) -> AnyAnswer:
         return _run_mutation(call, query, structs.replace(body, **target))
     if call.condition is not None:
         raise InputError(
-            f"the stored query '{query.name}' only reads", reason="no write", hint="call it without a condition"
+            f"the stored query '{query.name}' only reads", reason="not a write", hint="call it without a condition"
         )
     return _run_read(call, query, structs.replace(body, **target))
 
@@ -81,7 +81,7 @@ def read(call: ServerCall) -> AnyAnswer:
     query = call.graph.queries.find(call.path_values["name"])
     if query.is_mutation:
         raise InputError(
-            f"the stored query '{query.name}' changes the graph", reason="no read", hint="send a POST request"
+            f"the stored query '{query.name}' changes the graph", reason="not a read", hint="send a POST request"
         )
     values = dict(call.query_values)
     target = {name: values.pop(name, None) for name in _TARGET_PARAMETERS}
@@ -132,7 +132,7 @@ def _parse_params(query: StoredQuery, values: Mapping[str, Any]) -> dict[str, An
     unknown = next((name for name in values if name not in kinds), None)
     if unknown is not None:
         raise InputError(
-            "unknown query parameter", reason="unknown parameter", hint=f"the parameters are: {', '.join(kinds)}"
+            "unknown query parameter", reason="unknown parameter", hint=f"available parameters: {', '.join(kinds)}"
         )
     params: dict[str, Any] = {}
     for name, text in values.items():

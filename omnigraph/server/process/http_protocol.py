@@ -56,7 +56,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(_TOO_LARGE, "the headers are too large")
             return
         if self._has_ambiguous_length():
-            self._refuse(_MALFORMED, "the length of the body is ambiguous")
+            self._refuse(_MALFORMED, "the body length is ambiguous")
             return
         self._is_inside_request, self._header_bytes = True, 0
         super().on_headers_complete()
@@ -74,7 +74,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP."""
-        self._refuse(_MALFORMED, "this is not a valid HTTP request")
+        self._refuse(_MALFORMED, "invalid HTTP request")
 
     def _has_ambiguous_length(self) -> bool:
         """Return whether a proxy and this server could disagree about where the request ends."""

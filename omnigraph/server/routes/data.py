@@ -20,12 +20,12 @@ from omnigraph.server.route_model import (
 from . import statuses
 
 ROW_FORMATS = (JSON, NDJSON, ARROW, CSV)
-_BRANCH = UrlParameter("branch", description="Branch; main by default")
-_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or another revision, instead of a branch")
+_BRANCH = UrlParameter("branch", description="Branch; defaults to main")
+_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or other revision to use instead of a branch")
 _IDEMPOTENCY = HeaderParameter(IDEMPOTENCY_HEADER, description="Repeating the request with this key has no effect")
 _CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Commit that the branch must be at")
 _INTEGERS = HeaderParameter(
-    "Omnigraph-Integers", description="`string`: integers that JavaScript would round are strings"
+    "Omnigraph-Integers", description="`string` returns integers that JavaScript would round as strings"
 )
 _LOAD_PARAMETERS = (
     _BRANCH,
@@ -33,10 +33,10 @@ _LOAD_PARAMETERS = (
     UrlParameter(
         "mode",
         choices=("overwrite", "append", "merge", "patch", "delete"),
-        description="How to handle existing ids; merge by default",
+        description="How to handle existing ids; defaults to merge",
     ),
     UrlParameter("message", description="Commit message"),
-    UrlParameter("dry_run", "boolean", description="Only check the input"),
+    UrlParameter("dry_run", "boolean", description="Check the input without writing"),
     UrlParameter("assume_utc", "boolean", description="Treat times without a time zone as UTC"),
 )
 _TYPE = UrlParameter("type", required=True, description="Type of all rows")
@@ -48,7 +48,7 @@ def conditional(route: Route) -> Route:
         route,
         path=f"{route.path}/if-graph-commit",
         operation=f"{route.operation}_if_graph_commit",
-        summary=f"{route.summary}, if the branch is at a commit",
+        summary=f"{route.summary}, if the branch is at a given commit",
         statuses=tuple(sorted({*route.statuses, 412})),
         headers=(*route.headers, _CONDITION),
         takes_condition=True,
@@ -59,7 +59,7 @@ MUTATE_ROUTE = Route(
     "POST",
     f"{GRAPH_PREFIX}/mutate",
     "mutate",
-    "Run a mutation as one commit",
+    "Run a mutation in one commit",
     "writes:mutate",
     action="change",
     body=requests.ChangeRequest,
@@ -74,7 +74,7 @@ _LOAD_NDJSON = Route(
     "POST",
     f"{GRAPH_PREFIX}/load/ndjson",
     "loadNdjson",
-    "Load NDJSON as one commit",
+    "Load NDJSON in one commit",
     "loads:load_ndjson",
     action="change",
     body=NDJSON,
@@ -91,7 +91,7 @@ _LOAD_ARROW = replace(
     _LOAD_NDJSON,
     path=f"{GRAPH_PREFIX}/load/arrow",
     operation="loadArrow",
-    summary="Load an Arrow stream of one type as one commit",
+    summary="Load an Arrow stream of one type in one commit",
     handler="loads:load_arrow",
     body=ARROW,
     parameters=(_TYPE, *_LOAD_PARAMETERS),
@@ -100,7 +100,7 @@ _LOAD_PARQUET = replace(
     _LOAD_ARROW,
     path=f"{GRAPH_PREFIX}/load/parquet",
     operation="loadParquet",
-    summary="Load a Parquet file of one type as one commit",
+    summary="Load a Parquet file of one type in one commit",
     handler="loads:load_parquet",
     body=PARQUET,
 )
@@ -108,7 +108,7 @@ LOAD_ROUTE = replace(
     _LOAD_NDJSON,
     path=f"{GRAPH_PREFIX}/load",
     operation="load",
-    summary="Load NDJSON text as one commit",
+    summary="Load NDJSON text in one commit",
     handler="loads:load_text",
     body=requests.IngestRequest,
     answer=answers.IngestOutput,
@@ -118,7 +118,7 @@ _SCHEMA_APPLY = Route(
     "POST",
     f"{GRAPH_PREFIX}/schema/apply",
     "applySchema",
-    "Change the schema of a branch as one commit",
+    "Change the schema on a branch in one commit",
     "schemas:apply_schema",
     action="schema_apply",
     body=requests.SchemaApplyRequest,
@@ -133,7 +133,7 @@ DATA_ROUTES = (
         "GET",
         f"{GRAPH_PREFIX}/snapshot",
         "getSnapshot",
-        "Show the tables of a state",
+        "Show the tables at a revision",
         "commits:snapshot",
         action="read",
         answer=answers.SnapshotOutput,
@@ -157,7 +157,7 @@ DATA_ROUTES = (
         "POST",
         f"{GRAPH_PREFIX}/explain",
         "explain",
-        "Show the plan of a query",
+        "Show the plan for a query",
         "reads:explain",
         action="read",
         body=requests.ExplainRequest,
@@ -181,7 +181,7 @@ DATA_ROUTES = (
         "POST",
         f"{GRAPH_PREFIX}/schema/plan",
         "planSchema",
-        "Show the steps to another schema",
+        "Show the migration steps to another schema",
         "schemas:plan_schema",
         action="read",
         body=requests.SchemaPlanRequest,
@@ -202,7 +202,7 @@ DATA_ROUTES = (
         "POST",
         f"{GRAPH_PREFIX}/export",
         "export",
-        "Export a state as NDJSON that can be loaded again",
+        "Export a revision as NDJSON that can be loaded again",
         "exports:export",
         action="export",
         body=requests.ExportRequest,
