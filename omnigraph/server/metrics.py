@@ -31,13 +31,13 @@ class ServerMetrics:
         )
         self._in_flight = Gauge(
             "omnigraph_lane_calls",
-            "Calls that run or wait in a lane",
+            "Calls running or waiting in a lane",
             ["lane"],
             registry=self._registry,
             multiprocess_mode="livesum",
         )
         self._graphs = Gauge(
-            "omnigraph_open_graphs", "Graphs served", registry=self._registry, multiprocess_mode="livemax"
+            "omnigraph_open_graphs", "Number of graphs served", registry=self._registry, multiprocess_mode="livemax"
         )
         self._is_shared = is_shared
 

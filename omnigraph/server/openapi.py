@@ -16,7 +16,7 @@ _REFERENCE = "#/components/schemas/{name}"
 _DESCRIPTIONS = {
     302: "The blob is stored elsewhere",
     304: "Not modified",
-    206: "A part of the blob",
+    206: "Part of the blob",
     400: "The request is invalid",
     401: "The token is missing or unknown",
     403: "The caller does not have the required permission",
@@ -28,9 +28,9 @@ _DESCRIPTIONS = {
     412: "The precondition failed",
     413: "A limit was exceeded",
     415: "Unsupported media type",
-    416: "The range is outside of the blob",
+    416: "The range is outside the blob",
     424: "An external source failed",
-    429: "Too many running requests",
+    429: "Too many concurrent requests",
     500: "Internal error",
     503: "Try again later",
 }

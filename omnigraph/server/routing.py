@@ -49,7 +49,7 @@ class Router:
             segments = (b"graphs", self._flat_graph_id.encode(), *segments)
             candidates, is_flat = self._find_candidates(segments), True
         if not candidates:
-            raise NotFound("no such path", hint="see /openapi.json for the routes of this server")
+            raise NotFound("no such path", hint="see /openapi.json for the routes that this server supports")
         route = next((route for route in candidates if route.method == method), None)
         if route is None and method == "HEAD":
             route = next((route for route in candidates if route.method == "GET" and EVENTS not in route.answers), None)
@@ -92,4 +92,4 @@ def _decode_segment(segment: bytes) -> str:
     try:
         return decoded.decode()
     except UnicodeDecodeError:
-        raise InputError("a segment of the path is not valid UTF-8", reason="malformed path") from None
+        raise InputError("a path segment is not valid UTF-8", reason="malformed path") from None

@@ -60,12 +60,12 @@ def load_stored_queries(directory: str | None, graph_id: str, graph: Graph) -> S
         return StoredQueries()
     folder = Path(directory, graph_id) if Path(directory, graph_id).is_dir() else Path(directory)
     if not folder.is_dir():
-        raise ConfigError(reason="the folder of stored queries does not exist", path=str(folder))
+        raise ConfigError(reason="the stored query folder does not exist", path=str(folder))
     queries = [query for path in sorted(folder.glob("*.gq")) for query in _read_file(path, graph)]
     names = [query.name for query in queries]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise ConfigError(reason=f"two stored queries are called '{repeated}'")
+        raise ConfigError(reason=f"two stored queries are named '{repeated}'")
     return StoredQueries(tuple(queries))
 
 

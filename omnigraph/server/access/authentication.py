@@ -46,7 +46,7 @@ def _load_verifier(settings: ServerSettings) -> OidcVerifier | None:
     if settings.oidc_issuer is None:
         return None
     if settings.oidc_audience is None:
-        raise ConfigError(reason="an identity provider needs the audience of its tokens: pass --oidc-audience")
+        raise ConfigError(reason="an identity provider requires an audience: pass --oidc-audience")
     return make_verifier(
         OidcSettings(
             settings.oidc_issuer,

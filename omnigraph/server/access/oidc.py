@@ -91,12 +91,14 @@ class OidcVerifier:
         settings = self._settings
         actor = claims.get(settings.actor_claim)
         if not isinstance(actor, str) or not actor.strip():
-            raise Unauthenticated("the token does not name an actor")
+            raise Unauthenticated("the token does not specify an actor")
         try:
             reject_reserved_actor(actor.strip())
             permission = parse_permission(str(claims.get(settings.permission_claim, settings.default_permission)))
         except OmnigraphError:
-            raise Unauthenticated("the token names an actor or a permission that this server does not accept") from None
+            raise Unauthenticated(
+                "the token specifies an actor or a permission that this server does not accept"
+            ) from None
         return Principal(actor.strip(), permission, "oidc")
 
     async def _find_key(self, key_id: str) -> Any:
@@ -126,7 +128,7 @@ def _fetch_keys(settings: OidcSettings) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, ConfigError):
         from omnigraph.server.log_output import LOGGER
 
-        LOGGER.warning("the keys of the identity provider cannot be read")
+        LOGGER.warning("the identity provider's keys cannot be read")
         return {}
     keys: dict[str, Any] = {}
     for document in documents:
@@ -146,7 +148,7 @@ def _require_secure(url: str) -> None:
     """Raise `ConfigError` for a URL that does not use HTTPS, unless its host is this machine."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-        raise ConfigError(reason="the URL of an identity provider must begin with https://")
+        raise ConfigError(reason="an identity provider URL must begin with https://")
 
 
 def _epoch_seconds() -> float:
@@ -158,5 +160,5 @@ def make_verifier(settings: OidcSettings) -> OidcVerifier:
     from importlib.util import find_spec
 
     if find_spec("jwt") is None or find_spec("cryptography") is None:
-        raise ConfigError(reason="tokens of an identity provider need the extra 'oidc'")
+        raise ConfigError(reason="tokens from an identity provider require the extra 'oidc'")
     return OidcVerifier(settings)

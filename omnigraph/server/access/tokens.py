@@ -131,7 +131,7 @@ def _parse_document(data: bytes, source: str) -> list[tuple[str, Any]]:
     except ValueError:
         raise ConfigError(reason=f"{source} is not valid JSON") from None
     if not isinstance(members, list) or not all(isinstance(member, tuple) for member in members):
-        raise ConfigError(reason=f"{source} must be a JSON object of actors and tokens")
+        raise ConfigError(reason=f"{source} must be a JSON object that maps actors to tokens")
     return members
 
 

@@ -176,7 +176,7 @@ def _read_address(
     """Return the graph to read, and the kind, type and key of the entity in the path."""
     kind, type_name = call.path_values["kind"], call.path_values["type"]
     if kind not in ("node", "edge") or (expected_kind is not None and kind != expected_kind):
-        raise InputError("the kind of an entity is `node` or `edge`", reason="invalid kind")
+        raise InputError("the kind must be `node` or `edge`", reason="invalid kind")
     values = call.query_values
     graph = call.graph_for_read(values.get("branch"), values.get("snapshot")).refresh()
     catalog = graph.schema.ir.catalog

@@ -86,7 +86,7 @@ def _matches_conflict(resolution: ConflictResolution, conflict: EntityConflict) 
 
 def _decision_of(resolution: ConflictResolution) -> ConflictAnswer:
     if (resolution.choice is None) == (resolution.values is None):
-        raise InputError("a resolution needs either `choice` or `values`", reason="invalid resolution")
+        raise InputError("a resolution requires either `choice` or `values`", reason="invalid resolution")
     return resolution.choice if resolution.values is None else resolution.values
 
 

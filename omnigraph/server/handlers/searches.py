@@ -33,7 +33,7 @@ def search(call: ServerCall) -> Answer:
 def _build_query(body: SearchRequest, type_name: str) -> tuple[str, dict[str, Any]]:
     """Return the query of a search; names come from the schema, and values are parameters."""
     if (body.text is None) == (body.vector is None):
-        raise InputError("a search needs either `text` or `vector`", reason="invalid body")
+        raise InputError("a search requires either `text` or `vector`", reason="invalid body")
     reference = f"$n.{body.property}"
     if body.text is not None:
         match, ranking, kind = f"$n: {type_name}  search({reference}, $q)", f"bm25({reference}, $q)", "String"

@@ -83,7 +83,7 @@ def read(call: ServerCall) -> AnyAnswer:
     query = call.graph.queries.find(call.path_values["name"])
     if query.is_mutation:
         raise InputError(
-            f"the stored query '{query.name}' changes the graph", reason="no read", hint="send a POST request"
+            f"the stored query '{query.name}' changes the graph", reason="not a read", hint="send a POST request"
         )
     values = dict(call.query_values)
     target = {name: values.pop(name, None) for name in _TARGET_PARAMETERS}
@@ -134,7 +134,7 @@ def _parse_params(query: StoredQuery, values: Mapping[str, Any]) -> dict[str, An
     unknown = next((name for name in values if name not in kinds), None)
     if unknown is not None:
         raise InputError(
-            "unknown query parameter", reason="unknown parameter", hint=f"the parameters are: {', '.join(kinds)}"
+            "unknown query parameter", reason="unknown parameter", hint=f"available parameters: {', '.join(kinds)}"
         )
     params: dict[str, Any] = {}
     for name, text in values.items():

@@ -142,7 +142,7 @@ class Supervisor:
             self._forget_worker(worker)
             self._log_end(worker)
             if not self._has_announced and not self._requests.stop_count:
-                reason = worker.failure or f"a worker ended with code {worker.process.returncode} while it started"
+                reason = worker.failure or f"a worker exited with code {worker.process.returncode} during startup"
                 raise ConfigError(reason=reason)
             if not worker.is_ready:
                 self._delay_next_start()

@@ -8,13 +8,13 @@ from omnigraph.server.route_model import BYTES, GRAPH_PREFIX, IDEMPOTENCY_HEADER
 from . import statuses
 from .data import ROW_FORMATS, conditional
 
-_BRANCH = UrlParameter("branch", description="Branch; main by default")
-_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or another revision, instead of a branch")
+_BRANCH = UrlParameter("branch", description="Branch; defaults to main")
+_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or other revision to use instead of a branch")
 _TARGET = (_BRANCH, _SNAPSHOT)
 _ENTITY_PATH = f"{GRAPH_PREFIX}/entities/{{kind}}/{{type}}/{{id}}"
 _CONDITIONS = (
-    HeaderParameter("If-Match", description="Return the blob only if it has one of these tags"),
-    HeaderParameter("If-None-Match", description="Return the blob only if it has none of these tags"),
+    HeaderParameter("If-Match", description="Return the blob only if its ETag is one of these"),
+    HeaderParameter("If-None-Match", description="Return the blob only if its ETag is none of these"),
 )
 _BLOB_PARAMETERS = (
     UrlParameter("type", required=True, description="Type of the entity"),
@@ -26,7 +26,7 @@ _GET_BLOB = Route(
     "GET",
     f"{GRAPH_PREFIX}/blob",
     "getBlob",
-    "Read a blob or a range of it",
+    "Read a blob or a byte range",
     "blobs:get_blob",
     action="read",
     answers=(BYTES,),
@@ -42,7 +42,7 @@ _PUT_BLOB = Route(
     "PUT",
     f"{GRAPH_PREFIX}/blob",
     "putBlob",
-    "Replace the blob of a node as one commit",
+    "Replace a node's blob in one commit",
     "blobs:put_blob",
     action="change",
     body=BYTES,
@@ -51,7 +51,7 @@ _PUT_BLOB = Route(
     statuses=tuple(sorted({*statuses.WRITE, 412})),
     parameters=(
         *_BLOB_PARAMETERS,
-        UrlParameter("media_type", description="Media type to record"),
+        UrlParameter("media_type", description="Media type to store"),
         UrlParameter("message", description="Commit message"),
     ),
     headers=(_CONDITIONS[0], HeaderParameter(IDEMPOTENCY_HEADER)),
@@ -118,7 +118,7 @@ _REVERT = Route(
     "POST",
     f"{GRAPH_PREFIX}/revert",
     "revert",
-    "Undo a commit or a range with a new commit",
+    "Undo a commit or a range of commits with a new commit",
     "replays:revert",
     action="change",
     body=requests.ReplayRequest,
@@ -131,7 +131,7 @@ _CHERRY_PICK = replace(
     _REVERT,
     path=f"{GRAPH_PREFIX}/cherry-pick",
     operation="cherryPick",
-    summary="Apply the changes of a commit to a branch",
+    summary="Apply the changes from a commit to a branch",
     handler="replays:cherry_pick",
 )
 _RESET = replace(
@@ -178,23 +178,23 @@ ENTITY_ROUTES = (
         _ENTITY,
         path=f"{_ENTITY_PATH}/neighbours",
         operation="getNeighbours",
-        summary="Return the edges of a node and the nodes at their other ends",
+        summary="Return a node's edges and neighbors",
         handler="entities:neighbours",
         answer=entities.SubgraphOutput,
         parameters=(
             *_TARGET,
             UrlParameter(
-                "direction", choices=("out", "in", "both"), description="Direction of the edges; both by default"
+                "direction", choices=("out", "in", "both"), description="Direction of the edges; defaults to both"
             ),
             UrlParameter("edge", repeated=True, description="Only edges of this type"),
-            UrlParameter("limit", "integer", description="Maximum number of edges; 100 by default"),
+            UrlParameter("limit", "integer", description="Maximum number of edges; defaults to 100"),
         ),
     ),
     Route(
         "POST",
         f"{GRAPH_PREFIX}/subgraph",
         "subgraph",
-        "Return the nodes and edges of a query result",
+        "Return the nodes and edges in a query result",
         "entities:subgraph",
         action="read",
         body=requests.QueryRequest,
@@ -205,7 +205,7 @@ ENTITY_ROUTES = (
         "POST",
         f"{GRAPH_PREFIX}/search",
         "search",
-        "Find nodes by text or by vector",
+        "Find nodes by text or vector",
         "searches:search",
         action="read",
         body=requests.SearchRequest,
@@ -277,7 +277,7 @@ ENTITY_ROUTES = (
         _CHECK,
         path=f"{GRAPH_PREFIX}/maintenance/optimize",
         operation="optimizeGraph",
-        summary="Compact and index the tables of a branch, as a job",
+        summary="Compact and index the tables on a branch, as a job",
         handler="maintenance:optimize",
         body=requests.OptimizeRequest,
     ),
@@ -285,7 +285,7 @@ ENTITY_ROUTES = (
         _CHECK,
         path=f"{GRAPH_PREFIX}/maintenance/cleanup",
         operation="cleanupGraph",
-        summary="Remove unneeded history, as a job",
+        summary="Remove history that is no longer needed, as a job",
         handler="maintenance:cleanup",
         body=requests.CleanupRequest,
         body_optional=False,

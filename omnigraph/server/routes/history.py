@@ -6,20 +6,20 @@ from omnigraph.server.route_model import EVENTS, GRAPH_PREFIX, JSON, NDJSON, Hea
 from . import statuses
 from .data import conditional
 
-_BRANCH = UrlParameter("branch", description="Branch; main by default")
+_BRANCH = UrlParameter("branch", description="Branch; defaults to main")
 _FILTERS = (
     UrlParameter("kind", repeated=True, choices=("node", "edge"), description="Only entities of this kind"),
     UrlParameter("type", repeated=True, description="Only entities of this type"),
-    UrlParameter("op", repeated=True, choices=("insert", "update", "delete"), description="Only changes of this kind"),
+    UrlParameter("op", repeated=True, choices=("insert", "update", "delete"), description="Only this kind of change"),
 )
 _PAGE = (
-    UrlParameter("page_token", description="Continue inside a commit"),
+    UrlParameter("page_token", description="Page token for continuing within a commit"),
     UrlParameter("limit", "integer", description="Maximum number of changes"),
 )
 _FEED = (
     _BRANCH,
-    UrlParameter("cursor", description="Continue after a commit"),
-    UrlParameter("start", description="`now`, `beginning` or `after:` with a revision"),
+    UrlParameter("cursor", description="Cursor for continuing after a commit"),
+    UrlParameter("start", description="`now`, `beginning` or `after:REVISION`"),
 )
 _MERGE = Route(
     "POST",
@@ -78,7 +78,7 @@ HISTORY_ROUTES = (
         action="branch_delete",
         answer=history.BranchDeleteOutput,
         statuses=statuses.SMALL_WRITE,
-        parameters=(UrlParameter("force", "boolean", description="Also delete unmerged commits"),),
+        parameters=(UrlParameter("force", "boolean", description="Delete the branch even if it has unmerged commits"),),
         lane="heavy",
         is_write=True,
     ),
@@ -108,7 +108,7 @@ HISTORY_ROUTES = (
         parameters=(
             _BRANCH,
             UrlParameter("limit", "integer", description="Maximum number of commits"),
-            UrlParameter("before", description="Only commits that are older than this commit"),
+            UrlParameter("before", description="Only commits older than this commit"),
             UrlParameter("actor", description="Only commits by this actor"),
             UrlParameter("type", description="Only commits that changed this type"),
         ),
@@ -127,7 +127,7 @@ HISTORY_ROUTES = (
         "GET",
         f"{GRAPH_PREFIX}/commits/{{commit_id}}/changes",
         "getCommitChanges",
-        "List the changes of a commit",
+        "List the changes in a commit",
         "changes:commit_changes",
         action="read",
         answer=history.CommitChangesOutput,
@@ -146,7 +146,7 @@ HISTORY_ROUTES = (
         parameters=(
             *_FEED,
             *_PAGE,
-            UrlParameter("wait", "number", description="Wait this many seconds for a commit if there is none"),
+            UrlParameter("wait", "number", description="Seconds to wait for a commit if there is none yet"),
             *_FILTERS,
         ),
     ),
@@ -160,13 +160,13 @@ HISTORY_ROUTES = (
         answers=(EVENTS,),
         statuses=statuses.CHANGES,
         parameters=(*_FEED, *_FILTERS),
-        headers=(HeaderParameter("Last-Event-ID", description="Cursor of the last event that was received"),),
+        headers=(HeaderParameter("Last-Event-ID", description="Cursor of the last event received"),),
     ),
     Route(
         "POST",
         f"{GRAPH_PREFIX}/changes/baseline",
         "captureChangeBaseline",
-        "Read everything in a branch, and the cursor from which the feed continues",
+        "Read everything on a branch, and the cursor to continue the feed from",
         "changes:capture_baseline",
         action="export",
         body=requests.ChangeBaselineRequest,
@@ -188,7 +188,7 @@ HISTORY_ROUTES = (
         statuses=statuses.CHANGES,
         parameters=(
             UrlParameter("from", required=True, description="Older revision, or a range such as `main...dev`"),
-            UrlParameter("to", description="Newer revision; the head of main by default"),
+            UrlParameter("to", description="Newer revision; defaults to the head of main"),
             UrlParameter("limit", "integer", description="Maximum number of changes in JSON"),
             *_FILTERS,
         ),

@@ -25,7 +25,9 @@ SYSTEM_ROUTES = (
         lane="loop",
     ),
     Route("GET", "/openapi.json", "openapi", "Describe all operations", "system:openapi", is_public=True, answer=dict),
-    Route("GET", "/docs", "docs", "Show the operations as a page", "system:docs_page", is_public=True, answers=(HTML,)),
+    Route(
+        "GET", "/docs", "docs", "Show all operations as a web page", "system:docs_page", is_public=True, answers=(HTML,)
+    ),
     Route(
         "GET",
         "/metrics",
@@ -40,7 +42,7 @@ SYSTEM_ROUTES = (
         "GET",
         "/whoami",
         "whoami",
-        "Return the caller and its permission",
+        "Return the caller and their permission",
         "system:whoami",
         answer=answers.WhoamiOutput,
         statuses=(401,),
@@ -49,7 +51,7 @@ SYSTEM_ROUTES = (
         "GET",
         "/graphs",
         "listGraphs",
-        "List the graphs of this server",
+        "List the graphs on this server",
         "system:list_graphs",
         action="graph_list",
         answer=answers.GraphListResponse,

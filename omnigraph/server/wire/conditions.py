@@ -27,7 +27,7 @@ def read_condition(route: Route, values: Sequence[str]) -> str | None:
             )
         return None
     if len(values) != 1:
-        raise InputError(f"{CONDITION_HEADER} is required exactly once", reason="missing condition")
+        raise InputError(f"{CONDITION_HEADER} must be specified exactly once", reason="missing condition")
     commit_id = values[0].strip()
     if _COMMIT_PATTERN.fullmatch(commit_id) is None:
         raise InputError(f"{CONDITION_HEADER} must be a commit id", reason="malformed condition")
@@ -42,7 +42,7 @@ def read_idempotency_key(route: Route, values: Sequence[str], actor: str | None)
         raise InputError(f"{IDEMPOTENCY_HEADER} is not accepted on this path", reason="unsupported header")
     key = values[0].strip()
     if len(values) > 1 or not 0 < len(key) <= _MAX_KEY_LENGTH or not key.isprintable():
-        message = f"{IDEMPOTENCY_HEADER} must be given once, with 1 to {_MAX_KEY_LENGTH} printable characters"
+        message = f"{IDEMPOTENCY_HEADER} must be specified once, with 1 to {_MAX_KEY_LENGTH} printable characters"
         raise InputError(message, reason="malformed header")
     return f"{actor or ''}{_KEY_SEPARATOR}{key}"
 

@@ -65,7 +65,7 @@ def check_content_type(content_type: str | None, expected: Sequence[str], *, is_
     if content_type is None:
         if is_empty:
             return expected[0]
-        raise UnsupportedMediaType(f"the body needs a Content-Type: {' or '.join(expected)}")
+        raise UnsupportedMediaType(f"the body requires a Content-Type: {' or '.join(expected)}")
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type not in expected:
         raise UnsupportedMediaType(f"unsupported Content-Type; expected {' or '.join(expected)}")

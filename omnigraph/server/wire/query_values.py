@@ -29,7 +29,9 @@ def read_query_values(route: Route, query_string: bytes, *, ignores_unknown: boo
     unknown = next((name for name in values if name not in parameters), None)
     if unknown is not None and not ignores_unknown:
         expected = ", ".join(parameters) or "none"
-        raise InputError("unknown query parameter", reason="unknown parameter", hint=f"the parameters are: {expected}")
+        raise InputError(
+            "unknown query parameter", reason="unknown parameter", hint=f"available parameters: {expected}"
+        )
     missing = next((name for name, parameter in parameters.items() if parameter.required and name not in values), None)
     if missing is not None:
         raise InputError(f"the query parameter '{missing}' is required", reason="missing parameter")
@@ -55,7 +57,7 @@ def _convert_texts(parameter: UrlParameter, texts: Sequence[str]) -> Any:
     if parameter.repeated:
         return [_convert_text(parameter, text) for text in texts]
     if len(texts) > 1:
-        raise InputError(f"the query parameter '{parameter.name}' is given twice", reason="repeated parameter")
+        raise InputError(f"the query parameter '{parameter.name}' is specified twice", reason="repeated parameter")
     return _convert_text(parameter, texts[0])
 
 
