@@ -28,7 +28,15 @@ from .disconnects import wait_for_read
 from .lanes import LaneContext
 from .log_output import LOGGER
 from .request_log import log_failure, log_request
-from .responses import BrokenStreamError, ResponseStream, Send, send_answer, send_events, send_stream
+from .responses import (
+    BrokenStreamError,
+    ResponseStream,
+    Send,
+    send_answer,
+    send_events,
+    send_rejection,
+    send_stream,
+)
 from .route_model import Route
 from .routing import MatchedRoute, Router
 from .wire.answer import Answer, AnyAnswer, EventAnswer, StreamAnswer
@@ -140,7 +148,8 @@ class _Exchange:
 
     def __init__(self, app: ServerApp, scope: Any, receive: Receive, send: Send) -> None:
         self._app, self._state = app, app._state
-        self._scope, self._receive, self._send = scope, receive, send
+        self._scope, self._receive_message, self._send = scope, receive, send
+        self._is_body_complete = False
         self._headers = Headers(scope=scope)
         self._request_id = _read_request_id(self._headers)
         self._call: ServerCall | None = None
@@ -158,6 +167,12 @@ class _Exchange:
             raise
         finally:
             self._record_request(clock_and_ids.monotonic() - started)
+
+    async def _receive(self) -> Any:
+        """Receive a message, and note the end of the request body."""
+        message = await self._receive_message()
+        self._is_body_complete |= message["type"] == "http.request" and not message.get("more_body", False)
+        return message
 
     async def _send_response(self) -> None:
         preflight = self._app._cross_origin.preflight(self._scope["method"], self._headers)
@@ -206,9 +221,11 @@ class _Exchange:
         wire_error = encode_error(error, self._request_id, roots=roots, with_old_names=uses_old_names)
         self._status = wire_error.status
         headers = {**self._response_headers(), **wire_error.headers}
-        if _may_have_unread_body(self._headers):
-            headers["Connection"] = "close"
-        await send_answer(Answer(wire_error.body, status=wire_error.status), self._send, headers)
+        answer = Answer(wire_error.body, status=wire_error.status)
+        if self._is_body_complete or not _has_body(self._headers):
+            await send_answer(answer, self._send, headers)
+        else:
+            await send_rejection(answer, self._send, self._receive, headers)
 
     def _response_headers(self) -> dict[str, str]:
         headers = {REQUEST_ID_HEADER: self._request_id, "X-Content-Type-Options": "nosniff"}
@@ -247,5 +264,5 @@ def _read_request_id(headers: Mapping[str, str]) -> str:
     return given_id if _REQUEST_ID_PATTERN.fullmatch(given_id) else clock_and_ids.new_nonce()
 
 
-def _may_have_unread_body(headers: Mapping[str, str]) -> bool:
+def _has_body(headers: Mapping[str, str]) -> bool:
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"

@@ -12,7 +12,7 @@ from typing import Any
 from .disconnects import finish_unless_gone, wait_for_disconnect
 from .lanes import Lane, LaneContext
 from .wire.answer import Answer, EventAnswer, StreamAnswer
-from .wire.body import ClientGoneError, Receive
+from .wire.body import ClientGoneError, Receive, discard_body
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -33,6 +33,16 @@ async def send_answer(answer: Answer, send: Send, headers: Mapping[str, str]) ->
     all_headers = encode_headers({**own_headers, **headers, **answer.headers})
     await send({"type": "http.response.start", "status": answer.status, "headers": all_headers})
     await send({"type": "http.response.body", "body": answer.body if has_body else b""})
+
+
+async def send_rejection(answer: Answer, send: Send, receive: Receive, headers: Mapping[str, str]) -> None:
+    """Send a response to a request whose body was not read completely, and close the connection afterwards."""
+    all_headers = {"content-type": answer.media_type, "content-length": str(len(answer.body)), **headers}
+    start = {"type": "http.response.start", "status": answer.status}
+    await send({**start, "headers": encode_headers({**all_headers, "connection": "close"})})
+    await send({"type": "http.response.body", "body": answer.body, "more_body": True})
+    await discard_body(receive)
+    await send({"type": "http.response.body", "body": b""})
 
 
 class ResponseStream:

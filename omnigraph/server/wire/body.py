@@ -6,6 +6,7 @@ concurrent uploads do not fill the memory.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
@@ -16,6 +17,10 @@ from omnigraph.errors import InputError, RequestTimeout, ResourceLimitExceeded, 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 _SPOOLED_BYTES = 1 << 20
+
+
+_DISCARDED_BYTES = 64 << 20  # how much of a rejected body is read before the connection is closed
+_DISCARD_SECONDS = 2.0
 
 
 class ClientGoneError(Exception):
@@ -101,3 +106,18 @@ def parse_content_length(text: str | None) -> int | None:
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
         raise InputError("the Content-Length is invalid", reason="malformed header")
     return int(text)
+
+
+async def discard_body(receive: Receive) -> None:
+    """Read and drop the rest of a rejected body, within limits of time and size.
+
+    If a server closes a connection while data is still arriving, the client's system may drop the response as well.
+    """
+    discarded_bytes = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            while discarded_bytes < _DISCARDED_BYTES:
+                message = await receive()
+                discarded_bytes += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
