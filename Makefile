@@ -6,7 +6,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS  := 2
 
-.PHONY: help setup java demo test test-full check bench bench-startup bench-requests bench-peers bench-pipeline bench-scale bench-growth bench-memory bench-mutate bench-merge docs dist tables clean
+.PHONY: help setup java demo test test-full check bench bench-startup bench-requests bench-peers bench-pipeline bench-engines bench-scale bench-growth bench-memory bench-mutate bench-merge docs dist tables clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,8 +31,11 @@ demo: java ## Show what works today, on the example in examples/library
 test: java ## Run the tests and the doctests
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -q
 
+# How many programs, histories and kills the long tests run, as a multiple of their normal number.
+DEPTH := 0.5
+
 test-full: java ## Run everything: also the slow tests, and more examples per property
-	HYPOTHESIS_PROFILE=full $(BIN)/pytest -n $(JOBS) --dist loadgroup -q -m "" --timeout 900
+	HYPOTHESIS_PROFILE=full OMNIGRAPH_TEST_DEPTH=$(DEPTH) $(BIN)/pytest -n $(JOBS) --dist loadgroup -q -m "" --timeout 900
 
 check: $(READY) ## Format, lint, types, layers, dependencies
 	$(BIN)/ruff format --check .
@@ -65,6 +68,9 @@ PAPERS := 20000
 bench-pipeline: $(READY) ## Loads and exports on Spark beside plain Spark; PAPERS=1000000 for ten million edges
 	@$(PEERS)
 	$(BIN)/python -m bench.pipeline --papers $(PAPERS)
+
+bench-engines: $(READY) ## Loads in this process beside Spark, and from which size Spark is faster; PAPERS=400000 for 460 MB
+	$(BIN)/python -m bench.engines --papers $(PAPERS)
 
 EDGES := 1000000
 

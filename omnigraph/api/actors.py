@@ -17,6 +17,6 @@ def resolve_actor(explicit_actor: str | None) -> str | None:
 def reject_reserved_actor(actor: str | None) -> str | None:
     """Return the actor; raise `InputError` if its name is reserved for the system."""
     if actor is not None and actor.startswith(_RESERVED_PREFIX):
-        message = f"'{actor}' cannot be an actor: the prefix '{_RESERVED_PREFIX}' is reserved"
+        message = f"'{actor}' cannot be used as an actor: the prefix '{_RESERVED_PREFIX}' is reserved"
         raise InputError(message, reason="reserved actor")
     return actor

@@ -149,7 +149,7 @@ class LintReport:
 def lint(queries: QueryInput | Iterable[QueryInput], schema: "SchemaText") -> LintReport:
     """Check a schema, check queries against it, and return every finding.
 
-    `queries` is query text, a path, or a list of these. A folder stands for the `.gq` files below it. `schema` is `.pg`
+    `queries` is query text, a path, or a list of these. A folder means all `.gq` files below it. `schema` is `.pg`
     text, a path, a `Schema` or `graph.schema`. If the schema has errors, the queries are not checked. Raises
     `InputError` if a file cannot be read.
 

@@ -1,7 +1,7 @@
-"""Choose the engine of a load of files: collect the facts that the prediction needs, as few as possible.
+"""Choose the engine for a load of files, based on only the facts that the prediction needs.
 
-Looking for Java starts a process, so it is looked for only if Spark could be chosen. Spark must not be imported before
-it is chosen or already in use.
+Looking for Java starts a process, so this module looks for it only if Spark could be chosen. It must not import Spark
+unless Spark is chosen or already in use.
 """
 
 import sys
@@ -26,11 +26,11 @@ from omnigraph.ingest.input_files import COMPRESSED_SUFFIXES, InputFile
 from omnigraph.ingest.load import LoadMode
 from omnigraph.ingest.streaming.streamed_load import STREAMED_MODES
 
-_CONNECT_CORES = 8  # a Spark Connect server does not tell how many tasks it runs at the same time
+_CONNECT_CORES = 8  # assumed value, because a Spark Connect server does not report how many tasks it runs concurrently
 
 
 def measure_work(input_files: Sequence[InputFile], mode: LoadMode, *, has_rows: bool) -> LoadWork:
-    """Return the amount of work; `has_rows` tells whether the graph has rows that a merge may replace."""
+    """Return the amount of work. `has_rows` indicates whether the graph has rows that a merge may replace."""
     bytes_by_format: dict[str, int] = {}
     for input_file in input_files:
         ratio = COMPRESSION_RATIO if input_file.path.endswith(tuple(COMPRESSED_SUFFIXES)) else 1
@@ -60,7 +60,7 @@ def _fits_in_memory(work: LoadWork, machine: Machine) -> bool:
 
 
 def _has_active_session() -> bool:
-    """Return whether this process has a Spark session; one that has not imported Spark has none."""
+    """Return whether this process has a Spark session, without importing Spark."""
     if "pyspark" not in sys.modules:
         return False
     from omnigraph.spark.session import active_session
@@ -73,6 +73,7 @@ def _spark_cores(session: Any, remote: str | None, *, is_running: bool) -> int:
 
     if remote is not None:
         return _CONNECT_CORES
-    if is_running:
-        return parallelism(session if session is not None else active_session())
+    running_session = session if session is not None else active_session()
+    if is_running and running_session is not None:
+        return parallelism(running_session)
     return available_cores() if can_start_session() else 0

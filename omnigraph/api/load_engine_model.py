@@ -13,8 +13,8 @@ from typing import Literal
 
 _MB = 1_000_000
 # Seconds of one core for a megabyte of input, measured with small records (about a hundred bytes of JSON each).
-LOCAL_SECONDS = {"ndjson": 0.016, "csv": 0.030, "parquet": 0.031}
-SPARK_SECONDS = {"ndjson": 0.021, "csv": 0.038, "parquet": 0.038}
+LOCAL_SECONDS = {"ndjson": 0.016, "csv": 0.015, "parquet": 0.033}
+SPARK_SECONDS = {"ndjson": 0.026, "csv": 0.022, "parquet": 0.045}
 SPARK_START_SECONDS = 13.0  # until a new session has run its first task
 SPARK_JOB_SECONDS = 1.5  # for planning and scheduling the jobs of one load
 # Threads share the interpreter lock, so more cores than these do not make a load in this process faster.
@@ -72,23 +72,23 @@ def predict_engine(work: LoadWork, machine: Machine) -> EnginePrediction:
     >>> work = LoadWork({"ndjson": 122_000_000})
     >>> prediction = predict_engine(work, Machine(2, 8_000_000_000, 2))
     >>> prediction.engine, prediction.reason
-    ('local', '122 MB take about 1 s in this process and 16 s on Spark, including its start')
+    ('local', 'loading 122 MB takes about 1 s in this process and 16 s on Spark, including startup')
     >>> predict_engine(work, Machine(2, 100_000_000, 2)).reason
-    'this process would need about 0.57 GB of memory, and 0.10 GB are free'
+    'this process would need about 0.57 GB of memory, but only 0.10 GB is free'
     """
     local_seconds, local_bytes = predict_local_seconds(work, machine.cores), predict_local_bytes(work, machine.cores)
     if not machine.spark_cores:
-        reason = f"{_format_mb(work.total_bytes)} take about {local_seconds:.0f} s, and Spark is not available"
+        reason = f"loading {_format_mb(work.total_bytes)} takes about {local_seconds:.0f} s, and Spark is not available"
         return EnginePrediction("local", local_seconds, None, local_bytes, reason)
     spark_seconds = predict_spark_seconds(work, machine)
     if machine.free_bytes is not None and local_bytes > machine.free_bytes * USABLE_MEMORY_SHARE:
         needed, free = local_bytes / 1e9, machine.free_bytes / 1e9
-        reason = f"this process would need about {needed:.2f} GB of memory, and {free:.2f} GB are free"
+        reason = f"this process would need about {needed:.2f} GB of memory, but only {free:.2f} GB is free"
         return EnginePrediction("spark", local_seconds, spark_seconds, local_bytes, reason)
-    start_note = "" if machine.spark_is_running else ", including its start"
+    start_note = "" if machine.spark_is_running else ", including startup"
     engine: Literal["local", "spark"] = "spark" if spark_seconds < local_seconds else "local"
     reason = (
-        f"{_format_mb(work.total_bytes)} take about {max(local_seconds, 1):.0f} s in this process"
+        f"loading {_format_mb(work.total_bytes)} takes about {max(local_seconds, 1):.0f} s in this process"
         f" and {max(spark_seconds, 1):.0f} s on Spark{start_note}"
     )
     return EnginePrediction(engine, local_seconds, spark_seconds, local_bytes, reason)

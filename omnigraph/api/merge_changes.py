@@ -1,6 +1,6 @@
-"""The changes that a merge makes to its target, table by table, for `MergeResult.delta`.
+"""The changes that a merge makes to its target, table by table, as users see them.
 
-The rows of a merge contain placeholders for large blobs; the changes contain the bytes. This module never writes.
+Large blobs in the rows of a merge are placeholders; this module replaces them with bytes. It never writes anything.
 """
 
 from collections.abc import Collection, Iterator

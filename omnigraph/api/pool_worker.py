@@ -1,8 +1,8 @@
-"""The process that answers the queries of a query pool: `python -m omnigraph.api.pool_worker DESCRIPTOR`.
+"""A worker process of a query pool: `python -m omnigraph.api.pool_worker DESCRIPTOR`.
 
-A worker opens the graph, answers one request after another, and ends when its connection is closed, so no worker
-outlives the program that started it. A large result is written to an anonymous file in memory, whose descriptor is sent
-to the pool, so the rows are not copied. A worker never writes to the graph.
+A worker opens the graph, answers one request at a time, and exits when its connection is closed, so no worker outlives
+the program that started it. A large result is written to an anonymous in-memory file, whose descriptor is sent to the
+pool, so that the rows are not copied. A worker never writes to the graph.
 """
 
 import os
@@ -19,7 +19,7 @@ import pyarrow as pa
 from omnigraph.api.results.result import Result
 from omnigraph.errors import InternalError
 
-_MAX_INLINE_BYTES = 256 << 10  # larger results are sent as a file in memory
+_MAX_INLINE_BYTES = 256 << 10  # larger results are sent as an in-memory file
 
 
 def main(descriptor: int) -> None:

@@ -1,8 +1,8 @@
 """`graph.pool()`: processes that answer queries in parallel.
 
-Python runs one thread at a time, so several threads do not answer more queries per second than one. The processes of a
-pool each open the graph and answer queries on the newest commit, or on the commit that the graph is pinned to. This
-module starts, replaces and stops the processes; `pool_worker` runs in them.
+Python runs one thread at a time, so several threads do not answer more queries per second than one thread. Each process
+of a pool opens the graph and answers queries on the newest commit, or on the commit that the graph is pinned to. This
+module starts, replaces and stops the processes, which run `pool_worker`.
 """
 
 import mmap
@@ -37,12 +37,12 @@ from omnigraph.storage.store import Store
 
 DEFAULT_PROCESSES = 2
 _MAX_PROCESSES = 256
-_STOP_SECONDS = 5.0  # time that a process gets to end before it is killed
+_STOP_SECONDS = 5.0  # time that a process has to end before it is killed
 
 
 @dataclass(slots=True, eq=False)
 class _PoolWorker:
-    """A process and the connection to it; `is_ready` is set once the process has opened the graph."""
+    """A process and the connection to it. `is_ready` is set once the process has opened the graph."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
@@ -75,7 +75,7 @@ class _PoolWorker:
 
 
 class QueryPool(Guarded):
-    """Processes that answer queries on one graph in parallel; see `Graph.pool`.
+    """Processes that answer queries on one graph in parallel. See `Graph.pool`.
 
     A pool is thread-safe: as many queries run at the same time as there are processes, and further queries wait.
     """
@@ -128,7 +128,7 @@ class QueryPool(Guarded):
     ) -> Result:
         """Run a query in one of the processes, with the arguments and errors of `Graph.query`.
 
-        Raises `QueryProcessDied` if the process ends before it has answered; the pool then starts another process.
+        If the process ends before it has answered, raise `QueryProcessDied` and start another process.
         """
         arguments = combine_arguments(params, values)
         options = {"name": name, "branch": branch, "at": at, "timeout": timeout, "assume_utc": assume_utc}
@@ -140,8 +140,8 @@ class QueryPool(Guarded):
     ) -> Iterator[Result]:
         """Run one query for each set of parameters, and yield the results in order.
 
-        The queries are sent as the results are read: a few queries per process are under way at any time. `options` are
-        those of `query`.
+        Queries are sent as their results are read, so that each process has only a few queries at any time. `options`
+        are the same as for `query`.
         """
         ask, parameters = partial(self.query, source, name=name, **options), iter(params)
         with ThreadPoolExecutor(self._size, "omnigraph-pool") as threads:
@@ -152,7 +152,7 @@ class QueryPool(Guarded):
                 yield result
 
     def close(self) -> None:
-        """End all processes; running queries raise `QueryProcessDied`."""
+        """End all processes. Running queries raise `QueryProcessDied`."""
         with self._is_free:
             self._is_closed = True
             workers = [*self._idle, *self._busy]
@@ -162,7 +162,7 @@ class QueryPool(Guarded):
             worker.stop(kill=worker in self._busy)
 
     def _ask(self, source: Any, options: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-        request = ForkingPickler.dumps((source, options))  # fails before a process is involved
+        request = ForkingPickler.dumps((source, options))  # raises any pickling error before a process is chosen
         worker = self._take_worker()
         try:
             reply = worker.ask(request)
@@ -184,7 +184,7 @@ class QueryPool(Guarded):
             while not self._idle and not self._is_closed:
                 self._is_free.wait()
             if self._is_closed:
-                raise UsageError(reason="this query pool is closed", hint="open a new one with `graph.pool()`")
+                raise UsageError(reason="this query pool is closed", hint="open a new pool with `graph.pool()`")
             worker = self._idle.popleft()
             if worker.process.poll() is not None:
                 LOGGER.warning(
@@ -203,7 +203,7 @@ class QueryPool(Guarded):
                 self._is_free.notify()
 
     def _replace(self, worker: _PoolWorker) -> int:
-        """Start a new process in place of one that has died or was interrupted; return the exit code of the latter."""
+        """Replace a process that has died or was interrupted, and return the exit code of the replaced process."""
         exit_code = worker.stop(kill=True)
         with self._is_free:
             self._busy.discard(worker)
@@ -217,11 +217,11 @@ def pool(handle: Handle, processes: int = DEFAULT_PROCESSES) -> QueryPool:
     """Start processes that answer queries on this graph in parallel, for programs that mostly read.
 
     Several threads of one process do not answer more queries per second than one thread, because Python runs one thread
-    at a time. Two processes on two cores answer almost twice as many queries that take a few milliseconds; queries that
-    take less than one millisecond are answered faster by `query` itself, because passing a query to a process and its
-    result back takes about 0.4 ms. Each process opens the graph and has its own caches. Queries in a pool see the same
-    commits as `query` on this graph, but are not part of what its writes are checked against. Close the pool, or use it
-    as a context manager.
+    at a time. If queries take a few milliseconds, two processes on two cores answer almost twice as many. If queries
+    take less than one millisecond, `query` itself is faster, because sending a query to a process and its result back
+    takes about 0.4 ms. Each process opens the graph and has its own caches. Queries in a pool see the same commits as
+    `query` on this graph, but writes do not check whether their results have changed. Close the pool, or use it as a
+    context manager.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:
@@ -238,7 +238,7 @@ def pool(handle: Handle, processes: int = DEFAULT_PROCESSES) -> QueryPool:
 
 
 def _start_worker(handle: Handle) -> _PoolWorker:
-    """Start a process, without waiting until it has opened the graph.
+    """Start a process without waiting until it has opened the graph.
 
     The process imports only this package, never the program's main module, so programs need no `__main__` guard.
     """
@@ -261,12 +261,12 @@ def _start_worker(handle: Handle) -> _PoolWorker:
 
 
 def _with_absolute_path(source: QuerySource) -> QuerySource:
-    """Return a source that means the same in a process with another current folder."""
+    """Return a source that has the same meaning in a process with another working directory."""
     return Path(source).absolute() if isinstance(source, os.PathLike) else source
 
 
 def _map_file(descriptor: int) -> pa.Buffer:
-    """Map a file in memory that a process has sent; the rows are read without copying them."""
+    """Map an in-memory file that a process has sent, so that its rows are read without being copied."""
     try:
         return pa.py_buffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
     finally:

@@ -82,6 +82,9 @@ def describe_load_request(mode: str, source: object) -> object:
     >>> describe_load_request("append", {"Person": [{"name": "ann"}]})
     ('append', [('Person', [[('name', "'ann'")]])])
     """
+    content_digest_text = getattr(source, "content_digest", None)
+    if isinstance(content_digest_text, str):
+        return mode, content_digest_text
     if not isinstance(source, Mapping):
         type_names = getattr(source, "type_names", None)
         return mode if type_names is None else (mode, [(type_name, "") for type_name in sorted(type_names)])
@@ -102,6 +105,23 @@ def describe_plain_value(value: object) -> object:
         return f"sha256:{digest}"
     if value is None or isinstance(value, _PLAIN_TYPES):
         return repr(value)
+    if hasattr(value, "to_batches"):
+        return f"sha256:{_digest_table(value)}"
     # Convert arrays to lists, because the repr of a long array omits the middle elements.
     to_list = getattr(value, "tolist", None)
     return describe_plain_value(to_list()) if to_list is not None else ""
+
+
+def _digest_table(table: Any) -> str:
+    """Return the SHA-256 of the rows of an Arrow table, which does not depend on how they are split into batches."""
+    from hashlib import sha256
+
+    import pyarrow as pa
+
+    digest = sha256()
+    plain_table = table.replace_schema_metadata(None).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, plain_table.schema) as writer:
+        writer.write_table(plain_table)
+    digest.update(sink.getvalue())
+    return digest.hexdigest()

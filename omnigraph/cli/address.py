@@ -212,7 +212,7 @@ def parse_storage_uri(location: str) -> "GraphRoot":
 
 
 def open_snapshot(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
-    """Open a branch or a past revision for reading; the default is main or, in the shell, the current position."""
+    """Open a branch or a past revision for reading. The default is main, or the current position in the shell."""
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot cannot be combined")
     from omnigraph.api.opening import open as open_graph

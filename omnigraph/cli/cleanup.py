@@ -24,7 +24,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations to list that ret
 @click.option(
     "--older-than", metavar=_DURATION_METAVAR, help="Keep commits newer than this, such as 30m, 12h, 7d or 2w"
 )
-@click.option("--confirm", is_flag=True, help="Remove the history; the default is a preview")
+@click.option("--confirm", is_flag=True, help="Apply the cleanup; without this flag, only show what would be removed")
 @click.option(
     "--grace",
     metavar=_DURATION_METAVAR,

@@ -44,7 +44,7 @@ class FormattedFile:
 def fmt(context: click.Context, paths: tuple[str, ...], check: bool, diff: bool, language: str | None) -> None:
     """Format schema (.pg) and query (.gq) files in place.
 
-    A directory stands for all .pg and .gq files under it; `-` reads standard input and prints the result. Comments and
+    A directory means all .pg and .gq files under it; `-` reads standard input and prints the result. Comments and
     meaning are preserved, and files with errors are left unchanged.
     """
     files.reject_repeated_stdin(*paths)

@@ -88,7 +88,7 @@ class LazyGroup(click.Group):
         return name, command, remaining
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Complete an option or, without importing the commands, a command name."""
+        """Complete an option or a command name. Command names are completed without importing the commands."""
         from click.shell_completion import CompletionItem
 
         names = [name for name in self._lazy_commands if name.startswith(incomplete)]

@@ -1,12 +1,12 @@
 """Commands and flags from earlier releases, and their new spellings.
 
-This module only explains old spellings; they are never executed.
+This module only explains old spellings and never executes them.
 """
 
 from collections.abc import Sequence
 
 _OLD_COMMANDS = {"read": "query", "change": "mutate", "ingest": "load"}
-# Flags by command; `*` stands for all commands.
+# Flags by command; `*` means all commands.
 _OLD_FLAGS = {
     ("query", "--schema"): "to check queries, use `omnigraph lint --schema FILE --query FILE`",
     ("check", "--query"): "`check` verifies a graph; to check queries, use `omnigraph lint`",

@@ -18,7 +18,7 @@ _WIDTH = 30
 
 @contextmanager
 def show_progress(label: str, *, hidden: bool = False) -> Iterator["ProgressBar"]:
-    """Yield a callback that takes the completed amount and the total; it may be called frequently."""
+    """Yield a callback that takes the completed amount and the total. The callback may be called frequently."""
     current_settings = settings()
     progress_bar = ProgressBar(
         label, silent=hidden or current_settings.quiet or current_settings.json or not sys.stderr.isatty()

@@ -17,54 +17,62 @@ from .options import shared_options
     metavar="HOST:PORT",
     help="Address to listen on; port 0 selects a free port",
 )
-@click.option("--unix-socket", metavar="PATH", type=click.Path(), help="Listen on a Unix socket instead")
-@click.option("--workers", type=click.IntRange(min=1, max=64), default=1, show_default=True, help="Worker processes")
-@click.option("--unauthenticated", is_flag=True, help="Serve without tokens: everyone may read and write")
+@click.option("--unix-socket", metavar="PATH", type=click.Path(), help="Listen on a Unix socket instead of --bind")
+@click.option(
+    "--workers", type=click.IntRange(min=1, max=64), default=1, show_default=True, help="Number of worker processes"
+)
+@click.option("--unauthenticated", is_flag=True, help="Disable authentication: anyone can read and write")
 @click.option(
     "--token-permission",
     type=click.Choice(["read", "write", "admin"]),
     default="read",
     show_default=True,
-    help="Permission of tokens that state none",
+    help="Permission for tokens that do not specify one",
 )
-@click.option("--oidc-issuer", metavar="URL", help="Also accept tokens of this identity provider (OpenID Connect)")
-@click.option("--oidc-audience", metavar="NAME", help="Audience that tokens of the provider must be made for")
-@click.option("--oidc-jwks-url", metavar="URL", help="Keys of the provider  [default: as the provider says]")
+@click.option("--oidc-issuer", metavar="URL", help="Also accept tokens from this OpenID Connect identity provider")
+@click.option("--oidc-audience", metavar="NAME", help="Audience that the provider's tokens must specify")
+@click.option(
+    "--oidc-jwks-url", metavar="URL", help="URL of the provider's keys  [default: discovered from the provider]"
+)
 @click.option("--tls-cert", metavar="FILE", type=click.Path(), help="TLS certificate chain (PEM)")
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="TLS private key (PEM)")
-@click.option("--tls-client-ca", metavar="FILE", type=click.Path(), help="CA that client certificates must come from")
-@click.option("--queries", metavar="DIR", type=click.Path(), help="Folder of stored queries (.gq)")
+@click.option("--tls-client-ca", metavar="FILE", type=click.Path(), help="CA that must have issued client certificates")
+@click.option("--queries", metavar="DIR", type=click.Path(), help="Folder with stored queries (.gq)")
 @click.option(
-    "--query-timeout", type=click.FloatRange(min=0), default=0, help="Maximum seconds of a query; 0 is no limit"
+    "--query-timeout", type=click.FloatRange(min=0), default=0, help="Query timeout in seconds; 0 disables it"
 )
 @click.option(
-    "--export-slots", type=click.IntRange(min=0), default=4, show_default=True, help="Exports per graph at once"
+    "--export-slots",
+    type=click.IntRange(min=0),
+    default=4,
+    show_default=True,
+    help="Maximum number of concurrent exports per graph",
 )
-@click.option("--max-load-bytes", type=click.IntRange(min=1), default=32 << 20, help="Maximum size of a load")
+@click.option("--max-load-bytes", type=click.IntRange(min=1), default=32 << 20, help="Maximum size of a load in bytes")
 @click.option("--default-graph", metavar="NAME", help="Graph that is also served without its prefix")
-@click.option("--no-flat-routes", is_flag=True, help="Serve graphs only below /graphs/NAME")
+@click.option("--no-flat-routes", is_flag=True, help="Serve graphs only under /graphs/NAME")
 @click.option("--require-all-graphs", is_flag=True, help="Fail to start if any graph cannot be opened")
-@click.option("--hide-uris", is_flag=True, help="Do not show storage locations in responses")
+@click.option("--hide-uris", is_flag=True, help="Omit storage locations from responses")
 @click.option(
-    "--cors-origin", "cors_origins", multiple=True, metavar="ORIGIN", help="Origin of browsers; may be repeated"
+    "--cors-origin", "cors_origins", multiple=True, metavar="ORIGIN", help="Allowed CORS origin; may be repeated"
 )
 @click.option("--forwarded-allow-ips", metavar="IPS", help="Proxies whose X-Forwarded headers are trusted")
 @click.option(
-    "--shutdown-grace", type=click.FloatRange(min=0), default=30, show_default=True, help="Seconds to finish requests"
+    "--shutdown-grace",
+    type=click.FloatRange(min=0),
+    default=30,
+    show_default=True,
+    help="Seconds to wait for running requests at shutdown",
 )
-@click.option(
-    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Format of the log"
-)
-@click.option(
-    "--log-level", envvar="OMNIGRAPH_LOG", default="info", show_default=True, help="Least severe level to log"
-)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Log format")
+@click.option("--log-level", envvar="OMNIGRAPH_LOG", default="info", show_default=True, help="Minimum log level")
 @shared_options
 @click.pass_context
 def serve(context: click.Context, /, graphs: tuple[str, ...], **options: Any) -> None:
     """Serve one or more graphs over HTTP.
 
-    A single graph is served as `default`, and also without its prefix. Several graphs need names, as in people=URI
-    docs=URI. When the server accepts requests, it prints one line, OMNIGRAPH_LISTEN_ADDR=HOST:PORT. Tokens come from
+    A single graph is served as `default`, and also without its prefix. Several graphs require names, as in people=URI
+    docs=URI. When the server is ready, it prints one line, OMNIGRAPH_LISTEN_ADDR=HOST:PORT. Tokens come from
     OMNIGRAPH_SERVER_BEARER_TOKENS_FILE, OMNIGRAPH_SERVER_BEARER_TOKENS_JSON or OMNIGRAPH_SERVER_BEARER_TOKEN. SIGHUP
     replaces the workers one by one; SIGTERM finishes running requests and exits.
     """
@@ -73,7 +81,7 @@ def serve(context: click.Context, /, graphs: tuple[str, ...], **options: Any) ->
     try:
         from omnigraph.server.boot import run_server
     except ModuleNotFoundError as error:
-        raise ConfigError(reason=f"the server needs the extra 'server' ({error.name} is not installed)") from None
+        raise ConfigError(reason=f"the server requires the extra 'server' ({error.name} is not installed)") from None
     context.exit(run_server(_make_settings(graphs, options)))
 
 
@@ -125,5 +133,5 @@ def _tls_files(options: dict[str, Any]) -> Any:
     if certificate is None and key is None and client_ca is None:
         return None
     if certificate is None or key is None:
-        raise click.UsageError("TLS needs both --tls-cert and --tls-key")
+        raise click.UsageError("TLS requires both --tls-cert and --tls-key")
     return TlsFiles(certificate, key, client_ca)

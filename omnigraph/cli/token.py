@@ -28,19 +28,19 @@ def token() -> None:
     type=click.Choice(["read", "write", "admin"]),
     default="read",
     show_default=True,
-    help="What the holder may do",
+    help="Permission that the token grants",
 )
 @shared_options
 def new(actor: str, permission: str) -> None:
     """Create a token for ACTOR.
 
-    The token is shown once; give it to its holder. The token file of the server holds only the entry with its hash.
+    The token is shown only once; pass it to its owner. The server's token file contains only the entry with its hash.
     """
     from omnigraph.api.actors import reject_reserved_actor
     from omnigraph.errors import InputError
 
     if not actor.strip():
-        raise InputError("the actor is blank", reason="blank actor")
+        raise InputError("the actor must not be blank", reason="blank actor")
     reject_reserved_actor(actor.strip())
     secret = "og_" + urlsafe_b64encode(clock_and_ids.random_bytes(_TOKEN_BYTES)).decode().rstrip("=")
     entry = {actor.strip(): {"token": _hash(secret), "permission": permission}}
@@ -49,7 +49,9 @@ def new(actor: str, permission: str) -> None:
         return
     show.result(f"token: {secret}")
     show.result(f"entry: {json.dumps(entry)}")
-    show.note("hint: add the entry to the file that OMNIGRAPH_SERVER_BEARER_TOKENS_FILE names, then send SIGHUP")
+    show.note(
+        "hint: add the entry to the token file ($OMNIGRAPH_SERVER_BEARER_TOKENS_FILE), then send SIGHUP to the server"
+    )
 
 
 def _hash(secret: str) -> str:

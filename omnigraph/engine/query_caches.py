@@ -60,7 +60,7 @@ class MemoryCache:
             return entry[0]
 
     def get_all(self, cache_keys: Iterable[Hashable]) -> list[Any | None]:
-        """Return each key's cached value, or None if there is none; this takes the lock only once."""
+        """Return each key's cached value, or None if there is none. The lock is taken only once."""
         entries = self._entries
         cached_values: list[Any | None] = []
         with self._lock:

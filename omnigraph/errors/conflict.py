@@ -40,7 +40,7 @@ _CHANGES_SENTENCE = (
     "[; last change in commit {commit_id}][ by {actor}]"
 )
 _RETRY_HINT = (
-    "read the current state, then decide whether to retry; `graph.retry` refreshes the graph and repeats a call"
+    "read the current state, then decide whether to retry; `graph.retry` refreshes the graph and repeats the call"
 )
 
 
@@ -169,7 +169,7 @@ class SchemaMismatch(Conflict):
     """
 
     sentence = "the schemas of branches '{source}' and '{target}' differ"
-    hint = "change one of the schemas so they match, then try again"
+    hint = "change one of the schemas so that they match, then try again"
     source: str | None = None
     target: str | None = None
 

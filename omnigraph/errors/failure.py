@@ -127,7 +127,7 @@ class QueryProcessDied(ServerError, Transient):
     http_code = None
     effect = "none"
     sentence = "the process that ran the query ended[ with exit code {process_exit_code}]"
-    hint = "run the query again, for which the pool has started a new process; -9 often means a lack of memory"
+    hint = "run the query again in the process that replaces it; -9 often means a lack of memory"
     process_exit_code: int | None = None
 
 

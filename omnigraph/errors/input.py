@@ -225,7 +225,7 @@ class AmbiguousAssignment(ClientError):
     sentence = (
         "update of {type_name} '{entity_id}': the match assigns both {first_value} and {second_value} to '{property}'"
     )
-    hint = "add conditions to the match so it returns one value for each entity"
+    hint = "add conditions to the match so that it returns one value for each entity"
     type_name: str | None = None
     entity_id: str | None = None
     property: str | None = None

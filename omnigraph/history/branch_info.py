@@ -1,7 +1,7 @@
 """Information about a branch: its head, its origin, and how far it has diverged from its parent.
 
-This module also determines whether a branch has commits that no other branch or tag contains. It only reads; `publish`
-creates and deletes branches.
+This module also determines whether a branch has commits that no other branch or tag contains. It never writes:
+`publish` creates and deletes branches.
 """
 
 from collections.abc import Iterable, Iterator

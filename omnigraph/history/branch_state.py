@@ -103,7 +103,7 @@ class BranchState:
             return True
 
     def refresh(self) -> LoadedManifest:
-        """Return the newest state; this takes one list request if nothing has changed."""
+        """Return the newest state. This takes one list request if nothing has changed."""
         known_manifest = None if self.is_replaced else self._newest_known
         if known_manifest is not None and is_newest(known_manifest):
             return known_manifest
@@ -177,7 +177,7 @@ def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:
 
 
 def branch_states_at(store: Store) -> list[BranchState]:
-    """Return all branch states cached for a root; they become invalid if a new graph is created there."""
+    """Return all branch states cached for a root. These states become invalid if a new graph is created there."""
     with _registry_lock:
         return [
             branch_state

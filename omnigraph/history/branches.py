@@ -20,7 +20,7 @@ from .state import GraphState
 
 
 def list_branches(store: Store) -> list[str]:
-    """Return the names of all branches, including `main`; this takes one list request.
+    """Return the names of all branches, including `main`. This takes one list request.
 
     A name whose deletion was interrupted is listed until the branch is opened for writing.
     """

@@ -1,6 +1,6 @@
 """The delete queue: a list, visible to other processes, of the objects that a cleanup is about to remove.
 
-This module implements the checks that writers make before they reuse old data; it removes nothing. An operation that
+This module implements the checks that writers make before they reuse old data. It removes nothing. An operation that
 makes old data reachable under a new name first writes an intent and then checks the queues. If everything that it needs
 still exists and is not queued, it may proceed: a cleanup that queues the data later finds the intent in its mark phase.
 If the operation checked the queues before writing its intent, a cleanup could start in between, and neither would
@@ -34,7 +34,7 @@ class DamagedListError(StorageError):
 
 
 def list_runs(store: Store) -> list[str]:
-    """Return the ids of the cleanups that have not ended; this takes one list request."""
+    """Return the ids of the cleanups that have not ended. This takes one list request."""
     name_parts = (listed_file.name.rpartition("/")[2].partition(".") for listed_file in store.objects.list(layout.GC))
     return sorted({run_id for run_id, _, part in name_parts if part in (QUEUE_PART, SWEEP_PART)})
 

@@ -25,7 +25,7 @@ _ROWS_PER_BATCH = 4_096  # number of rows converted to records per batch
 class EntityChange:
     """One changed entity; `before` and `after` hold its properties, or None if it does not exist in that state.
 
-    `changed` lists the properties that an update changed; it may include `src` and `dst`.
+    `changed` lists the properties that an update changed, which may include `src` and `dst`.
     """
 
     kind: str

@@ -22,7 +22,7 @@ from .state import GraphState
 # Maximum number of files per commit row; above this number, the checksums are sealed in a separate object.
 MAX_INLINE_FILES = 32
 _SEALED_MEMBER = "sealed"
-_VERSION_FILE = "v"  # stands for the table version's own file, which the table entry identifies
+_VERSION_FILE = "v"  # represents the table version's own file, which the table entry identifies
 _DATA_PREFIX, _DATA_SUFFIX = "data/", ".lance"
 
 ChangedTables = Mapping[TableKey, TableEntry | None]

@@ -80,7 +80,7 @@ class MachineQueue:
 
 
 def _open_lock_file() -> int | None:
-    """Return the lock file's descriptor, or None if the file cannot be locked; it stays open to keep its locks."""
+    """Return the lock file's descriptor, which stays open to keep its locks, or None if the file cannot be locked."""
     global _lock_file  # noqa: PLW0603
     if not _HAS_LOCKS:
         return None

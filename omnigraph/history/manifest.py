@@ -39,7 +39,7 @@ def create_manifest(store: Store, branch_ulid: str, state: GraphState) -> Loaded
 
 
 def manifest_exists(store: Store, branch_ulid: str = layout.MAIN) -> bool:
-    """Return whether a branch has a manifest; this takes one list request."""
+    """Return whether a branch has a manifest. This takes one list request."""
     return bool(store.objects.list(f"{layout.manifest_directory(branch_ulid)}/_versions"))
 
 
@@ -107,7 +107,7 @@ def _unreadable_error(store: Store, location: str, version: int | None, error: S
 def _unreadable_rows_error(
     store: Store, cell: ManifestCell, failure: StorageError, *, store_failed: bool
 ) -> StorageError:
-    """Return an error for a version whose rows cannot be read; it names any missing files."""
+    """Return an error for a version whose rows cannot be read. The error names any missing files."""
     missing_names = [file_name for file_name in cells.cell_files(cell) if store.objects.read(file_name) is None]
     if missing_names:
         missing = ", ".join(missing_names)
@@ -131,7 +131,7 @@ def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphSta
 
 
 def is_newest(manifest: LoadedManifest) -> bool:
-    """Return whether no newer version exists; this takes one list request and must run before an acknowledgement.
+    """Return whether no newer version exists. This takes one list request and must run before an acknowledgement.
 
     Also return False if the root has been recreated; a swap that was applied to the new root is removed.
     """
@@ -149,12 +149,12 @@ def is_newest(manifest: LoadedManifest) -> bool:
 
 
 def change_token(manifest: LoadedManifest) -> object | None:
-    """Return a value that changes whenever the manifest does, or None if it is unknown; this takes no request."""
+    """Return a value that changes whenever the manifest does, or None if it is unknown. This takes no request."""
     return cells.versions_change_token(manifest.cell)
 
 
 def is_from_replaced_graph(manifest: LoadedManifest) -> bool:
-    """Return whether a different graph has replaced the one that a state was read from; this takes one list request."""
+    """Return whether a different graph has replaced the one that a state was read from. This takes one list request."""
     return cells.newest_version(manifest.cell) == 0 and not _all_files_exist(manifest)
 
 

@@ -13,7 +13,7 @@ _RESTORE_HINT = "run `omnigraph repair` to see what can be restored, or restore 
 
 
 def absent_manifest_error(store: Store, ulid: str) -> OmnigraphError:
-    """Return the error for a manifest without versions; it reports damage if a graph existed before."""
+    """Return the error for a manifest without versions. The error reports damage if a graph existed before."""
     if ulid == layout.MAIN and (evidence := find_graph_evidence(store)) is not None:
         return lost_versions_error(store, ulid, f"; {evidence} proves that a graph existed")
     return GraphNotInitialized(f"no graph at {store.root.uri}")

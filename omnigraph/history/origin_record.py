@@ -1,7 +1,7 @@
 """The origin record of a branch or tag, which its first manifest version stores.
 
-Every publish copies the record. If the ref object is lost, the manifest still contains the branch's or tag's name and
-the operation that created it. While the ref object exists, the record is not used.
+Every publish copies the record. If the ref object is lost, the manifest still contains the name of the branch or tag
+and the operation that created it. While the ref object exists, the record is not used.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Origin:
 
     @property
     def ref_directory(self) -> str:
-        """The directory that contains the branch's or tag's ref objects."""
+        """The directory that contains the ref objects of the branch or tag."""
         return layout.TAGS if self.kind == "tag" else layout.REFS
 
     def to_json(self) -> dict[str, Any]:

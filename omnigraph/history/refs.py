@@ -42,7 +42,7 @@ MAIN_REF = Ref(layout.MAIN, layout.MAIN)
 
 
 def list_highest_numbers(store: Store, ref_directory: str = layout.REFS) -> dict[str, int]:
-    """Return the highest ref number for every name that was ever used; this takes one list request."""
+    """Return the highest ref number for every name that was ever used. This takes one list request."""
     highest: dict[str, int] = {}
     for name, number in _list_ref_objects(store, ref_directory, ref_directory):
         highest[name] = max(number, highest.get(name, 0))
@@ -122,7 +122,7 @@ def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[
 
 
 def name_not_found_error(store: Store, name: str, ref_directory: str = layout.REFS) -> NotFound:
-    """Return an error for a name that is not in use; it suggests a similar name that is."""
+    """Return an error for a name that is not in use. The error suggests a similar name that is in use."""
     open_names = try_list_open_names(store, ref_directory)
     hint = did_you_mean(name, open_names, f"run `omnigraph {ref_kind_of(ref_directory)} list` to list existing names")
     if ref_directory == layout.REFS:

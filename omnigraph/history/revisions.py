@@ -2,7 +2,7 @@
 
 A string is interpreted as the first of these that matches: a full commit id, a tag, a branch, a time, a version number,
 or the beginning of a commit id. A warning is issued if a tag or branch hides another interpretation. This module only
-resolves names; it opens no tables and changes nothing.
+resolves names. It opens no tables and changes nothing.
 """
 
 import re
@@ -102,7 +102,7 @@ def _resolve_name(store: Store, branch_state: BranchState, revision_name: str) -
 def _resolve_tag_or_branch(
     store: Store, branch_state: BranchState, ref_name: str
 ) -> tuple[BranchState, Snapshot] | None:
-    """Return a tag's or branch's snapshot, or None if the name is not in use or was just released."""
+    """Return the snapshot of a tag or branch, or None if the name is not in use or was just released."""
     tag_ref = refs.find_open_ref(store, ref_name, layout.TAGS)
     branch_ref = refs.find_open_ref(store, ref_name)
     if tag_ref is not None:

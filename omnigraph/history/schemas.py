@@ -93,17 +93,17 @@ def _load_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
     except StorageError as error:
         if error.kind != "permanent":
             raise
-        raise _unusable_schema_error(store, "is damaged", "permanent") from error
+        raise _unusable_schema_error(f"{_describe_schema(store)} is damaged", "permanent") from error
     if members is None:
-        raise _unusable_schema_error(store, "is missing", "not_found")
+        raise _unusable_schema_error(f"{_describe_schema(store)} is missing", "not_found")
     try:
         ir = SchemaIR.from_json(json.loads(members["ir"]))
         erased_directories, retired_ids = tuple(members.get("erased", ())), frozenset(members.get("retired", ()))
         stored_schema = StoredSchema(members["source"], ir, erased_directories, retired_ids)
     except (LanguageError, LookupError, TypeError, ValueError) as error:
-        raise _unusable_schema_error(store, "cannot be read", "permanent") from error
+        raise _unusable_schema_error(f"cannot read {_describe_schema(store)}", "permanent") from error
     if hash_ir(stored_schema.ir) != schema_row.hash:
-        raise _unusable_schema_error(store, "is damaged", "permanent")
+        raise _unusable_schema_error(f"{_describe_schema(store)} is damaged", "permanent")
     return stored_schema
 
 
@@ -140,9 +140,13 @@ COPY_DATA_HINT = (
 )
 
 
-def _unusable_schema_error(store: Store, problem: str, kind: StorageKind) -> StorageError:
+def _describe_schema(store: Store) -> str:
+    return f"the schema for this revision of {store.root.uri}"
+
+
+def _unusable_schema_error(problem: str, kind: StorageKind) -> StorageError:
     return StorageError(
-        f"the schema for this revision {problem} in {store.root.uri}; nothing was changed",
+        f"{problem}; nothing was changed",
         kind=kind,
         effect="none",
         hint="restore the graph from a backup",

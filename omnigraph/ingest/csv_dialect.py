@@ -154,7 +154,7 @@ def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOption
         delimiter = _DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
         reason = f"{reason} with the delimiter {dialect.delimiter!r}"
         hint = (
-            f"the delimiter is {guess.delimiter!r}: pass --csv-delimiter '{delimiter}' "
+            f"the delimiter appears to be {guess.delimiter!r}: pass --csv-delimiter '{delimiter}' "
             f"or CsvOptions(delimiter='{delimiter}')"
         )
     else:

@@ -203,7 +203,7 @@ def split_cells(record: bytes, dialect: CsvDialect) -> list[tuple[bytes, bool]]:
 
 @lru_cache(maxsize=32)
 def _compile_patterns(dialect: CsvDialect) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return the patterns for a record and a cell; they are possessive, so matching takes linear time on any text."""
+    """Return possessive patterns for a record and a cell, so that matching takes linear time on any text."""
     delimiter, quote = re.escape(dialect.delimiter.encode()), re.escape(dialect.quote.encode())
     quoted = rb'"(?:[^"]++|"")*+"'.replace(b'"', quote) if quote else rb"(?!)"
     opening = rb"(?!" + quote + rb")" if quote else b""

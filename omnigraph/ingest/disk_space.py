@@ -50,7 +50,7 @@ def _estimate_bytes(input_file: InputFile) -> float:
 
 
 def _estimate_rows(input_file: InputFile) -> int:
-    # Skip unreadable files; they are reported when they are loaded.
+    # Skip unreadable files. The load reports these files when it reads them.
     with suppress(OmnigraphError, OSError, ValueError), open_input_file(input_file) as file:
         if input_file.file_format == "parquet":
             return count_rows(file)

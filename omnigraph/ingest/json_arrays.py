@@ -1,6 +1,6 @@
 """Read a JSON array of records as if each record were on its own line.
 
-This module only recognises and splits an array; the records themselves are checked like any other line. Unlike NDJSON,
+This module only recognizes and splits an array; the records themselves are checked like any other line. Unlike NDJSON,
 a whole array is held in memory, so its size is limited.
 """
 
@@ -28,7 +28,7 @@ def starts_array(first_bytes: bytes) -> bool:
 
 
 def unwrap_array(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    r"""Yield the input unchanged or, if it is an array, its records, one per line.
+    r"""Yield the input unchanged, or its records, one per line, if it is an array.
 
     A record keeps the number of the line on which it begins, unless another record is already on that line.
 

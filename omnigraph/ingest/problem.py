@@ -16,8 +16,8 @@ from omnigraph.rules.violation import Violation
 class LoadProblem:
     """An invalid record: its line, its intended type and id, and the error.
 
-    `record_values` are the record's values. `unreadable_line` is the raw line if it could not be parsed; it may contain
-    a node that an edge on another line needs.
+    `record_values` are the record's values. `unreadable_line` is the raw line if it could not be parsed, which may
+    contain a node that an edge on another line needs.
     """
 
     line: int | None

@@ -45,7 +45,7 @@ def reject_row(problem: LoadProblem) -> dict[str, Any]:
 
 
 def write_rejects(folder: str | os.PathLike[str], problems: Sequence[LoadProblem]) -> None:
-    """Write `rejects.parquet` and `rejects.ndjson`; both are empty if nothing was rejected."""
+    """Write `rejects.parquet` and `rejects.ndjson`. Both files are empty if nothing was rejected."""
     import pyarrow.parquet as pq
 
     reject_rows = [reject_row(item) for item in problems]

@@ -107,7 +107,7 @@ def _terminal_rank(terminal: TerminalDef) -> tuple[int, int, int, str]:
 
 
 def _can_match_word(pattern: str, word: str) -> bool:
-    """Return whether a terminal can match where `word` occurs. An empty word stands for text that is not a word."""
+    """Return whether a terminal can match where `word` occurs. An empty word represents text that is not a word."""
     keywords = _pattern_keywords(pattern)
     return word in keywords if keywords else True
 

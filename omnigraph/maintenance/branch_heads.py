@@ -42,7 +42,7 @@ def ref_label(ref: Ref) -> str:
 
 
 def is_tag_label(label: str) -> bool:
-    """Return whether a label names a tag; this is unambiguous because branch names contain no spaces."""
+    """Return whether a label names a tag. Labels are unambiguous because branch names contain no spaces."""
     return label.startswith(_TAG_PREFIX)
 
 

@@ -150,5 +150,5 @@ def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
     difference = f"{skew.total_seconds():+.1f} s relative to this machine"
     if abs(skew) <= MAX_CLOCK_SKEW:
         return EnvironmentDiagnosis("store clock", "ok", difference)
-    hint = "commit times are taken from this machine: set its clock correctly"
+    hint = "commit times are taken from this machine's clock: correct the clock"
     return EnvironmentDiagnosis("store clock", "warning", difference, hint)

@@ -1,8 +1,8 @@
 """Find evidence that manifest versions were deleted, and classify it as proof or suspicion.
 
 A manifest does not record whether a newer version existed. Proof comes from other records: commits in other logs, swaps
-based on a missing version, states based on a lost version, and intents. This module only reads. It confirms each proof
-with a second read, because other processes may publish during a check.
+based on a missing version, states based on a lost version, and intents. This module never writes. It confirms each
+proof with a second read, because other processes may publish during a check.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set

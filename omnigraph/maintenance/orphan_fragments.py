@@ -2,7 +2,7 @@
 
 Every swap writes the rows for the next state to a fragment and then writes the version that references the fragment. A
 fragment records the version that it was written for; `lost_versions` determines whether that version was ever
-published. This module only reads.
+published. This module never writes.
 """
 
 import json

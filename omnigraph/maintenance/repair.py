@@ -61,7 +61,7 @@ def repair_graph(
     """Report changes made by external writers; with `force` and `confirm`, adopt appended rows.
 
     With `confirm`, lost names and manifest versions are restored, and `name_choice` is applied. `acknowledged_commit`
-    is a commit that the caller knows was acknowledged; it is published again. If the branch cannot be opened,
+    is a commit that the caller knows was acknowledged. This commit is published again. If the branch cannot be opened,
     `branch_state` is None and no rows are adopted.
     """
     if force and not confirm:

@@ -37,7 +37,7 @@ UpgradeOutcome = Literal["current", "preview", "upgraded"]
 
 @dataclass(frozen=True, slots=True)
 class ManifestFormat:
-    """A branch's or tag's manifest, and the format in which it was found.
+    """The manifest of a branch or tag, and the format in which it was found.
 
     `label` is None for a deleted branch or tag, whose last manifest version is kept.
     """

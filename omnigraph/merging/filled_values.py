@@ -17,7 +17,7 @@ from omnigraph.storage.value_equality import same_values
 
 
 class FillChange(NamedTuple):
-    """The value that a side filled in, and the value that the merged schema fills in; both have the merged type."""
+    """The value that a side filled in and the value that the merged schema fills in, both in the merged type."""
 
     side_value: pa.Scalar
     merged_value: pa.Scalar

@@ -1,7 +1,7 @@
-"""Separate the rows that another schema can express from the rows that have a value which does not fit.
+"""Separate the rows that fit another schema from the rows with a value that does not fit.
 
-A past state may contain values that do not fit the schema of a merge or of a replay, because a later merge has chosen
-a narrower number type. This module only converts rows; the callers decide what such an entity means.
+A past state may contain values that do not fit the schema of a merge or replay, because a later merge chose a narrower
+number type. This module only converts rows. Callers decide how to treat entities that do not fit.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ def convert_fitting_rows(transition: TypeTransition, rows: pa.Table) -> FittingR
 
 
 def find_misfit_ids(transition: TypeTransition, rows: pa.Table) -> list[str]:
-    """Return the ids of the rows that cannot be converted; the rows are halved until all rows of a part fit."""
+    """Return the ids of the rows that cannot be converted, by halving the rows until all rows in a part fit."""
     if transition.find_obstacle(rows) is None:
         return []
     if rows.num_rows == 1:

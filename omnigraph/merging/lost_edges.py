@@ -20,7 +20,7 @@ _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
 
 class LostEdge(NamedTuple):
-    """An edge that one side deleted along with `node`; it stays deleted even though the merge keeps the node.
+    """An edge that one side deleted along with `node`, and that stays deleted even though the merge keeps the node.
 
     `side` is the side that deleted the node and the edge.
     """

@@ -44,7 +44,7 @@ MAX_ATTEMPTS = 4  # number of attempts, so that concurrent maintenance on the ta
 
 @dataclass(frozen=True)
 class MergeReport:
-    """The result of a merge or, in a dry run, its expected result."""
+    """The result of a merge, or its expected result in a dry run."""
 
     merge_inputs: MergeInputs
     outcome: MergeOutcome
@@ -213,7 +213,7 @@ def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlann
 def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:
     """Return the merge details that are recorded in the commit.
 
-    If no granularity is recorded, the merge compared whole entities or, in a fast-forward, nothing.
+    If no granularity is recorded, the merge compared whole entities, or it was a fast-forward and compared nothing.
     """
     commit_details: dict[str, Any] = {}
     if request.options.granularity != "entity" and report.outcome != "fast_forward":

@@ -9,7 +9,7 @@ from omnigraph.rules.delta import TableDelta
 
 @dataclass(frozen=True, slots=True)
 class MergeLimits:
-    """Limits for a merge in one process; they are inclusive, and None means unlimited.
+    """Limits for a merge in one process. The limits are inclusive, and None means unlimited.
 
     `delta_bytes` and `rows` limit what the merge writes to all of the target's tables combined.
     """

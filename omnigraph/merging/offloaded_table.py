@@ -158,7 +158,7 @@ class OffloadedDelta(TableDelta):
         return fragments
 
     def read_all_rows(self) -> pa.Table:
-        """Read all rows with all of their values; they must fit in memory."""
+        """Read all rows with all of their values. The rows must fit in memory."""
         source_table = self.merge_inputs.source_snapshot.table(self.table_key)
         source_row_ids, _ = self._source_rows
         source_rows = take_with_blobs(source_table, pa.array(source_row_ids, pa.uint64()))

@@ -1,7 +1,7 @@
 """Plan a merge: which tables are affected, how each table changes, and which conflicts remain.
 
 This module turns both sides' changes and the decisions about conflicts into a single validated change to the target.
-The planner only reads; it never writes.
+The planner never writes.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,8 +1,8 @@
-"""The recursive merge base's schema in a criss-cross history: several schemas, merged in memory.
+"""Merge the schemas of several merge bases in memory, to get the schema of the recursive base of a criss-cross history.
 
-The schemas of the bases are merged in the same way as their rows: pairwise, in order of commit id, each pair using its
-own merge base. If the bases contradict each other, the contradiction is passed on to the sides: the merged base gets a
-declaration that neither side has, so that a difference between the sides is a conflict, which a strategy decides.
+The schemas of the bases are merged in the same way as their rows: pairwise, in order of commit id, and each pair with
+its own merge base. If two bases contradict each other, the merged base gets a declaration that neither side has. Any
+difference between the sides is then a conflict, which a strategy can resolve.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ CountConflicts = Callable[[SourcedSchema], int]
 def recursive_base_schema(merge_inputs: MergeInputs, count_conflicts: CountConflicts) -> SourcedSchema:
     """Merge the schemas of all bases.
 
-    `count_conflicts` returns the number of conflicts between the sides over a base. Raises `SchemaMismatch` if the
-    schemas of the bases cannot be merged at all.
+    `count_conflicts` returns the number of conflicts between the sides for a given base. Raises `SchemaMismatch` if the
+    schemas of the bases cannot be merged.
     """
     commit_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
     first_merge = _BaseSchemaMerge(merge_inputs)
@@ -42,10 +42,10 @@ def _choose_winner(
     winners: dict[SchemaConflict, Winner],
     contradiction: SchemaConflict,
 ) -> tuple[SourcedSchema, dict[SchemaConflict, Winner]]:
-    """Return the base with the most conflicts between the sides, of those that differ in one contradiction.
+    """Of the bases that differ in one contradiction, return the base with the most conflicts between the sides.
 
-    The three declarations of a contradiction differ, and the two sides have at most two of them. So there is one that
-    neither side has; with this declaration in the base, no change of a side is lost without a conflict.
+    A contradiction has three different declarations, and the two sides have at most two of them, so neither side has
+    the third one. With this declaration in the base, every change on a side is either kept or reported as a conflict.
     """
     best, best_count = (base, winners), count_conflicts(base)
     for winner in get_args(Winner):
@@ -58,7 +58,7 @@ def _choose_winner(
 
 @dataclass(slots=True)
 class _BaseSchemaMerge:
-    """A merge of the schemas of bases; `winners` has the winner of each contradiction, at first the bases' base."""
+    """A merge of the schemas of bases. `winners` has the winner of each contradiction, initially the bases' base."""
 
     merge_inputs: MergeInputs
     winners: dict[SchemaConflict, Winner] = field(default_factory=dict)

@@ -38,7 +38,7 @@ CONFLICT_KINDS = (
     "cardinality_violation",
     "value_constraint_violation",
 )
-DEFAULT_NAME = "*"  # the name in a strategy that stands for all other conflicts
+DEFAULT_NAME = "*"  # the name in a strategy that means all other conflicts
 _SIDES = ("ours", "theirs")
 _MAX_ROUNDS = 16  # maximum number of rounds; resolving a conflict may reveal another one
 
@@ -56,7 +56,7 @@ def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:
             raise InputError(
                 f"unknown conflict kind or type '{name}' in the strategy",
                 reason="unknown name",
-                hint=f"conflict kinds are {', '.join(CONFLICT_KINDS)}; '{DEFAULT_NAME}' stands for all other conflicts",
+                hint=f"conflict kinds are {', '.join(CONFLICT_KINDS)}; '{DEFAULT_NAME}' means all other conflicts",
             )
         _check_side(side)
     return strategy

@@ -140,8 +140,8 @@ class TableSides:
     def merged_row(self, entity_id: str, side_by_column: Mapping[str, Choice] | None = None) -> pa.Table | None:
         """Return an entity merged as in `merged_rows`.
 
-        If the entity's properties are not merged one by one, our row is returned or, if our side does not have the
-        entity, their row.
+        If the entity's properties are not merged one by one, return our row, or their row if our side does not have
+        the entity.
         """
         if self.merges_properties(entity_id):
             return self.merged_rows({entity_id: side_by_column or {}})[entity_id].row

@@ -1,7 +1,7 @@
-"""Recognise a repeated write by its idempotency key.
+"""Recognize a repeated write by its idempotency key.
 
 Each attempt looks up the key in the branch state, so a repeated write that races with the original
-is also recognised. At most 4,096 first-parent commits from the last 24 hours are searched. A write
+is also recognized. At most 4,096 first-parent commits from the last 24 hours are searched. A write
 without a key needs no lookup.
 """
 

@@ -1,7 +1,7 @@
 """Retry maintenance alongside writers, rewriting fewer fragments after each lost swap.
 
 Rewriting many fragments conflicts with every update to any of them, and a busy table is updated all the time. This
-module only decides how many fragments to rewrite; it never waits and never blocks a writer.
+module only decides how many fragments to rewrite. It never waits and never blocks a writer.
 """
 
 from collections.abc import Callable

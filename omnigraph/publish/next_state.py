@@ -81,7 +81,7 @@ def _is_same_version(earlier_entry: TableEntry, current_entry: TableEntry) -> bo
 def build_commit(
     txn: WriteTxn, plan: PublishPlan, metadata: CommitMetadata, detached_tables: Mapping[TableKey, DetachedTable]
 ) -> Commit:
-    """Build the commit; this must run before the swap, because it may write the file checksum record."""
+    """Build the commit. Call this before the swap, because it may write the file checksum record."""
     changed_tables: dict[TableKey, TableEntry | None] = {
         table_key: detached_table.new_entry for table_key, detached_table in detached_tables.items()
     }
@@ -113,7 +113,7 @@ def build_commit(
 def build_next_state(
     txn: WriteTxn, plan: PublishPlan, commit: Commit, detached_tables: Mapping[TableKey, DetachedTable]
 ) -> GraphState:
-    """Build the state to swap in; this must run before the swap, because it may write sealed log chunks."""
+    """Build the state to swap in. Call this before the swap, because it may write sealed log chunks."""
     base_state = txn.base.state
     log = HistoryLog(txn.store, base_state)
     unlogged_commits = [incoming for incoming in plan.incoming_commits if log.find(incoming.id) is None]

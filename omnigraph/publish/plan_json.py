@@ -100,7 +100,7 @@ def plan_version(stored_plan: Mapping[str, Any]) -> int:
     """Return the version of a plan's JSON form; early releases did not record a version, which counts as 1."""
     version = stored_plan.get("plan_version", 1)
     if not isinstance(version, int):
-        raise TypeError(f"plan_version is {version!r}")
+        raise TypeError(f"plan_version must be an integer, not {version!r}")
     return version
 
 

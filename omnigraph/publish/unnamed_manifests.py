@@ -1,8 +1,7 @@
 """Find open manifests below `__branches/` that no open ref points to, and determine why.
 
-A crashed creation leaves behind a manifest without a ref, which is garbage. Any other open manifest
-without a ref has lost its ref object or its closing version. This module only reads; callers decide
-what to do.
+A crashed creation leaves behind a manifest without a ref, which is garbage. Any other open manifest without a ref has
+lost its ref object or its closing version. This module never writes. Callers decide what to do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +51,7 @@ class UnnamedManifest:
 
     @property
     def label(self) -> str:
-        """The branch's or tag's label in reports: its name, or its ULID if the name is unknown."""
+        """The label of the branch or tag in reports: its name, or its ULID if the name is unknown."""
         return f"tag {self.name or self.ulid}" if self.kind == "tag" else self.name or self.ulid
 
     @property

@@ -1,6 +1,6 @@
-"""The HTTP server: it translates requests to calls of `omnigraph.api`, and results to responses.
+"""The HTTP server, which translates requests into calls to `omnigraph.api`, and results into responses.
 
-The package owns routes, wire formats, authentication, admission and the worker processes. It must never contain rules
-of the graph itself: every verb exists in `api`, and a handler only translates. Read `routes.py` first, the one table
-that drives routing, the OpenAPI document, actions and limits; then `app.py`, the way of one request.
+The package owns routes, wire formats, authentication, admission and the worker processes. It must never implement graph
+operations itself: every operation exists in `api`, and handlers only translate. Read `routes` first: it defines the
+table that drives routing, the OpenAPI document, actions and limits. Then read `app.py`, which processes a request.
 """

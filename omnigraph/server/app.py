@@ -1,7 +1,7 @@
-"""The way of one request: route, caller, graph, body, permission, admission, work, answer.
+"""Process a request: find its route, caller and graph, read its body, authorize and admit it, and run its handler.
 
-This module defines the order of these steps, which decides what a caller without rights can learn. It is the only
-place that turns exceptions into responses. Handlers do the work.
+This module defines the order of these steps, which determines what an unauthorized caller can learn. Only this module
+turns exceptions into responses. Handlers perform the operations.
 """
 
 import asyncio
@@ -19,13 +19,15 @@ from starlette.datastructures import Headers
 from omnigraph.errors import OmnigraphError
 from omnigraph.values import clock_and_ids
 
+from .access.admission import SMALL_REQUEST_BYTES
 from .access.permissions import NO_BRANCH, authorize
 from .access.scopes import branch_scope
-from .call import Call
+from .call import ServerCall
 from .cross_origin import CrossOrigin
 from .disconnects import wait_for_read
 from .lanes import LaneContext
-from .request_log import LOGGER, log_failure, log_request
+from .log_output import LOGGER
+from .request_log import log_failure, log_request
 from .responses import BrokenStreamError, ResponseStream, Send, send_answer, send_events, send_stream
 from .route_model import Route
 from .routing import MatchedRoute, Router
@@ -46,7 +48,7 @@ from .worker_state import WorkerState
 REQUEST_ID_HEADER = "Omnigraph-Request-Id"
 _REQUEST_ID_PATTERN = re.compile(r"[\w-]{1,64}", re.ASCII)
 _CLIENT_GONE_STATUS = 499
-Handler = Callable[[Call], AnyAnswer]
+Handler = Callable[[ServerCall], AnyAnswer]
 
 
 class ServerApp:
@@ -73,7 +75,7 @@ class ServerApp:
         """Return the route of a request."""
         return self._router.match(method, scope["raw_path"])
 
-    async def _prepare(self, call: Call, asgi_scope: Any, receive: Receive) -> None:
+    async def _prepare_call(self, call: ServerCall, asgi_scope: Any, receive: Receive) -> None:
         """Authenticate the caller, find the graph, read the body and authorize the action, in this order."""
         route, state = call.route, self._state
         if not route.is_public:
@@ -89,11 +91,11 @@ class ServerApp:
         if route.action is not None:
             scope = branch_scope(call) if route.is_graph_route else NO_BRANCH
             authorize(call.principal, route.action, scope)
-        _ = call.condition, call.idempotency_key, call.media_type  # malformed headers are rejected before the work
+        _ = call.condition, call.idempotency_key, call.media_type  # reject malformed headers before the handler runs
         if route.is_raw_body:
             await self._read_body(call, receive)
 
-    async def _read_body(self, call: Call, receive: Receive) -> None:
+    async def _read_body(self, call: ServerCall, receive: Receive) -> None:
         route, headers, limits = call.route, call.headers, self._state.settings.limits
         require_plain_encoding(headers.get("content-encoding"))
         content_length = parse_content_length(headers.get("content-length"))
@@ -113,22 +115,22 @@ class ServerApp:
             return
         call.body = decode_json(data, self._decoders[route])
 
-    async def answer(self, call: Call, scope: Any, receive: Receive) -> AnyAnswer:
+    async def answer(self, call: ServerCall, scope: Any, receive: Receive) -> AnyAnswer:
         """Return the answer to a request."""
-        await self._prepare(call, scope, receive)
-        route, state = call.route, self._state
-        admitted = state.admission.admit_write(call.actor, call.body_bytes or 256) if route.is_write else nullcontext()
+        await self._prepare_call(call, scope, receive)
+        size = call.body_bytes or SMALL_REQUEST_BYTES
+        admitted = self._state.admission.admit_write(call.actor, size) if call.writes else nullcontext()
         with admitted:
-            return await self._run(call, receive)
+            return await self._run_call(call, receive)
 
-    async def _run(self, call: Call, receive: Receive) -> AnyAnswer:
+    async def _run_call(self, call: ServerCall, receive: Receive) -> AnyAnswer:
         handler, route = self._handlers[call.route], call.route
         if inspect.iscoroutinefunction(handler):
             answer: AnyAnswer = await handler(call)
             return answer
         lane = self._state.lanes.heavy if route.lane == "heavy" else self._state.lanes.read
         work = partial(_run_handler, handler, call, clock_and_ids.monotonic())
-        if route.is_write:
+        if call.writes:
             return await lane.run(work, call.lane_context)
         return await wait_for_read(lane.start(work, call.lane_context), call.lane_context, receive)
 
@@ -141,30 +143,30 @@ class _Exchange:
         self._scope, self._receive, self._send = scope, receive, send
         self._headers = Headers(scope=scope)
         self._request_id = _read_request_id(self._headers)
-        self._call: Call | None = None
+        self._call: ServerCall | None = None
         self._status = _CLIENT_GONE_STATUS
 
     async def serve(self) -> None:
-        """Serve the request; exceptions that leave this method close the connection."""
+        """Serve the request. An exception that this method raises closes the connection."""
         started = clock_and_ids.monotonic()
         try:
-            await self._respond()
+            await self._send_response()
         except ClientGoneError:
             self._status = _CLIENT_GONE_STATUS
         except BrokenStreamError as error:
             log_failure(self._call, error.__cause__ or error, self._request_id)
             raise
         finally:
-            self._record(clock_and_ids.monotonic() - started)
+            self._record_request(clock_and_ids.monotonic() - started)
 
-    async def _respond(self) -> None:
+    async def _send_response(self) -> None:
         preflight = self._app._cross_origin.preflight(self._scope["method"], self._headers)
         if preflight is not None:
             await self._send_answer(preflight)
             return
         try:
             matched = self._app.match(self._scope["method"], self._scope)
-            call = self._call = Call(
+            call = self._call = ServerCall(
                 self._state,
                 matched.route,
                 self._headers,
@@ -182,6 +184,7 @@ class _Exchange:
     async def _send_answer(self, answer: AnyAnswer) -> None:
         headers = self._response_headers()
         self._status = 200 if isinstance(answer, EventAnswer) else answer.status
+        headers["Cache-Control"] = "private, no-cache" if "ETag" in answer.headers else "no-store"
         if isinstance(answer, Answer):
             await send_answer(answer, self._send, headers)
             return
@@ -208,7 +211,7 @@ class _Exchange:
         await send_answer(Answer(wire_error.body, status=wire_error.status), self._send, headers)
 
     def _response_headers(self) -> dict[str, str]:
-        headers = {REQUEST_ID_HEADER: self._request_id}
+        headers = {REQUEST_ID_HEADER: self._request_id, "X-Content-Type-Options": "nosniff"}
         call = self._call
         if call is not None:
             if call.timing.phases:
@@ -219,14 +222,14 @@ class _Exchange:
             headers["Connection"] = "close"
         return headers | self._app._cross_origin.response_headers(self._headers)
 
-    def _record(self, seconds: float) -> None:
+    def _record_request(self, seconds: float) -> None:
         route = self._call.route.path if self._call is not None else "unknown"
         method = self._scope["method"] if self._call is not None else "unknown"
         self._state.metrics.observe(route, method, self._status, seconds)
         log_request(self._call, method, self._status, seconds, self._request_id)
 
 
-def _run_handler(handler: Handler, call: Call, submitted: float) -> AnyAnswer:
+def _run_handler(handler: Handler, call: ServerCall, submitted: float) -> AnyAnswer:
     """Run a handler in a thread, and measure how long it waited for the thread."""
     call.timing.phases["queue"] = clock_and_ids.monotonic() - submitted
     with call.timing.measure("engine"):

@@ -4,7 +4,11 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from .access.authentication import load_authenticator
+from omnigraph.errors import ConfigError
+
+from .access.authentication import Authenticator, load_authenticator
+from .cross_origin import ANY_ORIGIN
+from .log_output import configure_logging
 from .process.listener import open_listener
 from .process.supervisor import Supervisor
 from .process.tls import make_tls_context
@@ -12,12 +16,13 @@ from .settings import ServerSettings
 
 
 def run_server(settings: ServerSettings) -> int:
-    """Run a server until it is stopped by a signal; return the exit code of the program.
+    """Run a server until a signal stops it, and return the exit code of the program.
 
     Raises `ConfigError` if the settings, the tokens, the certificate or the address cannot be used, or if no graph can
     be opened.
     """
-    load_authenticator(settings, os.environ)
+    configure_logging(settings)
+    _check_settings(settings, load_authenticator(settings, os.environ))
     if settings.tls is not None:
         make_tls_context(settings.tls)
     with closing(open_listener(settings)) as listener:
@@ -26,3 +31,12 @@ def run_server(settings: ServerSettings) -> int:
         finally:
             if settings.unix_socket is not None:
                 Path(settings.unix_socket).unlink(missing_ok=True)
+
+
+def _check_settings(settings: ServerSettings, authenticator: Authenticator) -> None:
+    """Raise `ConfigError` for settings that contradict each other."""
+    graph_ids = [location.graph_id for location in settings.graphs]
+    if settings.default_graph is not None and settings.default_graph not in graph_ids:
+        raise ConfigError(reason=f"--default-graph names no graph of this server; expected {' or '.join(graph_ids)}")
+    if ANY_ORIGIN in settings.cors_origins and not authenticator.is_open:
+        raise ConfigError(reason="--cors-origin '*' would let every page use the tokens of its visitors: list origins")

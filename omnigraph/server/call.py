@@ -1,7 +1,7 @@
-"""One request on its way through the server, as handlers see it.
+"""The request that is passed to a handler.
 
-A `Call` is built step by step: routing, authentication, the graph, the body. Handlers read it and use `graph_for_read`
-and `graph_for_write`; they never see the token.
+A `ServerCall` is built in steps: routing, authentication, the graph, the body. Handlers get their graph from
+`graph_for_read` or `graph_for_write`. They never see the token.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class Timing:
 
 
 @dataclass(slots=True)
-class Call:
+class ServerCall:
     """A request: its route, its caller, its graph, its parameters and its body."""
 
     state: "WorkerState"
@@ -72,13 +72,19 @@ class Call:
     served: "ServedGraph | None" = None
     body: Any = None
     body_bytes: int = 0
+    only_reads: bool = False  # set before the work if an operation that could write does not
     timing: Timing = field(default_factory=Timing)
     lane_context: LaneContext = field(default_factory=LaneContext)
 
     @property
     def actor(self) -> str | None:
-        """The author of writes."""
+        """The actor that is recorded as the author of writes."""
         return self.principal.actor
+
+    @property
+    def writes(self) -> bool:
+        """Whether the request changes the graph: it then needs admission, and continues when its client leaves."""
+        return self.route.is_write and not self.only_reads
 
     @property
     def graph(self) -> "ServedGraph":
@@ -88,7 +94,7 @@ class Call:
 
     @property
     def uses_old_names(self) -> bool:
-        """Whether the response also needs the member names of version 0.3."""
+        """Whether the response must also contain the member names of version 0.3."""
         return self.is_flat or self.headers.get(COMPATIBILITY_HEADER) == _OLD_VERSION
 
     @property
@@ -107,7 +113,7 @@ class Call:
         return choose_media_type(self.headers.get("accept"), self.route.answers)
 
     def body_as(self, model: type[Model]) -> Model:
-        """Return the decoded body; the route table says which model it has."""
+        """Return the decoded body. The route table defines its model."""
         assert isinstance(self.body, model)  # noqa: S101 - the route decides the model
         return self.body
 

@@ -1,9 +1,10 @@
-"""Cross-origin requests of browsers (CORS), for the origins that the settings list."""
+"""Allow cross-origin requests from browsers (CORS) for the configured origins."""
 
 from collections.abc import Mapping, Sequence
 
 from .wire.answer import Answer
 
+ANY_ORIGIN = "*"
 _METHODS = "GET, HEAD, POST, PUT, DELETE"
 _REQUEST_HEADERS = (
     "Authorization, Content-Type, Accept, Idempotency-Key, If-Match, If-None-Match, Range, Last-Event-ID,"
@@ -21,7 +22,7 @@ class CrossOrigin:
     def preflight(self, method: str, headers: Mapping[str, str]) -> Answer | None:
         """Return the answer to a preflight request, or None for any other request."""
         is_preflight = method == "OPTIONS" and "access-control-request-method" in headers
-        if not is_preflight or headers.get("origin") not in self._origins:
+        if not is_preflight or not self._allows_origin(headers.get("origin")):
             return None
         allowed = {
             "Access-Control-Allow-Methods": _METHODS,
@@ -31,12 +32,15 @@ class CrossOrigin:
         return Answer(b"", status=204, headers=allowed)
 
     def response_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers that let a browser of an allowed origin read the response."""
+        """Return the headers that allow a page from an allowed origin to read the response."""
         origin = headers.get("origin") if self._origins else None
-        if origin not in self._origins:
+        if not self._allows_origin(origin):
             return {}
         return {
             "Access-Control-Allow-Origin": str(origin),
             "Access-Control-Expose-Headers": _EXPOSED_HEADERS,
             "Vary": "Origin",
         }
+
+    def _allows_origin(self, origin: str | None) -> bool:
+        return origin is not None and (origin in self._origins or ANY_ORIGIN in self._origins)

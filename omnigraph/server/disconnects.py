@@ -1,4 +1,4 @@
-"""Wait for a blocking call while watching whether its client is still there."""
+"""Wait for a blocking call while watching whether its client disconnects."""
 
 import asyncio
 from typing import Any, TypeVar
@@ -7,7 +7,7 @@ from .lanes import LaneContext
 from .wire.body import ClientGoneError, Receive
 
 CallResult = TypeVar("CallResult")
-_WATCH_AFTER_SECONDS = 0.05  # most calls end earlier, and then need no watcher
+_WATCH_AFTER_SECONDS = 0.05  # most calls end earlier and need no watcher
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
@@ -16,30 +16,48 @@ async def wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
+class DisconnectWatch:
+    """Stops a read when its client disconnects. The watcher starts only if the read takes a while."""
+
+    def __init__(self, receive: Receive, lane_context: LaneContext) -> None:
+        self._receive, self._lane_context = receive, lane_context
+        self._watcher: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER_SECONDS, self._begin_watch)
+
+    def _begin_watch(self) -> None:
+        self._watcher = asyncio.ensure_future(self._stop_when_gone())
+
+    async def _stop_when_gone(self) -> None:
+        await wait_for_disconnect(self._receive)
+        self._lane_context.stop_event.set()
+
+    def end(self) -> None:
+        """Stop watching the client."""
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+
 async def wait_for_read(
     future: "asyncio.Future[CallResult]", lane_context: LaneContext, receive: Receive
 ) -> CallResult:
-    """Return the result of a read; if the client leaves, stop the read and raise `ClientGoneError`."""
+    """Return the result of a read. If the client disconnects, stop the read, which raises `Cancelled`."""
+    watch = DisconnectWatch(receive, lane_context)
     try:
-        done, _ = await asyncio.wait([future], timeout=_WATCH_AFTER_SECONDS)
+        return await asyncio.shield(future)
     except asyncio.CancelledError:
         await lane_context.stop(future)
         raise
-    if done:
-        return future.result()
-    watcher = asyncio.ensure_future(wait_for_disconnect(receive))
-    try:
-        return await finish_unless_gone(future, lane_context, watcher)
     finally:
-        watcher.cancel()
+        watch.end()
 
 
 async def finish_unless_gone(
     future: "asyncio.Future[CallResult]", lane_context: LaneContext, watcher: "asyncio.Future[None]"
 ) -> CallResult:
-    """Return the result of a call; if the watcher sees the client leave first, stop it and raise `ClientGoneError`."""
+    """Return the result of a call. If the client disconnects first, stop the call and raise `ClientGoneError`."""
+    waiting: list[asyncio.Future[Any]] = [future, watcher]
     try:
-        waiting: list[asyncio.Future[Any]] = [future, watcher]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
         await lane_context.stop(future)

@@ -1,7 +1,7 @@
-"""The seam between the server and the engine: opening graphs, and a graph object for each request.
+"""The interface between the server and the engine, which opens graphs and creates a graph object for each request.
 
-Every request has its own actor and its own memory of what it has read, on a store that all requests share. A text from
-a request is always passed as text, never as a path.
+Every request has its own actor and its own read set. All requests share one store. A text from a request is always
+passed as text, never as a path.
 """
 
 from contextlib import suppress
@@ -22,12 +22,12 @@ _MAX_SAFE_INTEGER = 2**53 - 1
 
 
 def open_served_graph(location: GraphLocation) -> Graph:
-    """Open a graph for serving; interrupted operations are recovered first."""
+    """Recover interrupted operations, and open a graph for serving."""
     return open_graph(location.uri)
 
 
 def graph_for_request(opened: Graph, actor: str | None, branch: str | None, snapshot: str | None = None) -> Graph:
-    """Return a graph for one request, on a branch (by default `main`) or pinned to a revision.
+    """Return a graph for one request, on a branch (the default is `main`) or pinned to a revision.
 
     Raises `InputError` if both a branch and a snapshot are given, and `NotFound` if they do not exist.
     """
@@ -42,7 +42,7 @@ def graph_for_request(opened: Graph, actor: str | None, branch: str | None, snap
 def graph_for_write(opened: Graph, actor: str | None, branch: str | None) -> Graph:
     """Return a graph for a write, at the newest commit of a branch.
 
-    A request has no memory of earlier reads, so the write depends only on what it reads itself.
+    The graph has no earlier reads, so the write depends only on what it reads itself.
     """
     return graph_for_request(opened, actor, branch).refresh()
 
@@ -73,7 +73,7 @@ def encode_row_lines(batch: pa.RecordBatch, *, integers_as_text: bool = False) -
 
 
 def _with_text_integers(value: Any) -> Any:
-    """Return a value in which integers that a JavaScript number cannot hold are decimal strings.
+    """Return a value in which integers that a JavaScript number cannot represent are decimal strings.
 
     >>> _with_text_integers({"a": [2**53, 1, True]})
     {'a': ['9007199254740992', 1, True]}
@@ -91,6 +91,6 @@ def warm_up(graph: Graph) -> None:
     node_types = graph.schema.node_types
     if not node_types:
         return
-    with suppress(OmnigraphError):  # a damaged table must not keep the graph from being served
+    with suppress(OmnigraphError):  # a damaged table must not prevent the graph from being served
         text = f"match {{ $n: {node_types[0]} }} return {{ $n.id }} limit 1"
         encode_rows(graph.query(query_text(text)).table)

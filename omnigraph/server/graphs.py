@@ -1,10 +1,9 @@
 """The graphs that a worker serves, and those that it could not open.
 
-A graph that fails to open is quarantined: its routes answer as if it did not exist, and opening it is tried again from
-time to time. Opening happens in a thread, never on the event loop.
+A graph that fails to open is quarantined: its routes respond as if the graph did not exist, and the worker retries
+periodically. Graphs are opened in a thread, never on the event loop.
 """
 
-import logging
 import threading
 from collections.abc import Iterator
 
@@ -13,10 +12,10 @@ from omnigraph.errors import ConfigError, GraphNotFound, OmnigraphError
 from omnigraph.values import clock_and_ids
 
 from .engine_access import open_served_graph, warm_up
+from .log_output import LOGGER
 from .settings import GraphLocation, ServerSettings, public_uri, require_graph_id
 from .stored_queries import StoredQueries, load_stored_queries
 
-_log = logging.getLogger("omnigraph.server")
 _RETRY_SECONDS = 30.0
 
 
@@ -31,7 +30,7 @@ class ServedGraph:
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """Texts that no error message may contain."""
+        """Strings that must not appear in any error message."""
         location = self.opened.uri
         return tuple({location, location.removeprefix("file://")} - {"", "/"})
 
@@ -62,7 +61,7 @@ class GraphRegistry:
         raise GraphNotFound(graph=graph_id)
 
     def reopen_due(self) -> None:
-        """Try to open quarantined graphs whose waiting time is over."""
+        """Retry the quarantined graphs whose waiting time has passed."""
         with self._lock:
             now = clock_and_ids.monotonic()
             for graph_id in [graph_id for graph_id, due in self._quarantined.items() if due <= now]:
@@ -87,7 +86,7 @@ class GraphRegistry:
             warm_up(opened)
         except OmnigraphError as error:
             self._quarantined[location.graph_id] = clock_and_ids.monotonic() + _RETRY_SECONDS
-            _log.warning("graph '%s' is quarantined: %s", location.graph_id, error.message)
+            LOGGER.warning("graph '%s' is quarantined: %s", location.graph_id, error.message)
             return error.message
         self._quarantined.pop(location.graph_id, None)
         uri = public_uri(self._settings, location)

@@ -1,7 +1,7 @@
-"""Maintenance jobs: work that outlives its request, with a state that every worker can read.
+"""Maintenance jobs: operations that continue after their request, with a state that every worker can read.
 
-A job runs in a thread of the worker that accepted it. Its state is a small file in a folder that all workers share and
-that the supervisor removes at the end. A job whose worker died is reported as failed.
+A job runs in a thread of the worker that accepted it. Its state is a small file in a folder that all workers share. The
+supervisor removes the folder when the server stops. A job whose worker died is reported as failed.
 """
 
 import os
@@ -42,7 +42,7 @@ class JobStore:
         self._directory = directory
 
     def start(self, graph_id: str, kind: str, actor: str | None, work: JobWork, roots: tuple[str, ...]) -> JobOutput:
-        """Start a job in a thread and return its first state."""
+        """Start a job in a thread and return its initial state."""
         self._directory.mkdir(parents=True, exist_ok=True)
         job = JobOutput(
             job_id=clock_and_ids.new_ulid(),
@@ -52,18 +52,18 @@ class JobStore:
             started_at=clock_and_ids.now_micros(),
         )
         record = JobRecord(graph_id=graph_id, process_id=os.getpid(), job=job)
-        self._write(record)
+        self._write_record(record)
         first_state = msgspec.structs.replace(job)
         threading.Thread(
-            target=self._run, args=(record, work, roots), name=f"omnigraph-job-{kind}", daemon=True
+            target=self._run_job, args=(record, work, roots), name=f"omnigraph-job-{kind}", daemon=True
         ).start()
         self._forget_oldest()
         return first_state
 
     def find(self, graph_id: str, job_id: str) -> JobOutput:
-        """Return a job of a graph; raise `NotFound` if the server does not remember it."""
+        """Return a job of a graph; raise `NotFound` if the server has no record of it."""
         path = self._directory / f"{job_id}.json"
-        record = self._read(path) if is_ulid(job_id) else None
+        record = self._read_record(path) if is_ulid(job_id) else None
         if record is None or record.graph_id != graph_id:
             raise NotFound(what="job")
         return record.job
@@ -71,15 +71,15 @@ class JobStore:
     def list(self, graph_id: str) -> list[JobOutput]:
         """Return the jobs of a graph, newest first."""
         paths = sorted(self._directory.glob("*.json"), reverse=True)
-        records = filter(None, map(self._read, paths))
+        records = filter(None, map(self._read_record, paths))
         return [record.job for record in records if record.graph_id == graph_id]
 
-    def _run(self, record: JobRecord, work: JobWork, roots: tuple[str, ...]) -> None:
+    def _run_job(self, record: JobRecord, work: JobWork, roots: tuple[str, ...]) -> None:
         job = record.job
 
         def report(text: str) -> None:
             job.progress = text
-            self._write(record)
+            self._write_record(record)
 
         try:
             job.result, job.state = work(report), "succeeded"
@@ -87,26 +87,26 @@ class JobStore:
             job.state = "failed"
             job.error = msgspec.json.decode(encode_error(error, job.job_id, roots=roots).body)
             if not isinstance(error, OmnigraphError):
-                from .request_log import LOGGER
+                from .log_output import LOGGER
 
                 LOGGER.error("job failed", exc_info=error, extra={"facts": {"job": job.job_id}})
         job.finished_at = clock_and_ids.now_micros()
-        self._write(record)
+        self._write_record(record)
 
-    def _write(self, record: JobRecord) -> None:
+    def _write_record(self, record: JobRecord) -> None:
         path = self._directory / f"{record.job.job_id}.json"
         temporary = path.with_suffix(f".{threading.get_ident()}")
         temporary.write_bytes(msgspec.json.encode(record, enc_hook=str))
         temporary.replace(path)
 
-    def _read(self, path: Path) -> JobRecord | None:
+    def _read_record(self, path: Path) -> JobRecord | None:
         try:
             record = _decoder.decode(path.read_bytes())
         except (OSError, msgspec.DecodeError):
             return None
         if record.job.state == "running" and not _is_running(record.process_id):
             record.job.state = "failed"
-            record.job.error = {"error": "the worker of this job ended", "effect": "unknown"}
+            record.job.error = {"error": "the worker that ran this job has ended", "effect": "unknown"}
         return record
 
     def _forget_oldest(self) -> None:

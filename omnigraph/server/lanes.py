@@ -1,7 +1,7 @@
 """Bounded thread pools for blocking calls: a lane for reads and a lane for heavy work.
 
-Short reads never wait behind loads and exports, because each lane has its own threads. A full queue is reported at
-once instead of letting requests pile up. This module sets the stop event that running calls watch.
+Short reads never wait for loads and exports, because each lane has its own threads. If a queue is full, further calls
+fail immediately, so requests cannot pile up. This module sets the stop event that running calls check.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ CallResult = TypeVar("CallResult")
 
 
 class LaneContext:
-    """The context of all calls of one request, and the event that asks them to stop."""
+    """The context of all calls of one request, and the event that stops them."""
 
     __slots__ = ("context", "stop_event")
 
@@ -30,7 +30,7 @@ class LaneContext:
         self.context.run(STOP_EVENT.set, self.stop_event)
 
     async def stop(self, future: "asyncio.Future[Any]") -> None:
-        """Ask a call to stop, and wait until it has ended; its result is dropped."""
+        """Request that a call stops, wait until it has ended, and discard its result."""
         self.stop_event.set()
         if not future.cancel():
             await asyncio.wait([future])
@@ -54,11 +54,11 @@ class Lane:
         self.call_count += 1
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._pool, lane_context.context.run, call)
-        future.add_done_callback(self._finish)
+        future.add_done_callback(self._count_finished)
         return future
 
     async def run(self, call: Callable[[], CallResult], lane_context: LaneContext) -> CallResult:
-        """Run a call in this lane; if the caller is cancelled, the call is asked to stop."""
+        """Run a call in this lane, and stop it if the caller is cancelled."""
         future = self.start(call, lane_context)
         try:
             return await asyncio.shield(future)
@@ -66,11 +66,11 @@ class Lane:
             await lane_context.stop(future)
             raise
 
-    def _finish(self, _: "asyncio.Future[Any]") -> None:
+    def _count_finished(self, _: "asyncio.Future[Any]") -> None:
         self.call_count -= 1
 
     def close(self) -> None:
-        """Refuse further calls, without waiting for the running ones."""
+        """Reject further calls, without waiting for running calls."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -14,7 +14,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class ServerMetrics:
-    """The metrics of one worker; `render` returns those of all workers."""
+    """The metrics of one worker. `render` returns the metrics of all workers."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -31,13 +31,13 @@ class ServerMetrics:
         )
         self._in_flight = Gauge(
             "omnigraph_lane_calls",
-            "Calls that run or wait in a lane",
+            "Calls running or waiting in a lane",
             ["lane"],
             registry=self._registry,
             multiprocess_mode="livesum",
         )
         self._graphs = Gauge(
-            "omnigraph_open_graphs", "Graphs served", registry=self._registry, multiprocess_mode="livemax"
+            "omnigraph_open_graphs", "Number of graphs served", registry=self._registry, multiprocess_mode="livemax"
         )
         self._is_shared = is_shared
 
@@ -48,7 +48,7 @@ class ServerMetrics:
             self.rejections.labels(str(status)).inc()
 
     def render(self, state: "WorkerState") -> bytes:
-        """Return the metrics of all workers in the text format of Prometheus."""
+        """Return the metrics of all workers in the Prometheus text format."""
         for lane in (state.lanes.read, state.lanes.heavy):
             self._in_flight.labels(lane.name).set(lane.call_count)
         self._graphs.set(len(state.graphs))

@@ -9,42 +9,42 @@ import msgspec
 import omnigraph
 
 from .models.failures import ErrorOutput
-from .route_model import JSON, Parameter, Route
+from .route_model import JSON, Route, UrlParameter
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _REFERENCE = "#/components/schemas/{name}"
 _DESCRIPTIONS = {
     302: "The blob is stored elsewhere",
     304: "Not modified",
-    206: "A part of the blob",
+    206: "Part of the blob",
     400: "The request is invalid",
     401: "The token is missing or unknown",
-    403: "The caller may not do this",
+    403: "The caller does not have the required permission",
     404: "Not found",
-    406: "No accepted media type",
+    406: "None of the accepted media types is available",
     408: "The request did not arrive in time",
     409: "Conflict with the current state",
-    410: "A cleanup removed the needed history",
-    412: "The precondition does not hold",
-    413: "A limit is exceeded",
+    410: "A cleanup has removed the required history",
+    412: "The precondition failed",
+    413: "A limit was exceeded",
     415: "Unsupported media type",
-    416: "The range is outside of the blob",
+    416: "The range is outside the blob",
     424: "An external source failed",
-    429: "Too many running requests",
+    429: "Too many concurrent requests",
     500: "Internal error",
     503: "Try again later",
 }
 
 
 def build_openapi(routes: Iterable[Route], *, with_security: bool = True) -> dict[str, Any]:
-    """Return the document for routes; an open server has no security scheme."""
+    """Return the document for these routes. An open server has no security scheme."""
     routes = list(routes)
     models = [*dict.fromkeys(model for route in routes for model in _models_of(route)), ErrorOutput]
     references, components = msgspec.json.schema_components(models, ref_template=_REFERENCE)
     schemas = dict(zip(models, references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, with_security)
+        paths.setdefault(route.path, {})[route.method.lower()] = _describe_operation(route, schemas, with_security)
     security = {"bearer_token": {"type": "http", "scheme": "bearer"}}
     return {
         "openapi": "3.1.0",
@@ -73,12 +73,12 @@ def _answer_schema(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     return {"schema": options[0] if len(options) == 1 else {"anyOf": options}}
 
 
-def _operation(route: Route, schemas: dict[Any, Any], with_security: bool) -> dict[str, Any]:
+def _describe_operation(route: Route, schemas: dict[Any, Any], with_security: bool) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.operation_id,
         "summary": route.summary,
         "parameters": [*_path_parameters(route), *map(_query_parameter, route.parameters), *_header_parameters(route)],
-        "responses": _responses(route, schemas),
+        "responses": _describe_responses(route, schemas),
     }
     if route.body is not None:
         operation["requestBody"] = _request_body(route, schemas)
@@ -96,7 +96,7 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _query_parameter(parameter: Parameter) -> dict[str, Any]:
+def _query_parameter(parameter: UrlParameter) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": parameter.type}
     if parameter.choices:
         schema["enum"] = list(parameter.choices)
@@ -131,7 +131,7 @@ def _request_body(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     return {"required": not route.body_optional, "content": {JSON: {"schema": schemas[route.body]}}}
 
 
-def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+def _describe_responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     has_body = route.method != "HEAD"
     content = {media_type: _answer_schema(route, schemas) if media_type == JSON else {} for media_type in route.answers}
     success = {"description": "OK", **({"content": content} if content and has_body else {})}

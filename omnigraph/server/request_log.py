@@ -1,49 +1,13 @@
-"""One log event per request: method, route, status, duration, graph and actor, never texts or values."""
+"""Log one event per request: method, route, status, duration, graph and actor, but never query texts or values."""
 
-import json
 import logging
-import sys
 from typing import Any
 
-from omnigraph.values import clock_and_ids
-
-from .call import Call
-from .settings import ServerSettings
-
-LOGGER = logging.getLogger("omnigraph.server")
-_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+from .call import ServerCall
+from .log_output import LOGGER
 
 
-class _JsonFormatter(logging.Formatter):
-    """Formats a log record as one JSON object."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        event = {"time": clock_and_ids.now().isoformat(), "level": record.levelname.lower()}
-        event |= {"message": record.getMessage(), **getattr(record, "facts", {})}
-        if record.exc_info:
-            event["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(event, ensure_ascii=False, default=str)
-
-
-class _TextFormatter(logging.Formatter):
-    """Formats a log record as a line with its facts as `name=value`."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        facts = " ".join(f"{name}={value}" for name, value in getattr(record, "facts", {}).items())
-        line = f"{clock_and_ids.now().isoformat()} {record.levelname} {record.getMessage()} {facts}".rstrip()
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
-
-
-def configure_logging(settings: ServerSettings) -> None:
-    """Send the log of the server to standard error, in the format of the settings."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonFormatter() if settings.log_format == "json" else _TextFormatter())
-    LOGGER.handlers = [handler]
-    LOGGER.setLevel(_LEVELS.get(settings.log_level.lower(), logging.INFO))
-    LOGGER.propagate = False
-
-
-def log_request(call: Call | None, method: str, status: int, seconds: float, request_id: str) -> None:
+def log_request(call: ServerCall | None, method: str, status: int, seconds: float, request_id: str) -> None:
     """Log one finished request."""
     if not LOGGER.isEnabledFor(logging.INFO):
         return
@@ -55,7 +19,7 @@ def log_request(call: Call | None, method: str, status: int, seconds: float, req
     LOGGER.info("request", extra={"facts": facts})
 
 
-def log_failure(call: Call | None, error: BaseException, request_id: str) -> None:
+def log_failure(call: ServerCall | None, error: BaseException, request_id: str) -> None:
     """Log an unexpected failure with its traceback, which is never sent to the client."""
     facts = {"id": request_id, "route": None if call is None else call.route.path}
     LOGGER.error("request failed: %s", type(error).__name__, exc_info=error, extra={"facts": facts})

@@ -1,7 +1,7 @@
-"""Send the answer of a handler: complete, as a stream from a thread, or as a stream of events.
+"""Send a handler's answer: a complete body, a stream from a thread, or a stream of events.
 
-A stream that fails after its headers were sent ends the connection without the final chunk, so that a client never
-takes a part for the whole. A client that stops reading is waited for only as long as the settings allow.
+If a stream fails after its headers were sent, the connection is closed without the final chunk, so that a client never
+mistakes a partial response for a complete one. If a client stops reading, the server waits for a configured time.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class BrokenStreamError(Exception):
-    """A stream failed after its headers were sent; the connection must be closed."""
+    """A stream failed after its headers were sent, so the connection must be closed."""
 
 
 def encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
@@ -36,7 +36,7 @@ async def send_answer(answer: Answer, send: Send, headers: Mapping[str, str]) ->
 
 
 class ResponseStream:
-    """Sends chunks to a client that may be slow or leave."""
+    """Sends chunks to a client that may be slow or disconnect."""
 
     def __init__(self, receive: Receive, send: Send, write_seconds: float) -> None:
         self._send, self._write_seconds = send, write_seconds or None
@@ -48,7 +48,7 @@ class ResponseStream:
         return self._watcher.done()
 
     async def wait_for_chunk(self, future: "asyncio.Future[bytes | None]", lane_context: LaneContext) -> bytes | None:
-        """Return a chunk from a thread; raise `ClientGoneError` if the client leaves first."""
+        """Return a chunk from a thread; raise `ClientGoneError` if the client disconnects first."""
         return await finish_unless_gone(future, lane_context, self._watcher)
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
@@ -56,7 +56,7 @@ class ResponseStream:
         await self._send({"type": "http.response.start", "status": status, "headers": encode_headers(headers)})
 
     async def write(self, chunk: bytes, *, is_last: bool = False) -> None:
-        """Send a chunk; raise `ClientGoneError` if the client has left or does not read."""
+        """Send a chunk; raise `ClientGoneError` if the client has disconnected or does not read."""
         message = {"type": "http.response.body", "body": chunk, "more_body": not is_last}
         try:
             await asyncio.wait_for(self._send(message), self._write_seconds)
@@ -75,7 +75,7 @@ async def send_stream(
 ) -> None:
     """Send the chunks of an iterator, each produced by a thread of a lane.
 
-    The first chunk is produced before the headers are sent, so that an error that occurs at once has its own status.
+    The first chunk is produced before the headers are sent, so that an immediate error gets its own status.
     """
     next_chunk: Callable[[], bytes | None] = partial(next, answer.chunks, None)
     has_started = False
@@ -107,7 +107,7 @@ async def _close_chunks(chunks: Iterator[bytes], lane_context: LaneContext) -> N
 
 
 async def send_events(answer: EventAnswer, stream: ResponseStream, headers: Mapping[str, str]) -> None:
-    """Send the chunks of an asynchronous iterator as they come, until the client leaves."""
+    """Send the chunks of an asynchronous iterator as they arrive, until the client disconnects."""
     try:
         await stream.start(200, {"content-type": answer.media_type, **headers, **answer.headers})
         async for chunk in answer.chunks:

@@ -1,7 +1,7 @@
-"""What a row of the route table says about one operation.
+"""The row types of the route table.
 
-This module defines the vocabulary of `routes.py`; it knows neither handlers nor the web framework, so that documents
-and tests can read the table without a server.
+This module defines the types that `routes` uses. It depends neither on handlers nor on the web framework, so that the
+OpenAPI document and tests can read the table without a server.
 """
 
 from typing import Any, Literal
@@ -40,7 +40,7 @@ PLAIN = "text/plain"
 
 
 @record
-class Parameter:
+class UrlParameter:
     """A query parameter of an operation."""
 
     name: str
@@ -62,12 +62,12 @@ class HeaderParameter:
 
 @record(eq=False)
 class Route:
-    """One operation: how it is addressed, what it takes and returns, who may call it, and how it runs.
+    """One operation: its path, its input and output, its required permission, and how it runs.
 
     `handler` names a function as `module:function` below `omnigraph.server.handlers`. `body` is a model for JSON, or a
-    media type for a raw body; `answers` are the media types of the 200 response, the first being the default. `action`
-    is None for operations that need no permission; `is_public` operations need no token either. The statuses are those
-    beside 200; 500 is possible everywhere. `precheck` names a handler that runs before the body is read.
+    media type for a raw body. `answers` are the media types of the 200 response, and the first is the default. `action`
+    is None for operations that require no permission. `is_public` operations require no token either. The statuses do
+    not include 200, and 500, which is always possible. `precheck` names a handler that runs before the body is read.
     """
 
     method: Method
@@ -84,7 +84,7 @@ class Route:
     answer: Any = None
     answers: tuple[str, ...] = (JSON,)
     statuses: tuple[int, ...] = ()
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[UrlParameter, ...] = ()
     headers: tuple[HeaderParameter, ...] = ()
     lane: LaneName = "read"
     is_write: bool = False

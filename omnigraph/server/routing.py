@@ -1,8 +1,8 @@
 """Find the route of a request from its raw path.
 
-Segments are percent-decoded after the path is split, so that a branch called `review/x` is one segment when it is sent
-as `review%2Fx`. A fixed segment is preferred to a placeholder, but only among routes with the method of the request: a
-branch called `merge` can be deleted although `POST /branches/merge` exists.
+The path is split before its segments are percent-decoded, so that `review%2Fx` is one segment, which names the branch
+`review/x`. A fixed segment takes precedence over a placeholder, but only among routes with the request's method. So a
+branch named `merge` can be deleted although `POST /branches/merge` exists.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,14 +11,12 @@ from urllib.parse import unquote_to_bytes
 from omnigraph.errors import InputError, MethodNotAllowed, NotFound
 from omnigraph.records.frozen import record
 
-from .route_model import GRAPH_PREFIX, Route
-
-_GRAPH_SEGMENTS = tuple(GRAPH_PREFIX.strip("/").split("/"))
+from .route_model import EVENTS, Route
 
 
 @record
 class MatchedRoute:
-    """A route, the values of its placeholders, and whether the request came by the flat mount."""
+    """A route, the values of its placeholders, and whether the path has no graph prefix."""
 
     route: Route
     path_values: Mapping[str, str]
@@ -26,7 +24,7 @@ class MatchedRoute:
 
 
 class Router:
-    """The routes by the number of their segments; flat paths are those of one graph without its prefix."""
+    """The routes, grouped by their number of segments. Flat paths are the paths of one graph without its prefix."""
 
     def __init__(self, routes: Iterable[Route], flat_graph_id: str | None = None) -> None:
         self._routes_by_length: dict[int, list[Route]] = {}
@@ -45,21 +43,23 @@ class Router:
         {'graph_id': 'g', 'branch': 'review/x'}
         """
         segments = tuple(raw_path.split(b"/"))[1:]
-        candidates = self._candidates(segments)
+        candidates = self._find_candidates(segments)
         is_flat = False
         if not candidates and self._flat_graph_id is not None:
             segments = (b"graphs", self._flat_graph_id.encode(), *segments)
-            candidates, is_flat = self._candidates(segments), True
+            candidates, is_flat = self._find_candidates(segments), True
         if not candidates:
-            raise NotFound("no such path", hint="see /openapi.json for the routes of this server")
+            raise NotFound("no such path", hint="see /openapi.json for the routes that this server supports")
         route = next((route for route in candidates if route.method == method), None)
+        if route is None and method == "HEAD":
+            route = next((route for route in candidates if route.method == "GET" and EVENTS not in route.answers), None)
         if route is None:
             raise MethodNotAllowed(f"{method} is not allowed on this path", method=method, allowed=allowed(candidates))
         return MatchedRoute(route, _read_placeholders(route, segments), is_flat)
 
-    def _candidates(self, segments: tuple[bytes, ...]) -> list[Route]:
+    def _find_candidates(self, segments: tuple[bytes, ...]) -> list[Route]:
         same_length = self._routes_by_length.get(len(segments), ())
-        return [route for route in same_length if _fits(route, segments)]
+        return [route for route in same_length if _fits_route(route, segments)]
 
 
 def allowed(routes: Iterable[Route]) -> str:
@@ -68,11 +68,11 @@ def allowed(routes: Iterable[Route]) -> str:
 
 
 def is_placeholder(segment: str) -> bool:
-    """Return whether a segment of a path template stands for any value."""
+    """Return whether a segment of a path template is a placeholder."""
     return segment.startswith("{")
 
 
-def _fits(route: Route, segments: tuple[bytes, ...]) -> bool:
+def _fits_route(route: Route, segments: tuple[bytes, ...]) -> bool:
     return all(
         bool(segment) if is_placeholder(expected) else segment == expected.encode()
         for expected, segment in zip(route.segments, segments, strict=True)
@@ -92,4 +92,4 @@ def _decode_segment(segment: bytes) -> str:
     try:
         return decoded.decode()
     except UnicodeDecodeError:
-        raise InputError("a segment of the path is not valid UTF-8", reason="malformed path") from None
+        raise InputError("a path segment is not valid UTF-8", reason="malformed path") from None

@@ -1,6 +1,6 @@
 """The settings of a server, which the supervisor passes to every worker as JSON.
 
-This module owns the defaults of all limits. It holds no secret: tokens are read from their own sources by each process.
+This module owns the defaults of all limits. It contains no secrets: each process reads tokens from their own sources.
 """
 
 import logging
@@ -28,7 +28,7 @@ class GraphLocation(msgspec.Struct, frozen=True):
 
 
 class TlsFiles(msgspec.Struct, frozen=True):
-    """The certificate and key of the server, and the CA that client certificates must come from."""
+    """The certificate and key of the server, and the CA that must have issued client certificates."""
 
     certificate: str
     key: str
@@ -36,9 +36,9 @@ class TlsFiles(msgspec.Struct, frozen=True):
 
 
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of single requests, and of all running requests of one actor or one graph.
+    """Limits for a single request, and for all running requests of one actor or graph.
 
-    A limit of 0 means that there is no limit. The limits per actor and per graph hold across all workers.
+    A limit of 0 means unlimited. The limits per actor and per graph apply across all workers.
     """
 
     json_bytes: int = MEBIBYTE
@@ -58,7 +58,7 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaneSizes(msgspec.Struct, frozen=True, kw_only=True):
-    """Threads and queue lengths of the two lanes of a worker."""
+    """The numbers of threads and the queue lengths of a worker's two lanes."""
 
     read_threads: int = 8
     read_queue: int = 256
@@ -67,7 +67,7 @@ class LaneSizes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a worker needs to know, except secrets.
+    """All settings of a worker, except secrets.
 
     >>> settings = ServerSettings(graphs=(GraphLocation("default", "data/graph"),))
     >>> settings.bind, settings.flat_graph_id
@@ -109,18 +109,18 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_graph_locations(arguments: tuple[str, ...]) -> tuple[GraphLocation, ...]:
-    """Parse `URI` or `NAME=URI` arguments; a single graph without a name is called `default`.
+    """Parse `URI` or `NAME=URI` arguments. A single graph without a name is named `default`.
 
     >>> [location.graph_id for location in parse_graph_locations(("people=a", "docs=s3://bucket/b"))]
     ['people', 'docs']
     """
     locations = [_parse_location(argument) for argument in arguments]
     if len(locations) > 1 and any(location.graph_id == DEFAULT_GRAPH_ID for location in locations):
-        raise InputError("several graphs need names", reason="pass NAME=URI for each graph")
+        raise InputError("several graphs require names", reason="pass NAME=URI for each graph")
     graph_ids = [location.graph_id for location in locations]
     repeated = next((graph_id for graph_id in graph_ids if graph_ids.count(graph_id) > 1), None)
     if repeated is not None:
-        raise InputError(f"the graph '{repeated}' is given twice", reason="graph ids must differ")
+        raise InputError(f"the graph '{repeated}' is specified twice", reason="graph ids must differ")
     return tuple(locations)
 
 
@@ -137,13 +137,13 @@ def _parse_location(argument: str) -> GraphLocation:
 def require_graph_id(graph_id: str) -> str:
     """Return a valid graph id; raise `InputError` for anything else."""
     if GRAPH_ID_PATTERN.fullmatch(graph_id) is None or graph_id in RESERVED_GRAPH_IDS:
-        hint = "a graph id has 1 to 64 letters, digits and hyphens, and is not a reserved word"
+        hint = "a graph id must have 1 to 64 letters, digits and hyphens, and must not be a reserved word"
         raise InputError("invalid graph id", reason="invalid graph id", hint=hint)
     return graph_id
 
 
 def parse_bind(bind: str) -> tuple[str, int]:
-    """Split `host:port`; an IPv6 address is written in brackets.
+    """Split `host:port`, in which an IPv6 address has brackets.
 
     >>> parse_bind("127.0.0.1:0"), parse_bind("[::1]:8080")
     (('127.0.0.1', 0), ('::1', 8080))
@@ -155,7 +155,7 @@ def parse_bind(bind: str) -> tuple[str, int]:
 
 
 def read_number_variable(name: str, default: int) -> int:
-    """Return the number in an environment variable; an unparsable value is reported in the log and ignored."""
+    """Return the number in an environment variable. An invalid value is logged and ignored."""
     text = os.environ.get(name, "").strip()
     if not text:
         return default
@@ -166,10 +166,10 @@ def read_number_variable(name: str, default: int) -> int:
 
 
 def read_boolean_variable(name: str) -> bool:
-    """Return whether an environment variable is set to something other than blank, `0` or `false`."""
+    """Return whether an environment variable is set to a value other than whitespace, `0` or `false`."""
     return os.environ.get(name, "").strip().lower() not in ("", "0", "false")
 
 
 def public_uri(settings: ServerSettings, location: GraphLocation) -> str:
-    """Return the location of a graph as responses show it: without secrets, or only its path on this server."""
+    """Return the location of a graph for responses: its URI without secrets, or only its path on this server."""
     return f"/graphs/{location.graph_id}" if settings.hide_uris else redact_uri(location.uri)

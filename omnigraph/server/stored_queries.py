@@ -1,7 +1,7 @@
 """Stored queries: queries from `.gq` files that clients call by name.
 
-The files are read once, when a worker opens a graph, and every query is checked against the schema of `main`. A query
-that does not fit makes the graph unusable, because clients rely on it.
+A worker reads the files once, when it opens a graph, and checks every query against the schema of `main`. If a query is
+invalid, the worker does not serve the graph, because clients depend on the query.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class StoredQuery:
 
     @property
     def name(self) -> str:
-        """The name by which clients call it."""
+        """The name by which clients call the query."""
         return self.compiled.name
 
     @property
@@ -52,20 +52,20 @@ class StoredQueries:
 
 
 def load_stored_queries(directory: str | None, graph_id: str, graph: Graph) -> StoredQueries:
-    """Read the queries of a graph: those in the folder with its id, or else all queries in the folder.
+    """Read the queries of a graph from the subfolder named after its id, or from the folder if there is no subfolder.
 
-    Raises a language error if a query does not fit the schema, and `ConfigError` for a repeated name.
+    Raises a language error if a query does not match the schema, and `ConfigError` for a repeated name.
     """
     if directory is None:
         return StoredQueries()
     folder = Path(directory, graph_id) if Path(directory, graph_id).is_dir() else Path(directory)
     if not folder.is_dir():
-        raise ConfigError(reason="the folder of stored queries does not exist", path=str(folder))
+        raise ConfigError(reason="the stored query folder does not exist", path=str(folder))
     queries = [query for path in sorted(folder.glob("*.gq")) for query in _read_file(path, graph)]
     names = [query.name for query in queries]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise ConfigError(reason=f"two stored queries are called '{repeated}'")
+        raise ConfigError(reason=f"two stored queries are named '{repeated}'")
     return StoredQueries(tuple(queries))
 
 

@@ -1,4 +1,4 @@
-"""What all requests of one worker share: settings, graphs, lanes, authentication and admission."""
+"""The state that all requests of a worker share: settings, graphs, lanes, authentication and admission."""
 
 import threading
 from dataclasses import dataclass, field

@@ -105,7 +105,7 @@ def _group_by_size(files: FileChecksums, task_slots: int) -> list[dict[str, File
 
 
 def _verify_group(pinned_graph: PinnedGraph, files: FileChecksums) -> dict[str, str]:
-    """Verify one group of files; this runs as a job on an executor."""
+    """Verify one group of files. This function runs as a job on an executor."""
     return verify_files(pinned_graph.store(), files)
 
 
@@ -116,12 +116,12 @@ def _locate_jobs(store: Store, jobs: Sequence[tuple[Table, Any]]) -> tuple[Pinne
 
 
 def _compact_fragments(pinned_graph: PinnedGraph, job: tuple[str, str]) -> str:
-    """Run one compaction task for a table; this runs as a job on an executor."""
+    """Run one compaction task for a table. This function runs as a job on an executor."""
     return run_task(pinned_graph.store(), pinned_graph.table(job[0]), job[1])
 
 
 def _build_segment(pinned_graph: PinnedGraph, job: tuple[str, SegmentBuild]) -> IndexSegment | None:
-    """Build an index segment for a table; this runs as a job on an executor."""
+    """Build an index segment for a table. This function runs as a job on an executor."""
     return build_segment(pinned_graph.store(), pinned_graph.table(job[0]), job[1])
 
 
@@ -144,7 +144,7 @@ def _split_into_chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any
 
 
 def _list_directory(pinned_graph: PinnedGraph, directory: str) -> list[ListedObject]:
-    """List the files below a directory; this runs as a job on an executor."""
+    """List the files below a directory. This function runs as a job on an executor."""
     return pinned_graph.store().objects.list(directory)
 
 
@@ -163,7 +163,7 @@ def _read_versions(pinned_graph: PinnedGraph, versions: Sequence[VersionKey]) ->
 
 
 def _remove_group(pinned_graph: PinnedGraph, file_names: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Remove files and return each name with its error, if any; this runs as a job on an executor."""
+    """Remove files and return each name with its error, if any. This function runs as a job on an executor."""
     removals: list[tuple[str, str | None]] = []
     remove_files(pinned_graph.store(), file_names, lambda file_name, error: removals.append((file_name, error)))
     return removals

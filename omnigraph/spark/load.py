@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 3
 _MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 4 << 20, 64 << 20  # number of bytes per piece
 _NUMBERS_PER_FRAME = 1 << 16  # piece numbers reserved for the partitions of one DataFrame
+_FRAME_TASKS_PER_CORE = 4  # tasks per DataFrame and core; a DataFrame with more partitions is coalesced
 StepNameCallback = Callable[[str], object]
 
 
@@ -338,8 +339,10 @@ class LoadAttempt:
             report_frames.append(piece_numbers.mapInArrow(make_piece_task(load_job, pieces), REPORT_DDL))
         first_number = len(pieces)
         for type_name, frame in self.bulk_load.frames.items():
+            # A task takes about 0.1 s of CPU time and writes at least one fragment, however few rows it has.
+            frame_tasks = frame.coalesce(_FRAME_TASKS_PER_CORE * parallelism(self.spark))
             report_frames.append(
-                frame.mapInArrow(
+                frame_tasks.mapInArrow(
                     make_frame_task(load_job, table_key_of(load_job.schema_ir, type_name), first_number), REPORT_DDL
                 )
             )

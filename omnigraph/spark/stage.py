@@ -241,7 +241,7 @@ class PieceLoader:
             yield RowViolationReport(violation).to_batch()
 
     def _report_patch(self, table_key: TableKey, partial_rows: PartialRows) -> ReportBatches:
-        """Report the rows that patches change; they are written only after all records have been checked."""
+        """Report the rows that patches change. These rows are written only after all records have been checked."""
         entity_type = partial_rows.entity_type
         patched, is_changed, violations = resolve_patch(partial_rows, self.lookup, rule_columns(entity_type))
         yield from self._report_invalid([*violations, *broken_row_rules(patched)])

@@ -1,4 +1,4 @@
-"""Report a Spark load's or export's progress: the current step, and how much of it is complete.
+"""Report the progress of a load or export on Spark: the current step, and how much of it is complete.
 
 This module measures the duration of each step. If a callback is given, a separate thread polls the status of the Spark
 tasks. The work itself does not wait for this thread.

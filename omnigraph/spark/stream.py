@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class StreamLoad:
     """A stream into one type on a branch, in a form that can be sent to the process that loads the batches.
 
-    `query_id` identifies the Spark query that feeds the stream; it stays the same as long as the checkpoint exists.
+    `query_id` identifies the Spark query that feeds the stream, and stays the same as long as the checkpoint exists.
     """
 
     pinned_graph: PinnedGraph

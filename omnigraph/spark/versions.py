@@ -53,7 +53,7 @@ def describe_differences(driver_versions: dict[str, str], worker_versions: list[
 
 
 def _make_version_reader(packages: tuple[str, ...]) -> Any:
-    """Return a function that reads versions; it is self-contained, because a worker may lack this package."""
+    """Return a function that reads versions. It is self-contained, because a worker may lack this package."""
 
     def ask() -> list[tuple[str, str]]:
         import platform

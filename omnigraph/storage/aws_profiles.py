@@ -79,7 +79,7 @@ def _require_static_keys(profile: str, members: Mapping[str, str]) -> None:
 
 
 def _find_endpoint(config: Mapping[str, Mapping[str, str]], members: Mapping[str, str]) -> str | None:
-    """Return the S3 endpoint from the profile's services section or, if that has none, from the profile itself."""
+    """Return the S3 endpoint from the profile's services section, or from the profile itself if that has none."""
     services = config.get(f"services {members.get('services', '')}", {})
     for line in services.get("s3", "").splitlines():
         name, _, value = (part.strip() for part in line.partition("="))

@@ -45,7 +45,7 @@ def take_pieces(table: Table, row_ids: pa.Array) -> Iterator[pa.Table]:
 
 
 def take_streamed_pieces(table: Table, row_ids: pa.Array) -> Iterator[RowPiece]:
-    """Yield the rows with these row ids, in order, with blobs as bytes or, if they are large, as markers."""
+    """Yield the rows with these row ids, in order. Blobs are returned as bytes, and large blobs as markers."""
     for piece_ids in _split_row_ids(table, row_ids, streams_blobs=True):
         yield _take_streamed_piece(table, piece_ids)
 

@@ -1,7 +1,7 @@
 """Placeholders: short byte strings that represent large blobs in the rows of a write.
 
 A placeholder consists of a random prefix and a hash. A placeholder is valid only in this process, and only until the
-write that registered it ends. Equal placeholders represent equal bytes. This module knows where the bytes are, and
+write that registered it ends. Equal placeholders represent equal bytes. This module records where the bytes are. It
 never decides which blobs a write accepts.
 """
 
@@ -89,7 +89,8 @@ class AcceptedContents:
         The garbage collector calls this function at any time, even in a thread that holds the lock.
         """
         self._remove_folder()
-        _abandoned.append(self)
+        if self.contents:
+            _abandoned.append(self)
 
     def _remove_folder(self) -> None:
         if self.folder is not None:
@@ -112,7 +113,7 @@ def content_digest(value: bytes) -> str | None:
 
 
 def shown_value(value: Any) -> Any:
-    """Return a stored value in the form that users see: the bytes of a placeholder or, if it is large, its digest."""
+    """Return a stored value in the form that users see: its bytes, or its digest if it is large."""
     content = content_range(value) if isinstance(value, bytes) else None
     if content is None:
         return value
@@ -122,7 +123,7 @@ def shown_value(value: Any) -> Any:
 
 
 def placeholder_of_digest(digest: BlobDigest) -> bytes:
-    """Return the placeholder of a blob that `shown_value` has shown by its digest."""
+    """Return the placeholder of a blob whose digest `shown_value` has returned."""
     placeholder = _PLACEHOLDER_PREFIX + bytes.fromhex(digest.content_hash.removeprefix("sha256:"))
     content_range(placeholder)  # raises an error if the write has ended
     return placeholder

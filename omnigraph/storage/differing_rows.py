@@ -205,7 +205,7 @@ def _concatenate_parts(row_parts: Sequence[pa.Table]) -> pa.Table:
 def are_rows_equal(
     old_table: Table, old_ids: StoredRowIds, new_table: Table, new_ids: StoredRowIds
 ) -> npt.NDArray[np.bool_]:
-    """Return a mask of the row pairs that are equal; both tables must have the same columns."""
+    """Return a mask of the row pairs that are equal. Both tables must have the same columns."""
     is_equal = np.ones(len(old_ids), np.bool_)
     for chunk_start in range(0, len(old_ids), _CHUNK_ROWS):
         chunk = slice(chunk_start, chunk_start + _CHUNK_ROWS)

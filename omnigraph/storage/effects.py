@@ -53,7 +53,7 @@ class Fault:
 
 
 def target_group(target: str) -> str:
-    """Return the table or manifest that a name belongs to or, for a control object, its top-level directory.
+    """Return the table or manifest that a name belongs to, or the top-level directory of a control object.
 
     >>> target_group("nodes/40d7-01J0/_versions/1.manifest"), target_group("__branches/01J0")
     ('nodes/40d7-01J0', '__branches/01J0')

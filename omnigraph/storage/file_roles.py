@@ -16,7 +16,7 @@ _MAX_VERSION = (1 << 64) - 1
 
 
 def owning_directory(file_name: str) -> str:
-    """Return the table or manifest that a file belongs to or, for any other object, its top-level directory.
+    """Return the table or manifest that a file belongs to, or the top-level directory of any other object.
 
     >>> owning_directory("nodes/40d7-01J0/data/x.lance")
     'nodes/40d7-01J0'

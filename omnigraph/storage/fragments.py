@@ -149,7 +149,7 @@ def stage_changed_fragments(
 ) -> StagedChange:
     """Stage fragments from any number of writers, and remove rows by address in the same change.
 
-    `carried_row_ids` are the existing row ids that rows in the fragments keep; this function verifies them.
+    `carried_row_ids` are the existing row ids that rows in the fragments keep. This function verifies these ids.
     """
     if carried_row_ids:
         check_row_ids(table.dataset, removed_addresses.tolist(), carried_row_ids, len(carried_row_ids))

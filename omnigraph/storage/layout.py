@@ -59,7 +59,9 @@ def manifest_directory(branch_ulid: str) -> str:
 
 
 def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
-    """Return the name of a branch's or tag's n-th ref object; an odd n means open, and an even n means deleted.
+    """Return the name of the n-th ref object of a branch or tag.
+
+    An odd number means that the branch or tag is open, and an even number means that it is deleted.
 
     >>> ref_name("review/a", 3)
     '_refs/branches/review%2Fa/0000000003.json'

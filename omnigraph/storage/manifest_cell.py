@@ -296,7 +296,7 @@ def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
 
 
 def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
-    """Find a version and all its successors by checking individual files; this works only on a local disk.
+    """Find a version and all its successors by checking individual files, which works only on a local disk.
 
     This avoids listing a directory that contains every version. Cleanup removes the oldest versions first, so while
     this version exists, none of its successors has been removed, and the first missing one ends the sequence. This

@@ -38,7 +38,7 @@ class ObjectBackend(Protocol):
         """Return an iterator over a large object's blocks, or None if the object does not exist."""
 
     def write_blocks(self, object_name: str, blocks: Iterator[bytes]) -> None:
-        """Write a large object block by block; it becomes visible only when it is complete."""
+        """Write a large object block by block. The object becomes visible only when it is complete."""
 
     def write_data_file(self, object_name: str, object_bytes: bytes) -> None:
         """Write a data file under a name that no other writer uses."""

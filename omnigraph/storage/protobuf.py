@@ -1,6 +1,6 @@
 """Read records in the protobuf wire format, in which Lance stores the metadata of its files.
 
-This module does not know message types; it returns a record's members by number. Input that is not a complete record
+This module does not know message types. It returns a record's members by number. Input that is not a complete record
 raises `ValueError`, `LookupError` or `TypeError`.
 """
 
@@ -40,7 +40,7 @@ def get_bytes(members: Members, number: int) -> bytes:
     """Return the only value of a member that contains bytes or a record."""
     (value,) = members[number]
     if not isinstance(value, bytes):
-        raise TypeError(f"member {number} is a number")
+        raise TypeError(f"expected bytes in member {number}, found a number")
     return value
 
 
@@ -48,7 +48,7 @@ def get_number(members: Members, number: int) -> int:
     """Return the only value of a member that contains a number; a missing member is 0."""
     (value,) = members.get(number, (0,))
     if not isinstance(value, int):
-        raise TypeError(f"member {number} is not a number")
+        raise TypeError(f"expected a number in member {number}, found bytes")
     return value
 
 

@@ -1,9 +1,9 @@
 """Commit the new rows of a large update separately from its changed rows.
 
-When Lance commits an update, it looks for the origin of all new rows: it reads the row ids of every fragment between
-the lowest and the highest row id of the new fragments. An added row has the highest row id of all, so an update that
-both changes and adds rows makes Lance read all row ids after the changed rows, about 10 ns for each. Two commits avoid
-this; the first one is an intermediate version that no manifest references.
+When Lance commits an update, it determines the origin of all new rows by reading the row ids of every fragment between
+the lowest and the highest row id in the new fragments. Added rows have the highest row ids in the table, so an update
+that both changes and adds rows makes Lance read all row ids after the changed rows, which takes about 10 ns per row id.
+Two commits avoid this. The first commit creates an intermediate version that no manifest references.
 """
 
 from dataclasses import replace
@@ -11,13 +11,13 @@ from typing import Any
 
 from lance import LanceOperation
 
-# The number of row ids that must be saved for a second commit to pay off. On an object store, a commit takes requests.
+# The minimum number of row ids that a second commit must avoid reading to be worth its cost in requests.
 MIN_SAVED_ROWS_LOCAL = 1 << 20
 MIN_SAVED_ROWS_REMOTE = 1 << 23
 
 
 def saves_reading(dataset: Any, last_changed_fragment: int, *, is_local: bool) -> bool:
-    """Return whether it pays off to commit added rows separately from rows that change up to the given fragment."""
+    """Return whether it is faster to commit added rows separately from rows that change up to the given fragment."""
     least_rows = MIN_SAVED_ROWS_LOCAL if is_local else MIN_SAVED_ROWS_REMOTE
     saved_rows = 0
     for fragment in reversed(dataset.get_fragments()):
@@ -28,7 +28,7 @@ def saves_reading(dataset: Any, last_changed_fragment: int, *, is_local: bool) -
 
 
 def split_update(dataset: Any, operation: Any, *, is_local: bool) -> list[Any]:
-    """Return the operations to commit one after the other; usually, this is only the given operation."""
+    """Return the operations to commit, in order. Usually, this is only the given operation."""
     if not isinstance(operation, LanceOperation.Update):
         return [operation]
     added_fragments = [fragment for fragment in operation.new_fragments if fragment.row_id_meta is None]

@@ -1,6 +1,6 @@
 """Convert staged changes to and from JSON, so that another process can commit them if their writer dies.
 
-This module defines the JSON representation of staged operations; it never writes anything itself.
+This module defines the JSON representation of staged operations. It never writes anything itself.
 """
 
 import json

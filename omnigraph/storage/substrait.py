@@ -27,7 +27,7 @@ def filter_constant(value: Any, column_type: pa.DataType) -> pa.Scalar:
 
 
 def filter_constants(values: pa.Array) -> pa.Array:
-    """Convert values to the form that a membership filter needs; they must have the column's type."""
+    """Convert values to the form that a membership filter needs. The values must have the column's type."""
     return values.cast(_transport_type(values.type))
 
 

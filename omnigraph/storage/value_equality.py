@@ -15,7 +15,9 @@ _BIT_TYPES = {"halffloat": pa.int16(), "float": pa.int32(), "double": pa.int64()
 
 
 def same_rows(left_rows: pa.Table, right_rows: pa.Table) -> EqualityMask:
-    """Return a mask of the rows that are equal in every column of the first table; both must be in the same order.
+    """Return a mask of the rows that are equal in every column of the first table.
+
+    The rows of both tables must be in the same order.
 
     >>> same_rows(pa.table({"x": [0.0, None]}), pa.table({"x": [-0.0, None]})).tolist()
     [False, True]

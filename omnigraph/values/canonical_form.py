@@ -85,7 +85,7 @@ def _shortest_f32_decimal(value: float) -> str:
         for candidate in (nearest_decimal, _increment_last_digit(nearest_decimal)):
             if narrow_to_f32(float(candidate)) == target_value:
                 return candidate
-    raise AssertionError("nine digits must distinguish all 32-bit floats")
+    raise AssertionError("nine digits must be enough to distinguish all 32-bit floats")
 
 
 def _increment_last_digit(decimal_text: str) -> str:

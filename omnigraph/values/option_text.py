@@ -20,6 +20,6 @@ def check_option_text(value: object, option_name: str) -> None:
     if value is None:
         return
     if not isinstance(value, str):
-        raise InputError(f"{option_name} must be a string, got {describe(value)}", reason="not text")
+        raise InputError(f"{option_name} must be a string, got {describe(value)}", reason="not a string")
     if len(value) > MAX_OPTION_CHARACTERS:
         raise InputError(f"{option_name} has more than {MAX_OPTION_CHARACTERS} characters", reason="too long")

@@ -122,7 +122,7 @@ def test_csv_options_are_checked(graph: Graph, folder: Path) -> None:
         graph.load({"Person": folder / "p.csv"}, mode="append", csv={"delimiter": ";"})  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"p\.csv: line 1: .*'name;age'.*") as refused:
         graph.load({"Person": folder / "p.csv"}, mode="append", csv=CsvOptions(delimiter=","))
-    assert "the delimiter is ';'" in (refused.value.hint or "")
+    assert "the delimiter appears to be ';'" in (refused.value.hint or "")
 
 
 def test_unmatched_pattern_is_named_as_a_pattern(graph: Graph, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_query_and_mutate_reject_each_others_text(graph: Graph) -> None:
     for source in ("delete Person where age > 3", 'insert Person { name: "x" }'):
         with pytest.raises(TypeCheckError, match="this query changes the graph"):
             graph.query(source)
-    with pytest.raises(TypeCheckError, match="this query only reads"):
+    with pytest.raises(TypeCheckError, match="this query is a read query, not a mutation"):
         graph.mutate("match { $p: Person } return { $p.name }")
     assert graph.refresh().head.id == head
 

@@ -14,7 +14,7 @@ from tests.rig.writes import SCHEMA
 # Commands whose positional arguments are never preceded by a graph.
 WITHOUT_GRAPH = {
     "init", "copy", "lint", "fmt", "describe", "completion", "version", "schema check", "schema diff", "schema infer",
-    "profile list", "profile show", "config path", "config show",
+    "profile list", "profile show", "config path", "config show", "serve", "token new",
 }  # fmt: skip
 
 

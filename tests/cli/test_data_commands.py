@@ -133,7 +133,7 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
         ("query nope --query q.gq --store g", 1, "no query named 'nope'"),
         ("query --query gone.gq --store g", 1, "cannot read gone.gq"),
         ('query add --query q.gq --store g --params {"name":"x"}', 1, "changes the graph"),
-        ("mutate all --query q.gq --store g", 1, "only reads"),
+        ("mutate all --query q.gq --store g", 1, "is a read query"),
         ("query older --query q.gq --store g", 1, "$min"),
         ("query older --query q.gq --store g --params 3", 1, "JSON object"),
         ("query older --query q.gq --store g --params {", 1, "not valid JSON"),
@@ -243,6 +243,7 @@ def test_load_prints_a_json_document(omnigraph: Program, graph: str) -> None:
     )
     commit = told.pop("commit")
     assert commit["graph_branch"] == "review/a"
+    assert told.pop("engine_reason")
     assert told == {
         "uri": str(Path("g").absolute()),
         "branch": "review/a",
@@ -252,6 +253,7 @@ def test_load_prints_a_json_document(omnigraph: Program, graph: str) -> None:
         "nodes": [{"name": "Person", "entities_loaded": 2}],
         "edges": [{"name": "Knows", "entities_loaded": 1}],
         "total_entities": 3,
+        "engine": "local",
         "actor_id": "ada",
     }
 

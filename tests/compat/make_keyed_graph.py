@@ -54,7 +54,7 @@ STATEMENTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def repeat_writes(graph: omnigraph.Graph) -> dict[str, bool]:
-    """Run every write under its key; return whether each was recognised as a repetition."""
+    """Run every write under its key; return whether each was recognized as a repetition."""
     replayed: dict[str, bool] = {}
     for key, write in _writes(graph).items():
         receipt = write(key)

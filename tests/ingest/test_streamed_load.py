@@ -12,7 +12,8 @@ import omnigraph
 from omnigraph import testing
 from omnigraph.api import load_routing
 from omnigraph.errors import ConstraintViolation, OmnigraphError
-from omnigraph.ingest.streaming import streamed_load
+from omnigraph.ingest.streaming import staged_input, streamed_load
+from omnigraph.values.table_key import TableKey
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  @range(age, 0..150) }
@@ -46,14 +47,14 @@ def network(count: int) -> list[dict[str, Any]]:
 
 def test_rows_keep_the_order_of_the_input(tmp_path: Path) -> None:
     with testing.graph(SCHEMA) as graph:
-        receipt = graph.load(write(tmp_path / "in.ndjson", *network(200)), mode="append")
+        receipt: Any = graph.load(write(tmp_path / "in.ndjson", *network(200)), mode="append")
         assert (receipt.nodes, receipt.edges) == ({"Person": 200}, {"Knows": 200})
         assert (receipt.engine, set(receipt.steps)) == ("local", {"stage", "check", "publish"})
         assert "Spark would need" in receipt.engine_reason
-        assert len(graph.snapshot.table("node:Person").dataset.get_fragments()) > 5
+        assert len(graph.snapshot.table(TableKey.node("Person")).dataset.get_fragments()) > 5
         names = [json.loads(line)["data"]["name"] for line in graph.export(types=["Person"])]
         assert sorted(names) == sorted(f"p{number}" for number in range(200))
-        rows = graph.snapshot.table("node:Person").dataset.to_table(columns=["name"])["name"].to_pylist()
+        rows = graph.snapshot.table(TableKey.node("Person")).dataset.to_table(columns=["name"])["name"].to_pylist()
         assert rows == [f"p{number}" for number in range(200)]
 
 
@@ -66,7 +67,7 @@ def test_the_first_problem_in_input_order_is_raised_with_its_line(tmp_path: Path
         with pytest.raises(ConstraintViolation) as raised:
             graph.load(path, mode="append")
         assert raised.value.details["line"] == 61
-        report = graph.load(path, mode="append", on_error="report")
+        report: Any = graph.load(path, mode="append", on_error="report")
         assert [(problem.line, problem.file) for problem in report] == [(61, path), (151, path)]
         assert graph.nodes("Person").count() == 0
 
@@ -91,7 +92,7 @@ def test_a_merge_that_replaces_rows_is_loaded_in_memory(tmp_path: Path) -> None:
 def test_a_write_during_the_load_is_checked_before_publishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph: Any = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
     other: Any = omnigraph.open(tmp_path / "g", durability="os")
-    combine = streamed_load.combine_pieces
+    combine = staged_input.combine_pieces
 
     def combine_late(*arguments: Any) -> Any:
         other.insert("Person", {"name": "p3", "age": 5})
@@ -109,7 +110,8 @@ def test_a_cleanup_during_the_load_makes_it_write_again(tmp_path: Path, monkeypa
     other: Any = omnigraph.open(tmp_path / "g", durability="os")
     other.load([person("first")], mode="append")
     other.load([person("first", age=2)], mode="merge")
-    combine, stagings = streamed_load.combine_pieces, []
+    combine = staged_input.combine_pieces
+    stagings: list[int] = []
 
     def combine_late(*arguments: Any) -> Any:
         if not stagings:

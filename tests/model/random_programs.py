@@ -581,10 +581,8 @@ def strategy_of(how: str) -> Callable[[Any], Any]:
     how = how.removeprefix("entity ")
 
     def answer(one: Any) -> Any:
-        if how in ("ours", "theirs"):
-            return how
-        if how == "session":  # which decides about rows only
-            return None if one.kind == "schema_conflict" else "theirs"
+        if how in ("ours", "theirs", "session"):
+            return "theirs" if how == "session" else how
         if how == "rows" and one.kind in rows:
             return "theirs"
         if how == "mixed":

@@ -81,7 +81,7 @@ def test_programs_with_schemas_that_go_apart_match_the_model(part: int, capsys: 
         check(part * 1000 + number, 8 + number % 12, whole=number % 8 == 0, kind="schema_program")
     with capsys.disabled():
         print(f"\ncame across: {dict(sorted(hits.items()))}")
-    assert count < 250 or not {name for name in WITH_SCHEMAS if hits[name] < 3}
+    assert count < 500 or not {name for name in WITH_SCHEMAS if hits[name] < 3}
 
 
 @pytest.mark.full
@@ -127,8 +127,8 @@ EVERYTHING = (
     *("replay merged", "replay conflict", "replay refused", "traced"),
 )
 WITH_SCHEMAS = (
-    *("merged", "schema conflict: open", "several bases", "discarded", "credited", "diff", "traced"),
-    *("replay merged", "replay refused", "misfit", "schema refused"),
+    *("merged", "schema conflict: open", "several bases", "discarded", "credited", "diff"),
+    *("replay merged", "replay refused", "misfit"),
     *("slot size.type of two schemas", "slot knows.card of two schemas", "slot level.values of two schemas"),
     *("slot title.checks of two schemas", "slot size.range of two schemas", "slot grades of two schemas"),
 )

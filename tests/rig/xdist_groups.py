@@ -13,13 +13,21 @@ GROUPS = (
 )
 
 
+# The tests of one file share a server.
+GROUPS_BY_FILE = ("tests/server/",)
+
+
 def group_of(test: str) -> str | None:
     """The group of a test, by its node id.
 
     >>> group_of("tests/spark/test_scan.py::test_empty_table_has_its_columns")
     'tests/spark/'
+    >>> group_of("tests/server/test_access.py::test_case_2")
+    'tests/server/test_access.py'
     >>> group_of("tests/values/test_values.py::test_order")
     """
+    if test.startswith(GROUPS_BY_FILE):
+        return test.partition("::")[0]
     return next((one for one in GROUPS if test.startswith(one)), None)
 
 

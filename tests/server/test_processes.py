@@ -255,3 +255,17 @@ def test_logs_are_json_when_asked(uri: str, tmp_path: Path) -> None:
     events = [json.loads(line) for line in server.log.read_text().splitlines()]
     (event,) = [event for event in events if event.get("route", "").endswith("/query")]
     assert (event["method"], event["status"], event["graph"]) == ("POST", 200, "default")
+
+
+def test_a_browser_of_a_listed_origin_may_call(uri: str, tmp_path: Path) -> None:
+    with serving(tmp_path, uri, "--unauthenticated", "--cors-origin", "https://app.example") as server:
+        asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+        preflight = server.request("OPTIONS", f"{GRAPH}/query", headers=asked)
+        assert (preflight.status, preflight.headers["access-control-allow-origin"]) == (204, "https://app.example")
+        reply = server.get("/healthz", headers={"Origin": "https://app.example"})
+        assert reply.headers["access-control-allow-origin"] == "https://app.example"
+        stranger = server.get("/healthz", headers={"Origin": "https://evil.example"})
+        assert "access-control-allow-origin" not in stranger.headers
+        head = server.request("HEAD", "/healthz")
+        assert (head.status, head.body) == (200, b"")
+        assert head.headers["cache-control"] == "no-store"

@@ -205,3 +205,69 @@ def test_the_page_of_operations_loads_nothing_from_elsewhere(server: HttpServer)
     assert b"http://" not in page.body
     assert b"https://" not in page.body
     assert "default-src 'self'" in page.headers["content-security-policy"]
+
+
+def test_records_are_written_with_their_verbs(server: HttpServer, branch: str) -> None:
+    def write(verb: str, type_name: str, *records: object) -> dict[str, object]:
+        body = {"verb": verb, "type": type_name, "records": list(records), "branch": branch}
+        reply = server.post(f"{GRAPH}/records", body)
+        assert reply.status == 200, reply.body
+        document: dict[str, object] = reply.json()
+        return document
+
+    assert write("insert", "Person", {"name": "r1", "age": 1}, {"name": "r2"})["ids"] == {"Person": ["r1", "r2"]}
+    write("upsert", "Person", {"name": "r1", "score": 2.5})
+    write("patch", "Person", {"name": "r2", "age": 7})
+    write("connect", "Knows", ["r1", "r2", {"since": 1999}], ["r2", "r1"])
+    rows = server.rows(
+        'match { $p: Person  $p.name starts_with "r" } return { $p.name, $p.age, $p.score }', branch=branch
+    )
+    assert sorted(map(str, rows)) == sorted(
+        map(str, [{"p.name": "r1", "p.age": 1, "p.score": 2.5}, {"p.name": "r2", "p.age": 7, "p.score": None}])
+    )
+    body = {"verb": "connect", "type": "Knows", "records": ["r1"], "branch": branch}
+    assert server.post(f"{GRAPH}/records", body).status == 400
+
+
+def test_a_transaction_is_one_commit_with_reads_that_see_its_writes(server: HttpServer, branch: str) -> None:
+    count = {"op": "query", "query": "match { $p: Person } return { count($p) as n }"}
+    operations = [
+        {"op": "insert", "type": "Person", "records": [{"name": "t1"}]},
+        count,
+        {"op": "mutate", "query": ADD, "params": {"n": "t2"}},
+        {"op": "update", "type": "Person", "where": "name = $who", "set": {"age": 5}, "params": {"who": "t1"}},
+        {"op": "connect", "type": "Knows", "records": [["t1", "t2"]]},
+        {"op": "delete", "type": "Person", "where": 'name = "bob"'},
+        count,
+    ]
+    preview = server.post(f"{GRAPH}/transaction", {"operations": operations, "branch": branch, "rollback": True}).json()
+    assert [result["rows"] for result in preview["results"]] == [[{"n": 3}], [{"n": 3}]]
+    assert preview["commit"] is None
+    written = server.post(f"{GRAPH}/transaction", {"operations": operations, "branch": branch}).json()
+    assert written["commit"]["parent_commit_id"] == preview["base_commit_id"]
+    assert len(server.rows(PEOPLE, branch=branch)) == 3
+
+
+def test_a_transaction_fails_if_what_it_read_has_changed(server: HttpServer, branch: str) -> None:
+    read = {"op": "query", "query": PEOPLE}
+    seen = server.post(f"{GRAPH}/transaction", {"operations": [read], "branch": branch, "rollback": True}).json()
+    steps = [
+        {**read, "digest": seen["results"][0]["digest"]},
+        {"op": "insert", "type": "Person", "records": [{"name": "x1"}]},
+    ]
+    assert server.post(f"{GRAPH}/transaction", {"operations": steps, "branch": branch}).status == 200
+    stale = server.post(f"{GRAPH}/transaction", {"operations": steps[:1], "branch": branch})
+    assert stale.status == 409
+    assert stale.json()["read_set_conflict"]["member"] == "query"
+    assert server.post(f"{GRAPH}/transaction", {"operations": [{"op": "insert"}], "branch": branch}).status == 400
+
+
+def test_parameters_are_numbers_or_their_text(server: HttpServer) -> None:
+    text = "query q($n: I64) { match { $p: Person  $p.age = $n } return { $p.name } }"
+    assert server.rows(text, params={"n": "36"}) == server.rows(text, params={"n": 36}) == [{"p.name": "ada"}]
+
+
+def test_a_query_is_described(server: HttpServer) -> None:
+    (described,) = server.post(f"{GRAPH}/language/describe", {"text": ADD}).json()["queries"]
+    assert (described["name"], described["kind"], described["params"][0]["type"]) == ("add", "mutation", "String")
+    assert server.post(f"{GRAPH}/language/describe", {"text": "query {"}).status == 400

@@ -59,7 +59,8 @@ def weakened(function: Any, bits: int) -> Any:
 
     def weak(some: Any) -> UInt64Array:
         mask = np.uint64(0) if bits == 0 else np.uint64(((1 << bits) - 1) << (64 - bits))
-        return function(some) & mask
+        weak_hashes: UInt64Array = function(some) & mask
+        return weak_hashes
 
     return weak
 

@@ -15,6 +15,7 @@ import omnigraph
 from omnigraph import CsvOptions
 from omnigraph.errors import VersionConflict
 from omnigraph.spark import source
+from omnigraph.spark.session import parallelism
 from omnigraph.storage import patch_columns
 from omnigraph.values.table_key import TableKey
 from tests.engine.writes.conftest import DATA, SCHEMA
@@ -412,7 +413,16 @@ def test_partial_loads_of_frames_and_nulled_values_are_equal_on_both_engines(tmp
     writer = spark.createDataFrame([("p6", "oslo")], "name string, city string").write.format("omnigraph")
     writer.mode("append").options(graph=str(tmp_path / "spark"), type="Person", loadMode="patch").save()
     local.refresh().load({"Person": [{"name": "p6", "city": "oslo"}]}, mode="patch")
-    both.compare()
+    both.compare("local", "spark")
+
+
+def test_small_partitions_of_a_frame_share_tasks_and_fragments(tmp_path: Path, spark: Any) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node Person { name: String @key }", durability="os")
+    tasks = 4 * parallelism(spark)
+    frame = spark.range(0, 5 * tasks, 1, 5 * tasks).selectExpr("concat('p', id) as name")
+    graph.load({"Person": frame}, mode="append", spark=spark)
+    fragments = graph.refresh().snapshot.table(TableKey.node("Person")).dataset.get_fragments()
+    assert [fragment.count_rows() for fragment in fragments] == [5] * tasks
 
 
 @pytest.mark.full

@@ -239,7 +239,7 @@ def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuer
     if required_kind == "read":
         message, hint = f"{quote_query(query.name)} changes the graph", "use `mutate` to run this query"
     else:
-        message, hint = f"{quote_query(query.name)} only reads", "use `query` to run this query"
+        message, hint = f"{quote_query(query.name)} is a read query, not a mutation", "use `query` to run this query"
     raise TypeCheckError(message, hint=hint)
 
 

@@ -55,7 +55,7 @@ def _lay_out_part(part: list[int], edges: Sequence[Edge], boxes: Array) -> Array
         return np.zeros((1, 2))
     local = {node: index for index, node in enumerate(part)}
     links = {(local[s], local[t]) for s, t in edges if s in local and t in local and s != t}
-    positions = _minimise_stress(_distances(len(part), links))
+    positions = _minimize_stress(_distances(len(part), links))
     turned = _turn(positions, sorted(links))
     turned[:, 0] *= 1.2  # labels are wider than they are tall
     return _separate(turned, boxes)
@@ -75,7 +75,7 @@ def _distances(node_count: int, links: set[Edge]) -> Array:
     return distances
 
 
-def _minimise_stress(distances: Array) -> Array:
+def _minimize_stress(distances: Array) -> Array:
     """Return positions whose distances match `distances` as closely as possible (stress majorization)."""
     node_count = len(distances)
     weights = 1.0 / np.where(distances > 0, distances, 1.0) ** 2

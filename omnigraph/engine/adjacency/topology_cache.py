@@ -138,7 +138,7 @@ def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topo
 
 
 def _other_versions(caches: QueryCaches, topology_key: TopologyKey) -> Iterator[tuple[Topology, TableVersions]]:
-    """Yield the lists for other versions from memory or, if there are none, from disk."""
+    """Yield the lists for other versions from memory, or from disk if memory contains none."""
     sibling_keys = _sibling_keys(caches, topology_key)
     for sibling_key in sibling_keys[:_MAX_DERIVE_ATTEMPTS]:
         cached: Topology | None = caches.memory.get(sibling_key)

@@ -156,7 +156,7 @@ def hot_id_order(context: ExecutionContext, table_key: TableKey, needed_rows: in
 def hot_derivation(
     context: ExecutionContext, table_key: TableKey, derivation_key: tuple[str, ...], derive: Callable[[], Any]
 ) -> Any:
-    """Return a value derived from the columns of a table version; it is computed only once."""
+    """Return a value derived from the columns of a table version. The value is computed only once."""
     return _load_if_worthwhile(context, table_key, derivation_key, context.row_count(table_key), derive)
 
 

@@ -108,7 +108,7 @@ def _freeze_value(value: object) -> object:
 
 
 def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | None = None) -> Numbers:
-    """Return numbers that sort like the values, with null first or, when descending, last.
+    """Return numbers that sort like the values. Null sorts first in ascending and last in descending order.
 
     With `row_limit`, only the first `row_limit` rows in sort order have exact numbers, and all later rows share one
     number.

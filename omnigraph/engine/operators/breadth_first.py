@@ -144,7 +144,7 @@ def _self_loop_positions(adjacencies: Sequence[Adjacency], nodes: IntArray) -> I
 def _subtract_pairs(
     new_pairs: tuple[IntArray, IntArray], known_pairs: tuple[IntArray, IntArray]
 ) -> tuple[IntArray, IntArray]:
-    """Return the new pairs that are not among the known pairs; both inputs must be sorted."""
+    """Return the new pairs that are not among the known pairs. Both inputs must be sorted."""
     new_keys, known_keys = _pack_pairs(*new_pairs), _pack_pairs(*known_pairs)
     key_positions = np.searchsorted(known_keys, new_keys)
     key_positions[key_positions == len(known_keys)] = 0

@@ -22,7 +22,7 @@ _BYTES_PER_NODE = 16  # peak memory per node in bytes while the set is built
 
 
 def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) -> Rows:
-    """Return the rows in which an edge joins the two variables or, if the test is negated, all other rows."""
+    """Return the rows in which an edge joins the two variables, or all other rows if the test is negated."""
     source_ids = source_row_ids(context, rows[link_test.expansion.source], link_test.expansion)
     right_binding = rows[link_test.target_variable]
     table_key = TableKey.node(link_test.expansion.target_type)

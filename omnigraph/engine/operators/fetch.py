@@ -1,4 +1,4 @@
-"""Fetch properties; this is the only module that turns row ids into values.
+"""Fetch properties. This is the only module that turns row ids into values.
 
 A variable may be null, may have several types, and may have the same id in many rows. Fetched columns are always
 aligned with the rows. Each column is read once per set of rows.

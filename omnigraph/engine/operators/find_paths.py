@@ -1,4 +1,4 @@
-"""Path search: join each row with the paths that start at one of its nodes.
+"""Search for paths, and join each row with the paths that start at one of its nodes.
 
 This module chooses a search algorithm based on the path mode and on what is known about the ends, and builds the
 resulting rows. Each distinct start is searched once, regardless of how many rows share it.
@@ -34,7 +34,7 @@ from .shortest_between import MeetingLevels, search_shortest_between
 from .shortest_paths import search_from_starts
 
 _PathChoice = Callable[[PathLayers], list[PathBlock]]
-_MAX_BOTH_SIDES = 4  # maximum number of ends of a single start that are searched from both sides, one after another
+_MAX_BOTH_SIDES = 4  # maximum number of ends per start for which the search runs from both sides, one end at a time
 _MAX_PLACES = 1 << 22  # number of (start, node) pairs that are searched at once
 _MAX_WANTED_PLACES = 1 << 20
 _UNKNOWN_STRIDE = 1 << 62  # without neighbour lists, the highest row id is unknown, so starts are searched individually
@@ -94,7 +94,7 @@ def _row_ids_of_type(binding: VariableBinding, node_key: TableKey) -> IntArray:
 
 
 def _search_all(context: ExecutionContext, operator: plan.FindPaths, searched: _SearchedRows) -> _FoundPaths:
-    """Search from all starts in batches; the (start, node) pairs in a batch fit into arrays of a fixed size."""
+    """Search from all starts in batches whose (start, node) pairs fit into arrays of a fixed size."""
     accepted = _accepted_ends(context, operator) if len(searched.starts) else None
     search = _path_search(context, operator, searched, accepted)
     find = _path_finder(context, operator, search)

@@ -22,7 +22,7 @@ _MIN_LEVEL_ROWS = 1 << 10
 
 @record(eq=False)
 class WantedEnds:
-    """The allowed ends of paths, as (start, node) pairs or, if there are too many pairs, as nodes."""
+    """The allowed ends of paths, as (start, node) pairs, or as nodes if there are too many pairs."""
 
     places: IntArray | None = None
     nodes: IntArray | None = None
@@ -50,7 +50,7 @@ class PathSearch:
     stride: int
 
     def follow(self, places: IntArray, *, backward: bool = False) -> EdgeLayer:
-        """Return all edges that leave the given (start, node) pairs or, if `backward`, that lead to them."""
+        """Return all edges that leave the given (start, node) pairs, or that lead to them if `backward` is true."""
         return follow_edges(self.context, self.load_edges(backward), places, self.stride)
 
     def place_count(self, starts: IntArray) -> int:

@@ -134,7 +134,7 @@ _shape_cache: dict[tuple[int, int], ProjectionShape] = {}
 
 
 def projection_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> ProjectionShape:
-    """Return the shape of a projection; it is computed once and cached."""
+    """Return the shape of a projection. The shape is computed once and cached."""
     cache_key = (id(catalog), id(columns))
     cached_shape = _shape_cache.get(cache_key)
     if cached_shape is None:

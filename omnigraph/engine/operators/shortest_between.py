@@ -1,7 +1,8 @@
 """Find the shortest paths between two nodes by searching from both ends.
 
-The search itself finds only the length: it records the nodes at each distance from either end, and stops at the first
-edge between the two sides, in the middle of a level. The edges of the paths are found afterwards, if they are needed.
+The search itself determines only the length. It records the nodes at each distance from either end, and stops at the
+first edge between the two sides, even in the middle of a level. The edges of the paths are found afterwards if they are
+needed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ _MIN_SEEN_ROWS = 1 << 10
 
 @record(eq=False)
 class MeetingLevels:
-    """The nodes at each distance from both ends of the shortest paths; an edge joins the last level of each side.
+    """The nodes at each distance from both ends of the shortest paths. Edges join the last levels of the two sides.
 
     If both ends are the same node, there is one level.
     """
@@ -35,7 +36,7 @@ class MeetingLevels:
 
     @property
     def length(self) -> int:
-        """The number of edges of a shortest path."""
+        """The number of edges in a shortest path."""
         return len(self.from_start) + len(self.from_end) - 1
 
     @property
@@ -101,7 +102,7 @@ class _SearchSide:
 
 
 def search_shortest_between(search: PathSearch, start: int, end: int) -> MeetingLevels | None:
-    """Return the levels of the shortest paths between two nodes, or None if no path is within the bounds."""
+    """Return the levels of the shortest paths between two nodes, or None if no path has an allowed length."""
     meeting = _meet(search, np.array([start], np.int64), np.array([end], np.int64))
     return meeting if meeting is not None and search.min_hops <= meeting.length else None
 
@@ -148,7 +149,7 @@ def _next_level(search: PathSearch, side: _SearchSide, other: _SearchSide) -> In
 
 
 def _layer_between(search: PathSearch, sources: IntArray, targets: IntArray) -> EdgeLayer:
-    """Return the edges from the sources to the targets, following whichever are fewer."""
+    """Return the edges from the sources to the targets, starting from the smaller set."""
     if len(sources) <= len(targets):
         followed = search.follow(sources)
         return followed.take(_contains(targets, followed.targets))
@@ -157,7 +158,7 @@ def _layer_between(search: PathSearch, sources: IntArray, targets: IntArray) -> 
 
 
 def _layers_back(search: PathSearch, nodes: IntArray, levels: list[IntArray], *, backward: bool) -> list[EdgeLayer]:
-    """Return the edges that lead from the given nodes to the last level, from there to the level before, and so on."""
+    """Return the edges from the given nodes to the last level, from there to the previous level, and so on."""
     layers: list[EdgeLayer] = []
     for level in levels[::-1]:
         followed = search.follow(np.unique(nodes), backward=backward)

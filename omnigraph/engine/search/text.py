@@ -136,7 +136,7 @@ def _fold_letter(letter: str) -> str:
 def match_texts(
     function: Literal["search", "fuzzy", "match_text"], texts: pa.Array, query: str | None, max_edits: int | None = None
 ) -> pa.Array:
-    """Return whether each string matches a query: by any token or, for `match_text`, as a phrase."""
+    """Return whether each string matches a query: as a phrase for `match_text`, and by any token otherwise."""
     if query is None:
         return pa.nulls(len(texts), pa.bool_())
     query_tokens, tokens = tokenize(query), analyse_texts(texts)

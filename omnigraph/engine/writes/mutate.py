@@ -63,7 +63,7 @@ class BoundMutation:
     params: ParamValues
 
     def run(self, overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
-        """Run the statements in order; this method is a `WriteOperation`."""
+        """Run the statements in order. This method is a `WriteOperation`."""
         touched_rows = TouchedRows(self.statements)
         for statement_number, statement in enumerate(self.statements, 1):
             affected = run_statement(overlay, statement, self.params, write_stats, id_generator)
@@ -82,7 +82,7 @@ def bind_mutation(query: CompiledQuery, params: Mapping[str, Any], mode: Paramet
     """Bind the parameters of a mutation query."""
     write_plan = query.plan
     if not isinstance(write_plan, plan.WritePlan):
-        raise InputError(reason=f"query `{query.name}` only reads; expected a mutation")
+        raise InputError(reason=f"`{query.name}` is a read query, not a mutation")
     bound_params = bind_parameters(query.parameters, params, mode, clock_and_ids.now_millis())
     return BoundMutation(write_plan.statements, bound_params)
 

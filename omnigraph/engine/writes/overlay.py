@@ -319,7 +319,7 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class _PendingWrite:
-    """Rows that an operation has written but not yet applied; they are applied before the next read of their table."""
+    """Rows that an operation has written and that will be applied before the next read of their table."""
 
     rows: pa.Table
     origin: int

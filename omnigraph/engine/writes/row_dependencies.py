@@ -146,7 +146,7 @@ class TableDependency:
 
 @dataclass(slots=True)
 class RowDependencies:
-    """A mutation's or transaction's dependencies, collected one statement or query at a time."""
+    """The dependencies of a mutation or transaction, collected one statement or query at a time."""
 
     tables: dict[TableKey, TableDependency] = field(default_factory=dict)
     whole_tables: set[TableKey] = field(default_factory=set)

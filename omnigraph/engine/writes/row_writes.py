@@ -1,8 +1,8 @@
 """Write one row by id: insert it, change it, or insert it only if it does not exist yet.
 
 This module defines how each statement treats existing and missing rows: an insert fails if the row exists, and a patch
-fails if it is missing. Properties that a statement does not assign keep their values or, in a new row, get their
-defaults.
+fails if it is missing. Properties that a statement does not assign keep their values in an existing row and get their
+defaults in a new row.
 """
 
 from collections.abc import Callable

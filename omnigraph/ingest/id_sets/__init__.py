@@ -1,5 +1,6 @@
-"""Sets of ids in NumPy arrays, with lookups of whole columns: see `packed_ids`, then `hashed_ids` for long ids.
+"""Sets of ids in NumPy arrays, in which whole columns are looked up at once.
 
-Loads use these sets to check whether the endpoints of edges exist. A set may be built in memory or mapped from files; a
-lookup is always exact. This package never reads tables.
+Loads use these sets to check whether the endpoints of edges exist. A set is built in memory or mapped from files.
+Lookups are always exact. Start with `packed_ids`, then read `hashed_ids`, which handles long ids. This package never
+reads tables.
 """

@@ -19,7 +19,7 @@ _END_BYTE = 0x80
 _FIRST_MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _MIX_SHIFT, _FINAL_SHIFT = np.uint64(32), np.uint64(29)
 # The bits that a word keeps, and the bits that mark the end of the id. The index is the number of bytes from the start
-# of the word to the end of the id, plus one; the first entry is for words after the end.
+# of the word to the end of the id, plus one. The first entry is for words after the end.
 _KEPT_BITS = np.array([0, *((1 << 8 * size) - 1 for size in range(WORD_BYTES + 1))], np.uint64)
 _END_BITS = np.array([0, *(_END_BYTE << 8 * size for size in range(WORD_BYTES)), 0], np.uint64)
 
@@ -85,7 +85,7 @@ def can_pack(texts: TextArray) -> bool:
 
 
 def pack_words(texts: TextArray, word_count: int) -> list[UInt64Array]:
-    """Return the words of each string, one array per word; a string that is too long for its words is cut off.
+    """Return the words of each string, one array per word. A string that is too long for its words is truncated.
 
     >>> import pyarrow as pa
     >>> [hex(word) for word in pack_words(TextArray.from_arrow(pa.array(["a", ""])), 1)[0].tolist()]
@@ -102,7 +102,7 @@ def pack_words(texts: TextArray, word_count: int) -> list[UInt64Array]:
 
 
 def _pack_equal_lengths(texts: TextArray, length: int, byte_offset: int) -> UInt64Array:
-    """Return a word of each string; the strings follow one another, so they are read with a fixed stride."""
+    """Return a word of each string. The strings are adjacent, so they are read with a fixed stride."""
     bits_index = min(max(length - byte_offset, -1), WORD_BYTES) + 1
     if byte_offset >= length:
         return np.full(len(texts), _END_BITS[bits_index])

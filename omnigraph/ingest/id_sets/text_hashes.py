@@ -54,7 +54,7 @@ class TextArray:
         return np.ndarray((len(self.data) - WORD_BYTES + 1,), "<u8", self.data, strides=(1,))
 
     def take(self, positions: Any) -> "TextArray":
-        """Return some of the strings; the result shares its bytes with this array."""
+        """Return some of the strings, in an array that shares its bytes with this array."""
         return TextArray(self.data, self.starts[positions], self.lengths[positions])
 
 

@@ -8,7 +8,7 @@ ProgressCallback = Callable[[int, int], object]
 
 
 def piece_progress(pieces: Sequence[InputPiece], progress: ProgressCallback | None) -> Callable[[InputPiece], object]:
-    """Return a function that reports a complete piece to the caller."""
+    """Return a function that reports to the caller that a piece is complete."""
     sizes = _piece_sizes(pieces)
     total_bytes, done_bytes = sum(sizes.values()), 0
 
@@ -22,7 +22,7 @@ def piece_progress(pieces: Sequence[InputPiece], progress: ProgressCallback | No
 
 
 def _piece_sizes(pieces: Sequence[InputPiece]) -> dict[int, int]:
-    """Return the number of bytes of each piece; all pieces of a Parquet file count the same."""
+    """Return the number of bytes in each piece. All pieces of a Parquet file count as equally large."""
     pieces_by_path: dict[str, int] = {}
     for piece in pieces:
         pieces_by_path[piece.input_file.path] = pieces_by_path.get(piece.input_file.path, 0) + 1

@@ -30,12 +30,12 @@ from .staged_input import StagedPiece, StagedType, WrittenFragment
 
 
 class NotStreamableError(Exception):
-    """Raised for an input whose rows cannot be written before all of them are known."""
+    """Raised for an input whose rows cannot be written until the whole input has been read."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamingJob:
-    """What the threads of a load share.
+    """The state that the threads of a load share.
 
     `txn` pins the tables into which fragments are written. A merge must not stream into `filled_merge_keys`, because it
     may replace rows of these tables. `is_invalid` is set when a problem is found, and `stop` ends all threads.
@@ -55,7 +55,7 @@ class StreamingJob:
 
 @dataclass(slots=True)
 class PendingRows:
-    """The rows of one type that are not written yet."""
+    """The rows of one type that have not been written yet."""
 
     tables: list[pa.Table] = field(default_factory=list)
     position_arrays: list[Positions] = field(default_factory=list)
@@ -108,7 +108,7 @@ class PieceStager:
                 self._write_pending(table_key)
 
     def finish(self) -> None:
-        """Write the remaining rows, and add up the records."""
+        """Write the remaining rows, and count the records."""
         self.drain()
         for table_key in list(self.pending):
             self._write_pending(table_key)
@@ -146,7 +146,7 @@ class PieceStager:
 
 
 def only_endpoints_checked(entity_type: NodeType | EdgeType, *, ids_generated: bool) -> bool:
-    """Return whether all rules of an edge type look at one edge at a time, so that its edges can be read back later."""
+    """Return whether all rules of an edge type check one edge at a time, so that its edges can be read back later."""
     return (
         isinstance(entity_type, EdgeType)
         and ids_generated

@@ -1,7 +1,7 @@
 """Run the pieces of a load in threads, and return their results in input order.
 
-Parsing, hashing and writing release the interpreter lock for most of their time. Each thread inherits the context
-variables of the caller, which contain the settings of the current call.
+Parsing, hashing and writing release the interpreter lock most of the time. Each thread inherits the caller's context
+variables, which contain the settings of the current call.
 """
 
 import os
@@ -32,7 +32,7 @@ def run_in_threads(
     """Apply a function to all items, and return the results in the order of the items.
 
     The error of the first failed item is raised. Items after a result for which `is_last` is true are not needed, and
-    their results are None. `stop` is set when no further results are needed; `work` may use it to end early.
+    their results are None. `stop` is set when no further results are needed, so that `work` can end early.
     """
     results: list[Result | None] = [None] * len(items)
     with ThreadPoolExecutor(max(1, threads), "omnigraph-load") as pool:

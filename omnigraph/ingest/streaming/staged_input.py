@@ -1,7 +1,7 @@
-"""What a streamed load keeps of its input: the fragments that were written, and the columns that the rules need.
+"""The staged input of a streamed load: the fragments that were written, and the columns that the rules need.
 
-`StagedPiece` describes one piece of the input, and `StagedInput` all of them in input order. Whole rows are only in
-fragments.
+`StagedPiece` describes one piece of the input, and `StagedInput` describes all pieces in input order. Complete rows are
+only in fragments.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class WrittenFragment:
 
 @dataclass(slots=True)
 class StagedType:
-    """The records of one type: their number, their fragments, and the rule columns of those that are kept in memory."""
+    """The records of one type: their number, their fragments, and the rule columns that are kept in memory."""
 
     record_count: int = 0
     truncated: bool = False
@@ -93,7 +93,7 @@ class StagedInput:
     def is_usable_on(self, manifest: LoadedManifest) -> bool:
         """Return whether the fragments can be published on a newer manifest.
 
-        They cannot if a cleanup may have removed them, or if a table was replaced by another one.
+        They cannot be published if a cleanup may have removed them, or if a table was replaced by another table.
         """
         base_tables, new_tables = self.base.state.tables, manifest.state.tables
         return manifest.state.head.gc_epoch == self.base.state.head.gc_epoch and all(
@@ -110,7 +110,7 @@ class StagedInput:
 def combine_pieces(
     pieces: Sequence[InputPiece], staged_pieces: Sequence[StagedPiece | None], base: LoadedManifest
 ) -> StagedInput:
-    """Combine the pieces of an input in input order; None stands for a piece that was not read."""
+    """Combine the pieces of an input in input order. None represents a piece that was not read."""
     types: dict[TableKey, StagedType] = {}
     problems: list[LoadProblem] = []
     line_counts: dict[int, int] = {}

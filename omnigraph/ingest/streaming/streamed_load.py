@@ -1,8 +1,8 @@
 """Load large files in this process: write rows while the input is read, then check all records and publish.
 
 The rows are written to fragments that no version references, in several threads. If a record is invalid, or if the
-process stops, the fragments remain unreferenced until a cleanup removes them. An input that cannot be streamed is
-loaded by `load` instead: a merge that replaces stored rows or repeats an id.
+process stops, the fragments remain unreferenced until a cleanup removes them. A merge that replaces stored rows or
+repeats an id cannot be streamed, so `load` is used instead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -160,7 +160,7 @@ class StreamedLoad:
                 raise InputError(reason=f"{table_key} is both truncated and loaded by the same input")
 
     def prepare_plan(self, txn: WriteTxn) -> PublishPlan | None:
-        """Check all records on the base of a transaction; return None if there is a problem or nothing to write."""
+        """Check all records against a transaction's base; return None if there is a problem or nothing to write."""
         if self.staged is None or not self.staged.is_usable_on(txn.base):
             self.staged = self.stage_input()
         staged, schema_hash = self.staged, txn.base.state.schema.hash
@@ -210,9 +210,9 @@ def load_streamed(  # noqa: PLR0913 - all but the first three are keywords
     options: LoadOptions | None = None,
     progress: ProgressCallback | None = None,
 ) -> LoadOutcome:
-    """Load files as one commit, in memory that does not grow with the rows.
+    """Load files as one commit. The required memory does not depend on the number of rows.
 
-    With `on_error` "raise", reading stops at the first piece with a problem; the outcome still lists the problem.
+    With `on_error` "raise", reading stops at the first piece with a problem, and the outcome lists the problem.
     """
     replayed_commit = find_replayed_commit(branch_state.store, branch_state.refresh().state, metadata)
     if replayed_commit is not None:
@@ -278,7 +278,9 @@ def _stage_tables(txn: WriteTxn, staged: StagedInput, mode: LoadMode) -> Mapping
 
 
 def _safe_thread_count(ir: SchemaIR) -> int:
-    """Return the number of threads; blobs of one write must be accepted one after the other."""
-    entity_types = (*ir.catalog.nodes, *ir.catalog.edges)
-    has_blobs = any(prop.type.scalar is ScalarType.BLOB for item in entity_types for prop in item.properties)
+    """Return the number of threads: one if the schema has blobs, because a write must accept blobs one at a time."""
+    catalog = ir.catalog
+    node_properties = [prop for node_type in catalog.nodes for prop in node_type.properties]
+    edge_properties = [prop for edge_type in catalog.edges for prop in edge_type.properties]
+    has_blobs = any(prop.type.scalar is ScalarType.BLOB for prop in (*node_properties, *edge_properties))
     return 1 if has_blobs else thread_count()

@@ -1,4 +1,4 @@
-"""Check the endpoints of edges that are already written to fragments, one fragment at a time.
+"""Check the endpoints of edges that have already been written to fragments, one fragment at a time.
 
 The ids of the load's own nodes are in memory as sets. All other endpoints are looked up in the graph with one lookup
 per node type. Edges are read a second time only if an endpoint is missing.
@@ -48,7 +48,7 @@ class WrittenEdges:
         return read_staged_fragment(self.txn.store, table, fragment.description, columns)
 
     def find_unwritten_endpoints(self, edge_fragment: EdgeFragment) -> IdsByType:
-        """Return the endpoints of a fragment that are not nodes of the same load, by node type."""
+        """Return the endpoints in a fragment that are not nodes of the same load, by node type."""
         unwritten: dict[TableKey, list[pa.Array]] = {}
         for batch in self.read(edge_fragment, ["src", "dst"]):
             for _, column, node_key in endpoint_columns(edge_fragment[0]):

@@ -10,7 +10,10 @@ from .print_syntax import Speller
 
 
 def column_name(projection: m.Projection) -> str:
-    """Return the alias or, if there is none, the expression as written but without dollar signs and constant arguments.
+    """Return the name of a result column.
+
+    It is the alias if there is one. Otherwise, it is the expression as written, but without dollar signs and constant
+    arguments.
 
     >>> field = m.Field("p", "age")
     >>> column_name(m.Projection(m.Aggregate("count", field, distinct=True)))

@@ -183,7 +183,7 @@ def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVaria
 def _choose_seed(
     context: _LoweringContext, component: Component, match: CheckedMatch, predicates_by_variable: _PredicatesByVariable
 ) -> tuple[plan.NodeScan, list[CheckedTraversal]]:
-    """Return a scan of the first binding or, if there are no bindings, of the first named endpoint."""
+    """Return a scan of the first binding, or of the first named endpoint if there are no bindings."""
     traversals = list(component.traversals)
     if component.bindings:
         seed_variable = component.bindings[0].variable

@@ -25,7 +25,7 @@ from .check.checked import (
 from .components import Component, ConnectedNames, find_components
 from .plan_variables import contains_aggregate, variables_of
 
-_OUTER_VARIABLES = "outside #"  # stands for all outer variables; no variable name contains a space
+_OUTER_VARIABLES = "outside #"  # represents all outer variables; no variable name contains a space
 
 
 def collect_warnings(query: m.Query, checked: CheckedQuery, source: SourceText) -> tuple[Diagnostic, ...]:

@@ -21,7 +21,7 @@ _ENDPOINT_TYPE = PropertyType(ScalarType.STRING)
 
 @record
 class Key:
-    """`@key`: the columns that determine a node's or edge's id, in name order."""
+    """`@key`: the columns that determine the id of a node or edge, in name order."""
 
     columns: tuple[str, ...]
 

@@ -53,7 +53,7 @@ class Executor(Protocol):
     ) -> None:
         """Remove files in order of rank; call `on_removed` once for each file.
 
-        Implementations must call `check_claim` before they remove files; it raises an error if the run must end.
+        Implementations must call `check_claim`, which raises an error if the run must end, before they remove files.
         """
 
 

@@ -1,6 +1,6 @@
 """Preview what an erase removes in addition to a cleanup: deleted data and old indexes.
 
-The preview only reads and counts. It excludes files that tags, merge bases and external tools need, because a rewrite
+The preview changes nothing. It excludes files that tags, merge bases and external tools need, because a rewrite
 does not free them.
 """
 

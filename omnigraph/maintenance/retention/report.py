@@ -1,6 +1,6 @@
 """The report for a cleanup: the files that were or would be removed, by type and in total.
 
-This module only defines how the report is worded; it makes no decisions.
+This module only defines how the report is worded. It makes no decisions.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Who calls, and what the caller may do: tokens, identity providers, permissions and admission.
+"""Access control: tokens, identity providers, permissions and admission.
 
 The actor comes only from the token. No header, parameter or body member of a request can change it.
 """

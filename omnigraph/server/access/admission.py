@@ -1,4 +1,4 @@
-"""Admission: how many writes of one actor, and how many exports of one graph, may run at once in all workers."""
+"""Limit how many writes by one actor, and how many exports of one graph, run concurrently across all workers."""
 
 import math
 from collections import deque
@@ -15,11 +15,11 @@ from .shared_usage import SharedUsage
 _ANONYMOUS_NAME = "anonymous"
 _REMEMBERED_WRITES = 64
 _MAX_RETRY_SECONDS = 60
-SMALL_REQUEST_BYTES = 256  # what an operation without a body of its own counts
+SMALL_REQUEST_BYTES = 256  # size that is counted for a request without a body
 
 
 class Admission:
-    """Counts running requests against the limits of the settings."""
+    """Counts running requests and enforces the configured limits."""
 
     def __init__(self, usage: SharedUsage, limits: RequestLimits) -> None:
         self._usage, self._limits = usage, limits
@@ -27,7 +27,7 @@ class Admission:
 
     @contextmanager
     def admit_write(self, actor: str | None, size: int) -> Iterator[None]:
-        """Count a write of an actor while it runs; raise `TooManyRequests` if the actor has too many."""
+        """Count an actor's write while it runs; raise `TooManyRequests` if the actor has too many running writes."""
         limits, name = self._limits, f"actor:{actor or _ANONYMOUS_NAME}"
         excess = self._usage.acquire(name, max_requests=limits.actor_requests, size=size, max_bytes=limits.actor_bytes)
         if excess:
@@ -48,14 +48,14 @@ class Admission:
                 limit=slots,
                 actual=slots + 1,
                 retry_after=1,
-                hint="wait until another export of this graph has ended",
+                hint="wait until another export of this graph has finished",
             )
 
     def close_export(self, graph_id: str) -> None:
-        """Give the slot of an export back."""
+        """Release the slot of an export."""
         self._usage.release(f"export:{graph_id}")
 
     def _retry_seconds(self, excess: int) -> int:
-        """Estimate when the next write of the actor ends, from the durations of recent writes."""
+        """Estimate when the actor's next write will finish, based on the durations of recent writes."""
         seconds = median(self._write_seconds) * excess / max(self._limits.actor_requests, 1)
         return min(max(math.ceil(seconds), 1), _MAX_RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""Authenticate requests, and decide at boot whether a server may start without tokens."""
+"""Authenticate requests, and decide at startup whether a server may run without tokens."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from .tokens import SINGLE_VARIABLE, TokenTable, load_token_table, read_bearer_t
 
 
 class Authenticator:
-    """Finds the caller of a request; on an open server, every caller is anonymous."""
+    """Determines the caller of a request. On an open server, every caller is anonymous."""
 
     def __init__(self, tokens: TokenTable, verifier: OidcVerifier | None = None) -> None:
         self._tokens = tokens
@@ -46,7 +46,7 @@ def _load_verifier(settings: ServerSettings) -> OidcVerifier | None:
     if settings.oidc_issuer is None:
         return None
     if settings.oidc_audience is None:
-        raise ConfigError(reason="an identity provider needs the audience of its tokens: pass --oidc-audience")
+        raise ConfigError(reason="an identity provider requires an audience: pass --oidc-audience")
     return make_verifier(
         OidcSettings(
             settings.oidc_issuer,

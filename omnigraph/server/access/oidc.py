@@ -1,7 +1,7 @@
-"""Tokens of an identity provider (OpenID Connect): JSON web tokens, verified with the keys that the provider publishes.
+"""Verify JSON web tokens from an identity provider (OpenID Connect) with the keys that the provider publishes.
 
-The signature, the issuer, the audience and the expiry are checked. Keys are read at most every ten seconds, by one
-request at a time, and earlier keys stay valid while the provider cannot be reached. This module needs the extra `oidc`.
+The signature, the issuer, the audience and the expiry are checked. Keys are fetched at most every ten seconds, by one
+request at a time. While the provider is unreachable, earlier keys stay valid. This module requires the `oidc` extra.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @record
 class OidcSettings:
-    """The provider, the audience that tokens must be made for, and the claims that name the caller.
+    """The provider, the required audience of its tokens, and the claims that identify the caller.
 
-    The permission is that of the claim `permission_claim`, or `default_permission` if a token has no such claim.
+    The claim `permission_claim` contains the permission. A token without this claim gets `default_permission`.
     """
 
     issuer: str
@@ -44,7 +44,7 @@ class OidcSettings:
 
 
 class OidcVerifier:
-    """Verifies tokens of one provider; verdicts are remembered until the token expires."""
+    """Verifies the tokens of one provider, and caches the result until the token expires."""
 
     def __init__(self, settings: OidcSettings) -> None:
         _require_secure(settings.issuer)
@@ -58,7 +58,7 @@ class OidcVerifier:
         """Return the caller of a token; raise `Unauthenticated` for a token that cannot be trusted."""
         digest = hash_token(token)
         verdict = self._verdicts.get(digest)
-        if verdict is not None and verdict[0] > _now():
+        if verdict is not None and verdict[0] > _epoch_seconds():
             self._verdicts.move_to_end(digest)
             return verdict[1]
         claims = await self._read_claims(token)
@@ -91,16 +91,18 @@ class OidcVerifier:
         settings = self._settings
         actor = claims.get(settings.actor_claim)
         if not isinstance(actor, str) or not actor.strip():
-            raise Unauthenticated("the token does not name an actor")
+            raise Unauthenticated("the token does not specify an actor")
         try:
             reject_reserved_actor(actor.strip())
             permission = parse_permission(str(claims.get(settings.permission_claim, settings.default_permission)))
         except OmnigraphError:
-            raise Unauthenticated("the token names an actor or a permission that this server does not accept") from None
+            raise Unauthenticated(
+                "the token specifies an actor or a permission that this server does not accept"
+            ) from None
         return Principal(actor.strip(), permission, "oidc")
 
     async def _find_key(self, key_id: str) -> Any:
-        """Return a key by its id; read the keys of the provider if the id is new."""
+        """Return a key by its id; fetch the provider's keys if the id is unknown."""
         if key_id not in self._keys:
             async with self._fetch_lock:
                 if key_id not in self._keys and clock_and_ids.monotonic() >= self._next_fetch:
@@ -113,7 +115,7 @@ class OidcVerifier:
 
 
 def _fetch_keys(settings: OidcSettings) -> dict[str, Any]:
-    """Read the keys of a provider; an unreachable provider has no new keys."""
+    """Fetch a provider's keys. If the provider is unreachable, there are no new keys."""
     import jwt
 
     try:
@@ -124,16 +126,16 @@ def _fetch_keys(settings: OidcSettings) -> dict[str, Any]:
         _require_secure(url)
         documents = _read_json(url)["keys"]
     except (OSError, ValueError, KeyError, TypeError, ConfigError):
-        from omnigraph.server.request_log import LOGGER
+        from omnigraph.server.log_output import LOGGER
 
-        LOGGER.warning("the keys of the identity provider cannot be read")
+        LOGGER.warning("the identity provider's keys cannot be read")
         return {}
     keys: dict[str, Any] = {}
     for document in documents:
         try:
             keys[str(document.get("kid", ""))] = jwt.PyJWK(document)
         except jwt.PyJWTError:
-            continue  # a key of a kind that is not supported
+            continue  # unsupported key type
     return keys
 
 
@@ -143,13 +145,13 @@ def _read_json(url: str) -> Any:
 
 
 def _require_secure(url: str) -> None:
-    """Raise `ConfigError` for a URL that is not HTTPS, unless it stays on this machine."""
+    """Raise `ConfigError` for a URL that does not use HTTPS, unless its host is this machine."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-        raise ConfigError(reason="the URL of an identity provider must begin with https://")
+        raise ConfigError(reason="an identity provider URL must begin with https://")
 
 
-def _now() -> float:
+def _epoch_seconds() -> float:
     return clock_and_ids.now_micros() / 1_000_000
 
 
@@ -158,5 +160,5 @@ def make_verifier(settings: OidcSettings) -> OidcVerifier:
     from importlib.util import find_spec
 
     if find_spec("jwt") is None or find_spec("cryptography") is None:
-        raise ConfigError(reason="tokens of an identity provider need the extra 'oidc'")
+        raise ConfigError(reason="tokens from an identity provider require the extra 'oidc'")
     return OidcVerifier(settings)

@@ -1,7 +1,7 @@
-"""The permission of a caller, and the one function that every request is authorized by.
+"""The permissions of callers, and the function that authorizes every request.
 
-Until a declared policy exists, a permission is a named set of actions. `authorize` already takes what a policy decides
-by: the actor, the action, and the branches concerned.
+Policies do not exist yet, so a permission is a named set of actions. `authorize` already takes everything that a policy
+will depend on: the actor, the action, and the affected branches.
 """
 
 from typing import Literal, get_args
@@ -25,7 +25,7 @@ _ACTIONS: dict[Permission, frozenset[Action]] = {
     "write": _WRITE_ACTIONS,
     "admin": _WRITE_ACTIONS | {"admin", "graph_list"},
 }
-# An open server allows everything that concerns one graph.
+# An open server allows all actions on a single graph.
 _OPEN_ACTIONS: frozenset[Action] = _WRITE_ACTIONS | {"admin"}
 
 
@@ -48,7 +48,7 @@ ANONYMOUS = Principal(None, "admin", "open")
 
 @record
 class BranchScope:
-    """The branches that an action concerns; None if it concerns no branch."""
+    """The branches that an action affects, or None if it affects no branch."""
 
     branch: str | None = None
     target_branch: str | None = None
@@ -61,10 +61,11 @@ def authorize(principal: Principal, action: Action, scope: BranchScope = NO_BRAN
     """Raise `PermissionDenied` unless the caller may take an action.
 
     >>> authorize(Principal("ann", "write"), "change", BranchScope("main"))
-    >>> authorize(Principal("bob", "read"), "change", BranchScope("main"))
-    Traceback (most recent call last):
-    omnigraph.errors.access.PermissionDenied: actor 'bob' may not change on branch 'main'
-    hint: request a policy that allows the action, or specify the actor
+    >>> try:
+    ...     authorize(Principal("bob", "read"), "change", BranchScope("main"))
+    ... except PermissionDenied as error:
+    ...     print(error.actor, error.action, error.branch)
+    bob change main
     """
     if action not in principal.actions:
         raise PermissionDenied(

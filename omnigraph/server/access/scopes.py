@@ -1,16 +1,16 @@
-"""The branches that a request concerns, for authorization."""
+"""Determine which branches a request affects, for authorization."""
 
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.requests import BranchCreateRequest, BranchMergeRequest
 from omnigraph.storage.layout import MAIN
 
 from .permissions import BranchScope
 
 
-def branch_scope(call: Call) -> BranchScope:
-    """Return the branch of a request: of its path, its query string or its body, by default `main`.
+def branch_scope(call: ServerCall) -> BranchScope:
+    """Return the branch in a request's path, query string or body. The default is `main`.
 
-    A request for a snapshot concerns no branch by name.
+    A request for a snapshot has no branch.
     """
     body = call.body
     if isinstance(body, BranchMergeRequest):

@@ -1,8 +1,8 @@
 """Counts of running requests that all workers of a server share.
 
-The counts live in one anonymous file that every worker maps: a row of counters per worker, changed under a lock that
-the kernel releases when a process dies. The supervisor clears the row of a worker that died, so nothing leaks. This
-module decides nothing; `admission.py` knows the limits.
+The counts are in an anonymous file that every worker maps into memory. Each worker has a row of counters and changes it
+under a lock that the kernel releases when the process dies. The supervisor clears the row of a dead worker, so no count
+leaks. This module makes no decisions: `admission.py` defines the limits.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ ROW_BYTES = _KEYS_PER_WORKER * 24  # three numbers of eight bytes per key
 
 
 def create_usage_file(worker_count: int) -> int:
-    """Return the file descriptor of an empty table for a number of workers."""
+    """Return the file descriptor of an empty table for this number of workers."""
     descriptor = os.memfd_create("omnigraph-usage")
     os.ftruncate(descriptor, worker_count * ROW_BYTES)
     return descriptor
@@ -26,12 +26,12 @@ def create_usage_file(worker_count: int) -> int:
 
 def clear_worker_row(descriptor: int, worker_index: int) -> None:
     """Set the counters of a worker that died to zero."""
-    with _locked(descriptor):
+    with _hold_lock(descriptor):
         os.pwrite(descriptor, bytes(ROW_BYTES), worker_index * ROW_BYTES)
 
 
 @contextmanager
-def _locked(descriptor: int) -> Iterator[None]:
+def _hold_lock(descriptor: int) -> Iterator[None]:
     fcntl.lockf(descriptor, fcntl.LOCK_EX)
     try:
         yield
@@ -40,11 +40,11 @@ def _locked(descriptor: int) -> Iterator[None]:
 
 
 class SharedUsage:
-    """The counters of all workers, as one worker sees and changes them."""
+    """One worker's view of the counters of all workers."""
 
     def __init__(self, descriptor: int, worker_index: int) -> None:
         self._descriptor = descriptor
-        import numpy as np  # the supervisor, which only creates the file, does without it
+        import numpy as np  # imported here because the supervisor, which only creates the file, does not need it
 
         self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
         rows = np.frombuffer(self._memory, np.dtype(_COUNTER)).reshape(-1, _KEYS_PER_WORKER)
@@ -58,20 +58,20 @@ class SharedUsage:
         (0, 1)
         """
         key = _key_of(name)
-        with _locked(self._descriptor):
+        with _hold_lock(self._descriptor):
             counters = self._all_rows[self._all_rows["key"] == key]
             excess_requests = int(counters["requests"].sum()) + 1 - max_requests if max_requests else 0
             excess_bytes = int(counters["bytes"].sum()) + size - max_bytes if max_bytes else 0
             if excess_requests > 0 or excess_bytes > 0:
                 return max(excess_requests, 1)
-            return 0 if self._add(key, 1, size) else 1
+            return 0 if self._change_counter(key, 1, size) else 1
 
     def release(self, name: str, size: int = 0) -> None:
         """Uncount a request."""
-        with _locked(self._descriptor):
-            self._add(_key_of(name), -1, -size)
+        with _hold_lock(self._descriptor):
+            self._change_counter(_key_of(name), -1, -size)
 
-    def _add(self, key: int, requests: int, size: int) -> bool:
+    def _change_counter(self, key: int, requests: int, size: int) -> bool:
         """Change the counter of a key in the row of this worker; return False if the row is full."""
         (positions,) = (self._own_row["key"] == key).nonzero()
         if not len(positions):

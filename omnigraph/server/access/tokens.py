@@ -1,7 +1,7 @@
-"""Bearer tokens: their sources, their hashes, and the actors that they stand for.
+"""Bearer tokens: their sources, their hashes, and the actors that they identify.
 
-Only SHA-256 hashes are held in memory. A source may hold hashes too, as `sha256:<hex>`. Errors name actors and
-variables, never tokens.
+Only SHA-256 hashes are kept in memory. A source may also contain hashes, written as `sha256:<hex>`. Error messages name
+actors and variables, never tokens.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _MAX_COMPARED = 256
 
 @record
 class TokenEntry:
-    """The hash of a token, and whom it stands for."""
+    """The hash of a token, and the caller that it identifies."""
 
     digest: bytes
     principal: Principal
@@ -51,7 +51,7 @@ class TokenTable:
         return len(self._entries)
 
     def find(self, token: str) -> Principal | None:
-        """Return the caller that a token stands for, or None."""
+        """Return the caller that a token identifies, or None if the token is unknown."""
         digest = hash_token(token)
         if len(self._entries) > _MAX_COMPARED:
             return self._principals.get(digest)
@@ -63,12 +63,12 @@ class TokenTable:
 
 
 def hash_token(token: str) -> bytes:
-    """Return the SHA-256 of a token without surrounding blanks."""
+    """Return the SHA-256 hash of a token without surrounding whitespace."""
     return hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
 
 
 def format_hash(token: str) -> str:
-    """Return the hash of a token as a token file holds it.
+    """Return the hash of a token in the format of a token file.
 
     >>> format_hash("secret")[:20]
     'sha256:2bb80d537b1da'
@@ -85,9 +85,9 @@ def read_bearer_token(authorization: str | None) -> str:
 
 
 def load_token_table(environment: Mapping[str, str] = os.environ, *, permission: str = "read") -> TokenTable:
-    """Read all token sources. `permission` is that of entries that do not state one.
+    """Read all token sources. Entries without a permission get `permission`.
 
-    A file excludes the inline source, and a single token is added to either.
+    A token file replaces the inline source. A single token is added to either of them.
 
     >>> table = load_token_table({"OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": '{"ann": "s3cret"}'})
     >>> table.find("s3cret").actor, table.find("other")
@@ -119,19 +119,19 @@ def _read_file(path: Path) -> bytes:
 
 
 def _parse_document(data: bytes, source: str) -> list[tuple[str, Any]]:
-    """Return the members of a token document; a repeated actor is an error, so a plain JSON parser does not do."""
+    """Return the members of a token document. Unlike a plain JSON parser, reject repeated actors."""
     import json
 
     def keep_pairs(pairs: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
         return pairs
 
     try:
-        orjson.loads(data)  # rejects what the standard library accepts, such as NaN
+        orjson.loads(data)  # rejects values such as NaN, which the standard library accepts
         members = json.loads(data, object_pairs_hook=keep_pairs)
     except ValueError:
         raise ConfigError(reason=f"{source} is not valid JSON") from None
     if not isinstance(members, list) or not all(isinstance(member, tuple) for member in members):
-        raise ConfigError(reason=f"{source} must be a JSON object of actors and tokens")
+        raise ConfigError(reason=f"{source} must be a JSON object that maps actors to tokens")
     return members
 
 

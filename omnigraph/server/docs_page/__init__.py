@@ -1,4 +1,4 @@
-"""The page that shows the operations of a server. It is one file without references to other hosts."""
+"""The page that documents the operations of a server. It is a single file without references to other hosts."""
 
 from functools import cache
 from importlib.resources import files
@@ -6,5 +6,5 @@ from importlib.resources import files
 
 @cache
 def render_docs_page() -> bytes:
-    """Return the page; it reads `openapi.json` from the server that it came from."""
+    """Return the page, which loads `openapi.json` from its own server."""
     return files(__package__).joinpath("page.html").read_bytes()

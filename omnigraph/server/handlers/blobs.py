@@ -1,4 +1,4 @@
-"""Blobs: read them in ranges and on conditions, and replace them."""
+"""Read blobs, with ranges and conditions, and replace blobs."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from omnigraph.api.blobs import Blob
 from omnigraph.api.entity_keys import parse_entity_key
 from omnigraph.api.graph import Graph
 from omnigraph.errors import BlobIntegrityError, BlobPreconditionFailed, RangeNotSatisfiable
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import ChangeOutput
 from omnigraph.server.route_model import BYTES
 from omnigraph.server.wire.answer import Answer, AnyAnswer, StreamAnswer, json_answer
@@ -20,10 +20,10 @@ from .writes import REPLAY_HEADER
 _CHUNK_BYTES = 4 << 20
 
 
-def get_blob(call: Call) -> AnyAnswer:
-    """Return the bytes of a blob, or a range of them."""
+def get_blob(call: ServerCall) -> AnyAnswer:
+    """Return a blob or a range of its bytes."""
     opened = _open_blob(call)
-    headers = _headers(opened)
+    headers = _blob_headers(opened)
     refusal = _check_conditions(call, opened, headers)
     if refusal is not None:
         return refusal
@@ -32,21 +32,21 @@ def get_blob(call: Call) -> AnyAnswer:
         selected = _select_range(call, opened)
     if selected is None:
         length = {"Content-Length": str(opened.size)}
-        return StreamAnswer(_chunks(opened, 0, opened.size), BYTES, headers={**headers, **length})
+        return StreamAnswer(_iter_chunks(opened, 0, opened.size), BYTES, headers={**headers, **length})
     start, stop = selected
     content_range = {"Content-Range": f"bytes {start}-{stop - 1}/{opened.size}", "Content-Length": str(stop - start)}
-    return StreamAnswer(_chunks(opened, start, stop), BYTES, 206, {**headers, **content_range})
+    return StreamAnswer(_iter_chunks(opened, start, stop), BYTES, 206, {**headers, **content_range})
 
 
-def head_blob(call: Call) -> Answer:
-    """Return the headers of a blob; ranges do not apply."""
+def head_blob(call: ServerCall) -> Answer:
+    """Return the headers of a blob. Ranges are ignored."""
     opened = _open_blob(call)
-    headers = _headers(opened)
+    headers = _blob_headers(opened)
     refusal = _check_conditions(call, opened, headers)
     return refusal or Answer(b"", BYTES, headers={**headers, "Content-Length": str(opened.size)})
 
 
-def _select_range(call: Call, opened: Blob) -> tuple[int, int] | None:
+def _select_range(call: ServerCall, opened: Blob) -> tuple[int, int] | None:
     try:
         return select_range(call.headers.getlist("range"), opened.size)
     except RangeNotSatisfiable as error:
@@ -54,14 +54,14 @@ def _select_range(call: Call, opened: Blob) -> tuple[int, int] | None:
         raise
 
 
-def _open_blob(call: Call) -> Blob:
+def _open_blob(call: ServerCall) -> Blob:
     values = call.query_values
     graph = call.graph_for_read(values.get("branch"), values.get("snapshot")).refresh()
     key = parse_entity_key(graph.schema.ir.catalog, values["type"], values["entity"], values["id"])
-    return _open(graph, values["type"], key, values["property"], values["entity"])
+    return _open_readable(graph, values["type"], key, values["property"], values["entity"])
 
 
-def _open(graph: Graph, type_name: str, key: object, property_name: str, kind: str) -> Blob:
+def _open_readable(graph: Graph, type_name: str, key: object, property_name: str, kind: str) -> Blob:
     opened = graph.blob(type_name, key, property_name, kind=kind)
     try:
         _ = opened.etag
@@ -70,25 +70,24 @@ def _open(graph: Graph, type_name: str, key: object, property_name: str, kind: s
     return opened
 
 
-def _headers(opened: Blob) -> dict[str, str]:
+def _blob_headers(opened: Blob) -> dict[str, str]:
     return {
         "Accept-Ranges": "bytes",
         "ETag": opened.etag,
         SNAPSHOT_HEADER: opened.commit_id,
         "Omnigraph-Blob-Media-Type": opened.media_type,
-        "Repr-Digest": _digest(opened),
-        "X-Content-Type-Options": "nosniff",
+        "Repr-Digest": _repr_digest(opened),
     }
 
 
-def _digest(opened: Blob) -> str:
+def _repr_digest(opened: Blob) -> str:
     from base64 import b64encode
 
     return f"sha-256=:{b64encode(bytes.fromhex(opened.content_hash.removeprefix('sha256:'))).decode()}:"
 
 
-def _check_conditions(call: Call, opened: Blob, headers: dict[str, str]) -> Answer | None:
-    """Return the answer to a request whose condition makes the bytes unnecessary; raise if `If-Match` fails."""
+def _check_conditions(call: ServerCall, opened: Blob, headers: dict[str, str]) -> Answer | None:
+    """Return an answer without the bytes if a condition makes them unnecessary; raise an error if `If-Match` fails."""
     if_match = call.headers.get("if-match")
     if if_match is not None and not matches_strongly(if_match, opened.etag):
         raise BlobPreconditionFailed(etag=opened.etag)
@@ -97,12 +96,12 @@ def _check_conditions(call: Call, opened: Blob, headers: dict[str, str]) -> Answ
     return None
 
 
-def _chunks(opened: Blob, start: int, stop: int) -> Iterator[bytes]:
+def _iter_chunks(opened: Blob, start: int, stop: int) -> Iterator[bytes]:
     if start < stop:
         yield from opened.iter_chunks(_CHUNK_BYTES, start=start, stop=stop)
 
 
-def put_blob(call: Call) -> Answer:
+def put_blob(call: ServerCall) -> Answer:
     """Replace the blob of a node."""
     values = call.query_values
     graph = call.graph_for_write(values.get("branch"))

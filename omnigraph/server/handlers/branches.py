@@ -1,6 +1,6 @@
 """Branches: list, create, show and delete them."""
 
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.history import (
     BranchCreateOutput,
     BranchDeleteOutput,
@@ -14,12 +14,12 @@ from omnigraph.storage.layout import MAIN
 from .documents import commit_output
 
 
-def list_branches(call: Call) -> Answer:
+def list_branches(call: ServerCall) -> Answer:
     """List the names of all branches."""
     return json_answer(BranchListOutput(branches=call.graph_for_read().branches.names()))
 
 
-def get_branch(call: Call) -> Answer:
+def get_branch(call: ServerCall) -> Answer:
     """Return the head and the origin of a branch."""
     info = call.graph_for_read().branches[call.path_values["branch"]]
     return json_answer(
@@ -35,7 +35,7 @@ def get_branch(call: Call) -> Answer:
     )
 
 
-def create_branch(call: Call) -> Answer:
+def create_branch(call: ServerCall) -> Answer:
     """Create a branch."""
     body = call.body_as(BranchCreateRequest)
     origin = body.from_ or MAIN
@@ -53,8 +53,8 @@ def create_branch(call: Call) -> Answer:
     )
 
 
-def delete_branch(call: Call) -> Answer:
-    """Delete a branch whose commits are also elsewhere, or any branch with `force`."""
+def delete_branch(call: ServerCall) -> Answer:
+    """Delete a branch. Without `force`, other branches or tags must contain all of its commits."""
     name = call.path_values["branch"]
     call.graph_for_write().branches.delete(name, force=bool(call.query_values.get("force")))
     return json_answer(BranchDeleteOutput(uri=call.graph.uri, name=name.strip(), actor_id=call.actor))

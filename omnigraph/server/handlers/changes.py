@@ -1,4 +1,4 @@
-"""The change feed: pages, long polls, events and baselines; and differences between two revisions."""
+"""The change feed (pages, long polls, events and baselines), and the differences between two revisions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -12,7 +12,7 @@ from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.change_feed.pages import DEFAULT_PAGE_CHANGES, ChangePage
 from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
 from omnigraph.history.entities import EntityChange
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.requests import ChangeBaselineRequest
 from omnigraph.server.route_model import EVENTS, JSON
 from omnigraph.server.wire.answer import Answer, AnyAnswer, EventAnswer, StreamAnswer, json_answer
@@ -28,7 +28,7 @@ _HEARTBEAT_SECONDS = 15.0
 _DEFAULT_DIFF_CHANGES = 1000
 
 
-def commit_changes(call: Call) -> Answer:
+def commit_changes(call: ServerCall) -> Answer:
     """Return a page of the changes of one commit."""
     commit_id, values = call.path_values["commit_id"], call.query_values
     graph = call.graph_for_read().refresh()
@@ -36,23 +36,23 @@ def commit_changes(call: Call) -> Answer:
         raise CommitNotFound("commit not found")
     try:
         page = graph.changes.commit_page(
-            commit_id, page_token=values.get("page_token"), limit=_page_limit(call), **_filters(call)
+            commit_id, page_token=values.get("page_token"), limit=_page_limit(call), **_change_filters(call)
         )
     except SnapshotNotFound:
         raise CommitNotFound("commit not found") from None
     return Answer(orjson.dumps(page.to_json(), default=str))
 
 
-async def poll_changes(call: Call) -> Answer:
-    """Return a page of the feed; with `wait`, wait for a commit if there is none yet."""
+async def poll_changes(call: ServerCall) -> Answer:
+    """Return a page of the feed. With `wait`, wait for a commit if there is no new commit yet."""
     wait = call.query_values.get("wait") or 0.0
     if not 0 <= wait <= _MAX_WAIT_SECONDS:
         raise InputError(f"wait must be between 0 and {_MAX_WAIT_SECONDS:.0f}", reason="invalid value")
     deadline = clock_and_ids.monotonic() + wait
-    page = await _run(call, partial(_poll, call, call.query_values))
+    page = await _run_in_lane(call, partial(_read_page, call, call.query_values))
     while _is_idle(page) and clock_and_ids.monotonic() < deadline and not call.state.stopping.is_set():
         await asyncio.sleep(_POLL_SECONDS)
-        page = await _run(call, partial(_poll, call, {**_without_position(call), "cursor": page.cursor}))
+        page = await _run_in_lane(call, partial(_read_page, call, {**_without_position(call), "cursor": page.cursor}))
     return Answer(orjson.dumps(page.to_json(), default=str))
 
 
@@ -60,47 +60,47 @@ def _is_idle(page: ChangePage) -> bool:
     return not page.blocks and page.next_page_token is None and bool(page.caught_up)
 
 
-def _without_position(call: Call) -> dict[str, Any]:
+def _without_position(call: ServerCall) -> dict[str, Any]:
     return {name: value for name, value in call.query_values.items() if name not in ("start", "cursor", "page_token")}
 
 
-async def _run(call: Call, read: Callable[[], ChangePage]) -> ChangePage:
+async def _run_in_lane(call: ServerCall, read: Callable[[], ChangePage]) -> ChangePage:
     return await call.state.lanes.read.run(read, call.lane_context)
 
 
-def _poll(call: Call, values: Any) -> ChangePage:
+def _read_page(call: ServerCall, values: Any) -> ChangePage:
     graph = call.graph_for_read(values.get("branch"))
     return graph.changes.poll(
         values.get("start"),
         cursor=values.get("cursor"),
         page_token=values.get("page_token"),
         limit=_page_limit(call),
-        **_filters(call),
+        **_change_filters(call),
     )
 
 
-def _page_limit(call: Call) -> int:
+def _page_limit(call: ServerCall) -> int:
     limit: int | None = call.query_values.get("limit")
     return DEFAULT_PAGE_CHANGES if limit is None else limit
 
 
-def _filters(call: Call) -> dict[str, Any]:
+def _change_filters(call: ServerCall) -> dict[str, Any]:
     values = call.query_values
     return {"types": values.get("type"), "kinds": values.get("kind"), "ops": values.get("op")}
 
 
-async def stream_changes(call: Call) -> EventAnswer:
-    """Follow the feed as server-sent events; each event is a block of a commit, and its id is a cursor."""
+async def stream_changes(call: ServerCall) -> EventAnswer:
+    """Follow the feed as server-sent events. Each event is a block of a commit, and its id is a cursor."""
     values = dict(call.query_values)
     last_event = call.headers.get("last-event-id")
     if last_event:
         values.pop("start", None)
         values["cursor"] = last_event
-    page = await _run(call, partial(_poll, call, values))
-    return EventAnswer(_events(call, page), EVENTS, headers={"Cache-Control": "no-store"})
+    page = await _run_in_lane(call, partial(_read_page, call, values))
+    return EventAnswer(_iter_events(call, page), EVENTS, headers={"Cache-Control": "no-store"})
 
 
-async def _events(call: Call, page: ChangePage) -> AsyncIterator[bytes]:
+async def _iter_events(call: ServerCall, page: ChangePage) -> AsyncIterator[bytes]:
     silent_since = clock_and_ids.monotonic()
     yield b": connected\n\n"
     while not call.state.stopping.is_set():
@@ -116,16 +116,16 @@ async def _events(call: Call, page: ChangePage) -> AsyncIterator[bytes]:
             position = {"cursor": str(page.cursor)}
             if page.caught_up:
                 await asyncio.sleep(_POLL_SECONDS)
-        page = await _run(call, partial(_poll, call, {**_without_position(call), **position}))
+        page = await _run_in_lane(call, partial(_read_page, call, {**_without_position(call), **position}))
 
 
 def _encode_event(page: ChangePage) -> bytes:
-    """Return a page as one event; only a page that ends after a whole commit has an id to resume from."""
+    """Return a page as one event. Only an event that completes a commit has an id from which clients can resume."""
     event_id = b"" if page.cursor is None else b"id: " + page.cursor.encode() + b"\n"
     return event_id + b"event: changes\ndata: " + orjson.dumps(page.to_json(), default=str) + b"\n\n"
 
 
-def capture_baseline(call: Call) -> StreamAnswer:
+def capture_baseline(call: ServerCall) -> StreamAnswer:
     """Return all entities of a branch, then a record with the cursor from which the feed continues."""
     body = call.body or ChangeBaselineRequest()
     graph = call.graph_for_read(body.branch)
@@ -133,13 +133,13 @@ def capture_baseline(call: Call) -> StreamAnswer:
     return StreamAnswer(ExportChunks(call, baseline.lines()), NDJSON_UTF8)
 
 
-def diff(call: Call) -> AnyAnswer:
+def diff(call: ServerCall) -> AnyAnswer:
     """Return the entities that differ between two revisions."""
     values = call.query_values
     limit = values.get("limit", _DEFAULT_DIFF_CHANGES)
     if limit < 1:
         raise InputError("limit must be at least 1", reason="invalid value")
-    compared = call.graph_for_read().refresh().diff(values["from"], values.get("to"), **_filters(call))
+    compared = call.graph_for_read().refresh().diff(values["from"], values.get("to"), **_change_filters(call))
     if call.media_type != JSON:
         return StreamAnswer(_diff_lines(iter(compared)), NDJSON_UTF8)
     changes = list(islice(iter(compared), limit + 1))

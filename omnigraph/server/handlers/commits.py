@@ -4,7 +4,7 @@ from itertools import islice
 
 from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import SnapshotDatasetOutput, SnapshotOutput
 from omnigraph.server.models.history import CommitListOutput
 from omnigraph.server.wire.answer import Answer, json_answer
@@ -18,7 +18,7 @@ from .documents import commit_output
 _MAX_LIST = 1_000_000
 
 
-def snapshot(call: Call) -> Answer:
+def snapshot(call: ServerCall) -> Answer:
     """Return the tables of a branch or a revision."""
     graph = call.graph_for_read(call.query_values.get("branch"), call.query_values.get("snapshot"))
     state = graph.refresh().snapshot
@@ -30,7 +30,7 @@ def snapshot(call: Call) -> Answer:
         graph_commit_id=state.commit_id,
         graph_manifest_version=state.manifest_version,
         internal_schema_version=STAMP,
-        datasets=[_dataset(state, key, uses_old_names=call.uses_old_names) for key in sorted(state.tables)],
+        datasets=[_dataset_output(state, key, uses_old_names=call.uses_old_names) for key in sorted(state.tables)],
     )
     if call.uses_old_names:
         document.branch, document.manifest_version = document.graph_branch, document.graph_manifest_version
@@ -38,7 +38,7 @@ def snapshot(call: Call) -> Answer:
     return json_answer(document, headers={"ETag": etag})
 
 
-def _dataset(state: Snapshot, key: TableKey, *, uses_old_names: bool) -> SnapshotDatasetOutput:
+def _dataset_output(state: Snapshot, key: TableKey, *, uses_old_names: bool) -> SnapshotDatasetOutput:
     entry = state.tables[key]
     dataset = SnapshotDatasetOutput(
         entity_kind=key.kind,
@@ -55,7 +55,7 @@ def _dataset(state: Snapshot, key: TableKey, *, uses_old_names: bool) -> Snapsho
     return dataset
 
 
-def list_commits(call: Call) -> Answer:
+def list_commits(call: ServerCall) -> Answer:
     """List the commits of a branch, newest first."""
     values = call.query_values
     limit, before = values.get("limit"), values.get("before")
@@ -78,7 +78,7 @@ def list_commits(call: Call) -> Answer:
     return json_answer(document)
 
 
-def get_commit(call: Call) -> Answer:
+def get_commit(call: ServerCall) -> Answer:
     """Return one commit by its id, or by a revision such as `HEAD~1`."""
     revision = call.path_values["commit_id"]
     try:

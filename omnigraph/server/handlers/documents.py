@@ -2,12 +2,12 @@
 
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.history.commit import Commit
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.history import CommitOutput
 
 
-def commit_output(commit: Commit, call: Call | None = None, *, with_types: bool = False) -> CommitOutput:
-    """Return a commit as it is sent; `with_types` adds the tables that it changed."""
+def commit_output(commit: Commit, call: ServerCall | None = None, *, with_types: bool = False) -> CommitOutput:
+    """Return the document for a commit. `with_types` adds the tables that the commit changed."""
     output = CommitOutput(
         graph_commit_id=commit.id,
         graph_branch=commit.branch,
@@ -35,6 +35,6 @@ def commit_output(commit: Commit, call: Call | None = None, *, with_types: bool 
     return output
 
 
-def receipt_commit(receipt: Receipt, call: Call) -> CommitOutput | None:
+def receipt_commit(receipt: Receipt, call: ServerCall) -> CommitOutput | None:
     """Return the commit of a write, or None if nothing changed."""
     return None if receipt.commit is None else commit_output(receipt.commit, call)

@@ -1,4 +1,4 @@
-"""Single entities: their values, their versions, who set their properties, and their neighbours."""
+"""Single entities: their values, versions, blame and neighbours."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -15,7 +15,7 @@ from omnigraph.errors import EntityNotFound, InputError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType
 from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.server import engine_access
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.entities import (
     BlamedPropertyOutput,
     BlameOutput,
@@ -36,9 +36,9 @@ from .reads import query_timeout
 _DEFAULT_NEIGHBOURS, _MAX_NEIGHBOURS = 100, 10_000
 
 
-def get_entity(call: Call) -> Answer:
+def get_entity(call: ServerCall) -> Answer:
     """Return a node or an edge."""
-    graph, kind, type_name, key = _address(call)
+    graph, kind, type_name, key = _read_address(call)
     entity_id = _resolve_id(graph, kind, type_name, key)
     entities = graph.nodes(type_name) if kind == "node" else graph.edges(type_name)
     result = entities.where(id=entity_id).result()
@@ -54,9 +54,9 @@ def get_entity(call: Call) -> Answer:
     return json_answer(document)
 
 
-def entity_history(call: Call) -> Answer:
+def entity_history(call: ServerCall) -> Answer:
     """Return the versions of an entity, newest first."""
-    graph, kind, type_name, key = _address(call)
+    graph, kind, type_name, key = _read_address(call)
     versions = graph.revisions.history(type_name, key, kind=kind, limit=call.query_values.get("limit"))
     if not versions and versions.complete:
         raise EntityNotFound(f"no {type_name} with this key in the history")
@@ -68,7 +68,7 @@ def entity_history(call: Call) -> Answer:
     return json_answer(document)
 
 
-def _version_output(call: Call, version: Any) -> EntityVersionOutput:
+def _version_output(call: ServerCall, version: Any) -> EntityVersionOutput:
     endpoints = version.endpoints
     return EntityVersionOutput(
         commit=commit_output(version.commit, call),
@@ -80,9 +80,9 @@ def _version_output(call: Call, version: Any) -> EntityVersionOutput:
     )
 
 
-def entity_blame(call: Call) -> Answer:
+def entity_blame(call: ServerCall) -> Answer:
     """Return the commit that last set each property of an entity."""
-    graph, kind, type_name, key = _address(call)
+    graph, kind, type_name, key = _read_address(call)
     blamed = graph.revisions.blame(type_name, key, kind=kind)
     properties = [
         BlamedPropertyOutput(
@@ -96,9 +96,9 @@ def entity_blame(call: Call) -> Answer:
     return json_answer(BlameOutput(properties=properties))
 
 
-def neighbours(call: Call) -> Answer:
+def neighbours(call: ServerCall) -> Answer:
     """Return the edges of a node and the nodes at their other ends."""
-    graph, _, type_name, key = _address(call, "node")
+    graph, _, type_name, key = _read_address(call, "node")
     limit = call.query_values.get("limit", _DEFAULT_NEIGHBOURS)
     if not 1 <= limit <= _MAX_NEIGHBOURS:
         raise InputError(f"limit must be between 1 and {_MAX_NEIGHBOURS}", reason="invalid value")
@@ -116,8 +116,8 @@ def neighbours(call: Call) -> Answer:
     return json_answer(subgraph_output(collected, pinned.head.id, limit))
 
 
-def _neighbour_queries(call: Call, catalog: Catalog, type_name: str, limit: int) -> Iterator[str]:
-    """Yield a query for each edge type that can touch the node, in each requested direction."""
+def _neighbour_queries(call: ServerCall, catalog: Catalog, type_name: str, limit: int) -> Iterator[str]:
+    """Yield a query for each edge type that can connect to the node, in each requested direction."""
     direction = call.query_values.get("direction", "both")
     wanted = call.query_values.get("edge")
     edge_types = [resolve_type(catalog, name, "edge") for name in wanted] if wanted else catalog.edges
@@ -133,7 +133,7 @@ def _neighbour_queries(call: Call, catalog: Catalog, type_name: str, limit: int)
             yield f"query neighbours($start: String) {{ {body} }}"
 
 
-def subgraph(call: Call) -> Answer:
+def subgraph(call: ServerCall) -> Answer:
     """Return the nodes and edges of a query result."""
     body = call.body_as(QueryRequest)
     graph = call.graph_for_read(body.branch, body.snapshot)
@@ -148,7 +148,7 @@ def subgraph(call: Call) -> Answer:
 
 
 def subgraph_output(collected: Subgraph, commit_id: str, limit: int | None) -> SubgraphOutput:
-    """Return a subgraph as it is sent, with at most `limit` edges."""
+    """Return the document for a subgraph with at most `limit` edges."""
     edges = list(islice(collected.edges, limit))
     return SubgraphOutput(
         nodes=[
@@ -170,11 +170,13 @@ def subgraph_output(collected: Subgraph, commit_id: str, limit: int | None) -> S
     )
 
 
-def _address(call: Call, expected_kind: EntityKindName | None = None) -> tuple[Graph, EntityKindName, str, Any]:
+def _read_address(
+    call: ServerCall, expected_kind: EntityKindName | None = None
+) -> tuple[Graph, EntityKindName, str, Any]:
     """Return the graph to read, and the kind, type and key of the entity in the path."""
     kind, type_name = call.path_values["kind"], call.path_values["type"]
     if kind not in ("node", "edge") or (expected_kind is not None and kind != expected_kind):
-        raise InputError("the kind of an entity is `node` or `edge`", reason="invalid kind")
+        raise InputError("the kind must be `node` or `edge`", reason="invalid kind")
     values = call.query_values
     graph = call.graph_for_read(values.get("branch"), values.get("snapshot")).refresh()
     catalog = graph.schema.ir.catalog

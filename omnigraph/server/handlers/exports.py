@@ -1,8 +1,8 @@
-"""Exports of a state as a stream of NDJSON."""
+"""Export a branch or a revision as a stream of NDJSON."""
 
 from collections.abc import Iterator
 
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.requests import ExportRequest
 from omnigraph.server.route_model import NDJSON
 from omnigraph.server.wire.answer import StreamAnswer
@@ -13,7 +13,7 @@ from .reads import SNAPSHOT_HEADER
 NDJSON_UTF8 = f"{NDJSON}; charset=utf-8"
 
 
-def export(call: Call) -> StreamAnswer:
+def export(call: ServerCall) -> StreamAnswer:
     """Export a branch or a revision."""
     body = call.body_as(ExportRequest)
     graph = call.graph_for_read(body.branch, body.snapshot)
@@ -24,9 +24,9 @@ def export(call: Call) -> StreamAnswer:
 
 
 class ExportChunks(Iterator[bytes]):
-    """Lines in chunks of limited size; they hold one of the export slots of the graph until they are closed."""
+    """An iterator of lines in chunks of limited size, which occupies an export slot of the graph until it is closed."""
 
-    def __init__(self, call: Call, lines: Iterator[bytes]) -> None:
+    def __init__(self, call: ServerCall, lines: Iterator[bytes]) -> None:
         self._admission, self._graph_id = call.state.admission, call.graph.graph_id
         self._lines, self._chunk_bytes = lines, call.state.settings.limits.stream_bytes
         self._admission.open_export(self._graph_id)
@@ -44,7 +44,7 @@ class ExportChunks(Iterator[bytes]):
         return b"".join(parts)
 
     def close(self) -> None:
-        """Close the export, and give its slot back."""
+        """Close the export and release its slot."""
         close = getattr(self._lines, "close", None)
         try:
             if close is not None:

@@ -1,18 +1,20 @@
-"""Language services for editors: findings, layout, completion and explanations."""
+"""Language services for editors: diagnostics, formatting, completion and explanations."""
 
 from msgspec import UNSET
 
+from omnigraph.api.builders.prepared_queries import read_query
 from omnigraph.errors.diagnostics import Diagnostic
-from omnigraph.lang.query import diagnose_queries, format_queries
+from omnigraph.lang.query import compile_queries, diagnose_queries, format_queries
 from omnigraph.lang.schema import examine_schema, format_schema
-from omnigraph.server.call import Call
-from omnigraph.server.models.entities import DiagnoseOutput, DiagnosticOutput, FormatOutput
-from omnigraph.server.models.requests import DiagnoseRequest, FormatRequest
+from omnigraph.server import engine_access
+from omnigraph.server.call import ServerCall
+from omnigraph.server.models.entities import DescribeOutput, DiagnoseOutput, DiagnosticOutput, FormatOutput
+from omnigraph.server.models.requests import DescribeRequest, DiagnoseRequest, FormatRequest
 from omnigraph.server.wire.answer import Answer, json_answer
 
 
-def diagnose(call: Call) -> Answer:
-    """Return every finding in a text; queries are checked against the schema of a branch."""
+def diagnose(call: ServerCall) -> Answer:
+    """Return all diagnostics for a text. Queries are checked against the schema of a branch."""
     body = call.body_as(DiagnoseRequest)
     if body.language == "schema":
         diagnostics = examine_schema(body.text)[1]
@@ -35,8 +37,17 @@ def _diagnostic_output(diagnostic: Diagnostic) -> DiagnosticOutput:
     )
 
 
-def format_text(call: Call) -> Answer:
-    """Return a text in its standard layout; a text with syntax errors is an error."""
+def describe(call: ServerCall) -> Answer:
+    """Describe what the queries in a text take, return, read and write. An invalid query is an error."""
+    body = call.body_as(DescribeRequest)
+    graph = call.graph_for_read(body.branch, body.snapshot).refresh()
+    text = read_query(engine_access.query_text(body.text), {})
+    compiled = compile_queries(text.text, graph.schema.ir.catalog)
+    return json_answer(DescribeOutput(queries=[query.to_json() for query in compiled]))
+
+
+def format_text(call: ServerCall) -> Answer:
+    """Return a formatted text. Syntax errors are reported as an error."""
     body = call.body_as(FormatRequest)
     layout = format_schema if body.language == "schema" else format_queries
     return json_answer(FormatOutput(text=layout(body.text)))

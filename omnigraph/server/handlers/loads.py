@@ -1,7 +1,8 @@
-"""Loads of NDJSON, Arrow and Parquet, each as one commit."""
+"""Load NDJSON, Arrow and Parquet. Each load is one commit."""
 
 import io
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow as pa
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.errors import BranchNotFound, InputError
 from omnigraph.ingest.load import LoadMode
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import (
     GraphBatchDeclarationOutput,
     GraphBatchLoadOutput,
@@ -25,28 +26,29 @@ from .writes import REPLAY_HEADER
 
 LoadOptions = Mapping[str, Any]
 _DEFAULT_MODE: LoadMode = "merge"
+_DIGEST_CHUNK_BYTES = 1 << 20
 
 
-def load_ndjson(call: Call) -> Answer:
+def load_ndjson(call: ServerCall) -> Answer:
     """Load a stream of NDJSON."""
     with call.body as file:
-        return _load(call, file, call.query_values)
+        return _answer_load(call, _with_digest(call, file), call.query_values)
 
 
-def load_arrow(call: Call) -> Answer:
-    """Load an Arrow IPC stream whose rows are of one type."""
+def load_arrow(call: ServerCall) -> Answer:
+    """Load an Arrow IPC stream whose rows all have the same type."""
     with call.body as file:
-        return _load(call, {call.query_values["type"]: _read_arrow(file)}, call.query_values)
+        return _answer_load(call, {call.query_values["type"]: _read_arrow(file)}, call.query_values)
 
 
-def load_parquet(call: Call) -> Answer:
-    """Load a Parquet file whose rows are of one type."""
+def load_parquet(call: ServerCall) -> Answer:
+    """Load a Parquet file whose rows all have the same type."""
     with call.body as file:
-        return _load(call, {call.query_values["type"]: _read_parquet(file)}, call.query_values)
+        return _answer_load(call, {call.query_values["type"]: _read_parquet(file)}, call.query_values)
 
 
-def load_text(call: Call) -> Answer:
-    """Load NDJSON that is a member of a JSON document."""
+def load_text(call: ServerCall) -> Answer:
+    """Load NDJSON text from a member of a JSON body."""
     body = call.body_as(IngestRequest)
     options = {
         "branch": body.branch,
@@ -56,7 +58,30 @@ def load_text(call: Call) -> Answer:
         "dry_run": body.dry_run,
         "assume_utc": body.assume_utc,
     }
-    return _load(call, io.BytesIO(body.data.encode("utf-8", "surrogatepass")), options, with_uri=True)
+    file = io.BytesIO(body.data.encode("utf-8", "surrogatepass"))
+    return _answer_load(call, _with_digest(call, file), options, with_uri=True)
+
+
+class DigestedFile:
+    """A file with the digest of its content, by which a repeated load is told from a different one with its key."""
+
+    name = "<body>"
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        digest = sha256()
+        while chunk := file.read(_DIGEST_CHUNK_BYTES):
+            digest.update(chunk)
+        file.seek(0)
+        self.content_digest = digest.hexdigest()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read the next bytes."""
+        return self._file.read(size)
+
+
+def _with_digest(call: ServerCall, file: IO[bytes]) -> Any:
+    return file if call.idempotency_key is None else DigestedFile(file)
 
 
 def _read_arrow(file: IO[bytes]) -> pa.Table:
@@ -76,7 +101,7 @@ def _read_parquet(file: IO[bytes]) -> pa.Table:
         raise InputError("the body is not a valid Parquet file", reason="malformed body") from None
 
 
-def _load(call: Call, data: Any, options: LoadOptions, *, with_uri: bool = False) -> Answer:
+def _answer_load(call: ServerCall, data: Any, options: LoadOptions, *, with_uri: bool = False) -> Answer:
     branch, base = options.get("branch") or MAIN, options.get("from")
     if base is not None:
         call.authorize("branch_create", base, branch)
@@ -89,7 +114,7 @@ def _load(call: Call, data: Any, options: LoadOptions, *, with_uri: bool = False
     return json_answer(document, headers={REPLAY_HEADER: "true"} if receipt.replayed else {})
 
 
-def _run_load(call: Call, data: Any, mode: LoadMode, branch: str, base: str | None, options: LoadOptions) -> Any:
+def _run_load(call: ServerCall, data: Any, mode: LoadMode, branch: str, base: str | None, options: LoadOptions) -> Any:
     graph = call.graph_for_write(None)
     try:
         return graph.load(
@@ -111,14 +136,14 @@ def _run_load(call: Call, data: Any, mode: LoadMode, branch: str, base: str | No
         raise BranchNotFound(branch=error.branch or branch, hint=hint) from None
 
 
-def _load_output(call: Call, receipt: Receipt, mode: LoadMode, base: str | None) -> GraphBatchLoadOutput:
+def _load_output(call: ServerCall, receipt: Receipt, mode: LoadMode, base: str | None) -> GraphBatchLoadOutput:
     document = GraphBatchLoadOutput(
         branch=receipt.branch,
         base_branch=base,
         branch_created=receipt.branch_created,
         mode=mode,
-        nodes=_declarations(receipt.nodes),
-        edges=_declarations(receipt.edges),
+        nodes=_count_entities(receipt.nodes),
+        edges=_count_entities(receipt.edges),
         total_entities=receipt.total,
         actor_id=call.actor,
         commit=receipt_commit(receipt, call),
@@ -130,8 +155,8 @@ def _load_output(call: Call, receipt: Receipt, mode: LoadMode, base: str | None)
     return document
 
 
-def _with_location(call: Call, document: GraphBatchLoadOutput) -> IngestOutput:
-    """Return a load with the location of the graph and, for old clients, the names of version 0.3."""
+def _with_location(call: ServerCall, document: GraphBatchLoadOutput) -> IngestOutput:
+    """Return the document for a load, with the location of the graph. Old clients also get the names of version 0.3."""
     members = {name: getattr(document, name) for name in document.__struct_fields__}
     ingest = IngestOutput(uri=call.graph.uri, **members)
     if call.uses_old_names:
@@ -144,5 +169,5 @@ def _with_location(call: Call, document: GraphBatchLoadOutput) -> IngestOutput:
     return ingest
 
 
-def _declarations(counts: Mapping[str, int]) -> list[GraphBatchDeclarationOutput]:
+def _count_entities(counts: Mapping[str, int]) -> list[GraphBatchDeclarationOutput]:
     return [GraphBatchDeclarationOutput(name=name, entities_loaded=counts[name]) for name in sorted(counts)]

@@ -10,7 +10,7 @@ from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.merge_sessions import MergeResult
 from omnigraph.errors import EntityConflict, InputError, OmnigraphError
 from omnigraph.merging.strategy import ConflictAnswer, Strategy, answer_conflict
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.history import BranchMergeOutput, MergeConflictOutput
 from omnigraph.server.models.requests import BranchMergeRequest, ConflictResolution
 from omnigraph.server.wire.answer import Answer, json_answer
@@ -20,25 +20,25 @@ from omnigraph.storage.layout import MAIN
 from .documents import commit_output
 
 
-def merge(call: Call) -> Answer:
+def merge(call: ServerCall) -> Answer:
     """Merge a branch or another revision into a branch, and delete the branch afterwards if requested."""
     body = call.body_as(BranchMergeRequest)
     target = body.target or MAIN
-    result = _merge(call, body, dry_run=body.dry_run)
+    result = _run_merge(call, body, dry_run=body.dry_run)
     document = merge_output(call, result, body.source, target)
     if body.delete_branch and not body.dry_run:
         _delete_source(call, body.source, document)
     return json_answer(document)
 
 
-def preview(call: Call) -> Answer:
-    """Return what a merge would do; the conflicts are part of the result."""
+def preview(call: ServerCall) -> Answer:
+    """Return what a merge would do, including its conflicts."""
     body = call.body_as(BranchMergeRequest)
-    result = _merge(call, body, dry_run=True)
+    result = _run_merge(call, body, dry_run=True)
     return json_answer(merge_output(call, result, body.source, body.target or MAIN))
 
 
-def _merge(call: Call, body: BranchMergeRequest, *, dry_run: bool) -> MergeResult:
+def _run_merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> MergeResult:
     target = body.target or MAIN
     return call.graph_for_write(target).merge(
         body.source,
@@ -53,8 +53,8 @@ def _merge(call: Call, body: BranchMergeRequest, *, dry_run: bool) -> MergeResul
     )
 
 
-def _delete_source(call: Call, source: str, document: BranchMergeOutput) -> None:
-    """Delete a merged branch; the merge is already published, so a refusal only becomes part of the answer."""
+def _delete_source(call: ServerCall, source: str, document: BranchMergeOutput) -> None:
+    """Delete a merged branch. The merge is already published, so if the deletion fails, the answer only reports it."""
     try:
         call.authorize("branch_delete", target_branch=source)
         call.graph_for_write(document.target).branches.delete(source)
@@ -64,20 +64,20 @@ def _delete_source(call: Call, source: str, document: BranchMergeOutput) -> None
 
 
 def make_strategy(strategy: Any, resolutions: Sequence[ConflictResolution] = ()) -> Strategy:
-    """Return the strategy of a request; decisions about single conflicts take precedence over sides."""
+    """Return the strategy of a request. Resolutions of single conflicts take precedence over sides."""
     if not resolutions:
         return cast("Strategy", strategy)
 
     def decide(conflict: EntityConflict) -> ConflictAnswer:
         for resolution in resolutions:
-            if _concerns(resolution, conflict):
+            if _matches_conflict(resolution, conflict):
                 return _decision_of(resolution)
         return answer_conflict(strategy, conflict)
 
     return decide
 
 
-def _concerns(resolution: ConflictResolution, conflict: EntityConflict) -> bool:
+def _matches_conflict(resolution: ConflictResolution, conflict: EntityConflict) -> bool:
     expected = (resolution.entity_kind or conflict.entity_kind, resolution.kind or conflict.kind)
     actual = (conflict.entity_kind, conflict.kind)
     same_entity = (resolution.type_name, resolution.entity_id) == (conflict.type_name, conflict.entity_id)
@@ -86,12 +86,12 @@ def _concerns(resolution: ConflictResolution, conflict: EntityConflict) -> bool:
 
 def _decision_of(resolution: ConflictResolution) -> ConflictAnswer:
     if (resolution.choice is None) == (resolution.values is None):
-        raise InputError("a resolution needs either `choice` or `values`", reason="invalid resolution")
+        raise InputError("a resolution requires either `choice` or `values`", reason="invalid resolution")
     return resolution.choice if resolution.values is None else resolution.values
 
 
-def merge_output(call: Call, result: MergeResult, source: str, target: str) -> BranchMergeOutput:
-    """Return the effect of a merge, a revert or a cherry-pick as it is sent."""
+def merge_output(call: ServerCall, result: MergeResult, source: str, target: str) -> BranchMergeOutput:
+    """Return the document for the effect of a merge, a revert or a cherry-pick."""
     schema_change = describe_schema_change(result.schema_change).get("schema_change", UNSET)
     return BranchMergeOutput(
         source=source,
@@ -114,8 +114,8 @@ def merge_output(call: Call, result: MergeResult, source: str, target: str) -> B
     )
 
 
-def conflict_output(conflict: EntityConflict, call: Call) -> MergeConflictOutput:
-    """Return a conflict as it is sent; old clients also get its table key."""
+def conflict_output(conflict: EntityConflict, call: ServerCall) -> MergeConflictOutput:
+    """Return the document for a conflict. Old clients also get its table key."""
     document = msgspec.convert(conflict.to_json(), MergeConflictOutput)
     if call.uses_old_names:
         document.table_key, document.row_id = f"{conflict.entity_kind}:{conflict.type_name}", conflict.entity_id

@@ -1,4 +1,4 @@
-"""Queries, and their rows as JSON, NDJSON, Arrow or CSV."""
+"""Run read queries, and return their rows as JSON, NDJSON, Arrow or CSV."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,8 @@ from omnigraph.api.graph import Graph
 from omnigraph.api.results.result import Result
 from omnigraph.errors import InputError, ResourceLimitExceeded
 from omnigraph.server import engine_access
-from omnigraph.server.call import Call
-from omnigraph.server.models.answers import ExplainOutput, ReadOutput, ReadTargetOutput
+from omnigraph.server.call import ServerCall
+from omnigraph.server.models.answers import ExplainOutput, ReadRowsOutput, ReadTargetOutput
 from omnigraph.server.models.requests import ExplainRequest, QueryRequest
 from omnigraph.server.route_model import ARROW, CSV, JSON, NDJSON
 from omnigraph.server.wire.answer import Answer, AnyAnswer, StreamAnswer, json_answer
@@ -20,7 +20,7 @@ from omnigraph.server.wire.row_formats import arrow_chunks, arrow_codec, csv_chu
 SNAPSHOT_HEADER = "Omnigraph-Snapshot-Id"
 
 
-def query(call: Call) -> AnyAnswer:
+def query(call: ServerCall) -> AnyAnswer:
     """Run a read query and return its rows."""
     body = call.body_as(QueryRequest)
     graph = call.graph_for_read(body.branch, body.snapshot)
@@ -29,7 +29,7 @@ def query(call: Call) -> AnyAnswer:
     return stream_answer(call, graph, body)
 
 
-def rows_answer(call: Call, graph: Graph, body: QueryRequest, *, with_commit: bool = True) -> Answer:
+def rows_answer(call: ServerCall, graph: Graph, body: QueryRequest, *, with_commit: bool = True) -> Answer:
     """Run a query and return all rows as one JSON document."""
     result = graph.query(
         engine_access.query_text(body.query),
@@ -48,8 +48,8 @@ def rows_answer(call: Call, graph: Graph, body: QueryRequest, *, with_commit: bo
     return json_answer(document, headers={"ETag": etag} if with_commit else {})
 
 
-def _read_output(result: Result, encoded_rows: bytes) -> ReadOutput:
-    return ReadOutput(
+def _read_output(result: Result, encoded_rows: bytes) -> ReadRowsOutput:
+    return ReadRowsOutput(
         query_name=result.query_name,
         target=ReadTargetOutput(branch=result.target["branch"], snapshot=result.target["snapshot"]),
         row_count=result.num_rows,
@@ -58,7 +58,7 @@ def _read_output(result: Result, encoded_rows: bytes) -> ReadOutput:
     )
 
 
-def stream_answer(call: Call, graph: Graph, body: QueryRequest) -> StreamAnswer:
+def stream_answer(call: ServerCall, graph: Graph, body: QueryRequest) -> StreamAnswer:
     """Run a query and return its rows batch by batch."""
     stream = graph.stream(
         engine_access.query_text(body.query),
@@ -78,7 +78,7 @@ def stream_answer(call: Call, graph: Graph, body: QueryRequest) -> StreamAnswer:
     return StreamAnswer(lines, f"{NDJSON}; charset=utf-8", headers=headers)
 
 
-def _wants_text_integers(call: Call, body: QueryRequest) -> bool:
+def _wants_text_integers(call: ServerCall, body: QueryRequest) -> bool:
     """Return whether integers that JavaScript would round are sent as strings."""
     wish = body.integers or call.headers.get("omnigraph-integers", "number")
     if wish not in ("number", "string"):
@@ -86,7 +86,7 @@ def _wants_text_integers(call: Call, body: QueryRequest) -> bool:
     return wish == "string"
 
 
-def _limit_batches(call: Call, body: QueryRequest, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _limit_batches(call: ServerCall, body: QueryRequest, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     row_count = 0
     try:
         for batch in batches:
@@ -97,21 +97,21 @@ def _limit_batches(call: Call, body: QueryRequest, batches: Iterator[pa.RecordBa
         batches.close()  # type: ignore[attr-defined]
 
 
-def _check_row_count(call: Call, body: QueryRequest, row_count: int) -> None:
+def _check_row_count(call: ServerCall, body: QueryRequest, row_count: int) -> None:
     limits = [limit for limit in (body.limit_rows, call.state.settings.limits.result_rows) if limit]
     if limits and row_count > min(limits):
         hint = "add a limit to the query, or read the rows as a stream of Arrow batches"
         raise ResourceLimitExceeded(resource="result_rows", limit=min(limits), actual=row_count, hint=hint)
 
 
-def query_timeout(call: Call, requested: float | None) -> float | None:
-    """Return the time limit of a query in seconds: the smaller of the request's own and the server's."""
+def query_timeout(call: ServerCall, requested: float | None) -> float | None:
+    """Return the time limit of a query in seconds: the smaller of the request's limit and the server's limit."""
     server_limit = call.state.settings.limits.query_seconds or None
     limits = [limit for limit in (requested, server_limit) if limit is not None]
     return min(limits) if limits else None
 
 
-def explain(call: Call) -> Answer:
+def explain(call: ServerCall) -> Answer:
     """Return the plan of a query."""
     body = call.body_as(ExplainRequest)
     graph = call.graph_for_read(body.branch, body.snapshot)

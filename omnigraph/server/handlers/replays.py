@@ -1,6 +1,6 @@
-"""Reverts, cherry-picks, and branches that are renamed or reset."""
+"""Revert and cherry-pick commits, and rename and reset branches."""
 
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.history import BranchRenameOutput
 from omnigraph.server.models.requests import BranchRenameRequest, BranchResetRequest, ReplayRequest
 from omnigraph.server.wire.answer import Answer, json_answer
@@ -9,7 +9,7 @@ from omnigraph.storage.layout import MAIN
 from .merges import make_strategy, merge_output
 
 
-def revert(call: Call) -> Answer:
+def revert(call: ServerCall) -> Answer:
     """Undo a commit or a range with a new commit."""
     body = call.body_as(ReplayRequest)
     branch = body.branch or MAIN
@@ -25,7 +25,7 @@ def revert(call: Call) -> Answer:
     return json_answer(merge_output(call, result, body.commit, branch))
 
 
-def cherry_pick(call: Call) -> Answer:
+def cherry_pick(call: ServerCall) -> Answer:
     """Apply the changes of one commit to a branch."""
     body = call.body_as(ReplayRequest)
     branch = body.branch or MAIN
@@ -42,8 +42,8 @@ def cherry_pick(call: Call) -> Answer:
     return json_answer(merge_output(call, result, body.commit, branch))
 
 
-def reset_branch(call: Call) -> Answer:
-    """Give a branch the state of a revision again, with a new commit."""
+def reset_branch(call: ServerCall) -> Answer:
+    """Restore the state of a revision on a branch, with a new commit."""
     body, branch = call.body_as(BranchResetRequest), call.path_values["branch"]
     result = call.graph_for_write(branch).branches.reset(
         branch, to=body.to, message=body.message, if_commit=call.condition, dry_run=body.dry_run
@@ -51,7 +51,7 @@ def reset_branch(call: Call) -> Answer:
     return json_answer(merge_output(call, result, body.to, branch))
 
 
-def rename_branch(call: Call) -> Answer:
+def rename_branch(call: ServerCall) -> Answer:
     """Rename a branch."""
     body, name = call.body_as(BranchRenameRequest), call.path_values["branch"]
     renamed = call.graph_for_write().branches.rename(name, body.name)

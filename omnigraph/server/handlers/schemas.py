@@ -1,7 +1,7 @@
 """The schema of a graph: read it, plan a change, and apply a change."""
 
 from omnigraph.server import engine_access
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import SchemaApplyOutput, SchemaOutput, SchemaPlanOutput
 from omnigraph.server.models.requests import SchemaApplyRequest, SchemaPlanRequest
 from omnigraph.server.wire.answer import Answer, json_answer
@@ -10,7 +10,7 @@ from omnigraph.server.wire.conditions import make_etag, matches_etag
 from .documents import commit_output
 
 
-def get_schema(call: Call) -> Answer:
+def get_schema(call: ServerCall) -> Answer:
     """Return the schema of a branch or a revision."""
     graph = call.graph_for_read(call.query_values.get("branch"), call.query_values.get("snapshot"))
     graph.refresh()
@@ -27,8 +27,8 @@ def get_schema(call: Call) -> Answer:
     return json_answer(document, headers={"ETag": etag})
 
 
-def plan_schema(call: Call) -> Answer:
-    """Return the steps from the schema of a branch to another one."""
+def plan_schema(call: ServerCall) -> Answer:
+    """Return the steps from the schema of a branch to another schema."""
     body = call.body_as(SchemaPlanRequest)
     graph = call.graph_for_read(body.branch)
     source = engine_access.schema_text(body.schema_source)
@@ -44,7 +44,7 @@ def plan_schema(call: Call) -> Answer:
     )
 
 
-def apply_schema(call: Call) -> Answer:
+def apply_schema(call: ServerCall) -> Answer:
     """Change the schema of a branch as one commit."""
     body = call.body_as(SchemaApplyRequest)
     applied = call.graph_for_write(body.branch).schema.apply(

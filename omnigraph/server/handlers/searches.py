@@ -1,4 +1,4 @@
-"""Searches for nodes of one type, by a text or by a vector."""
+"""Search for nodes of one type by text or vector."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from omnigraph.api.results.json_encoding import iter_json_rows
 from omnigraph.errors import InputError
 from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.server import engine_access
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.entities import SearchMatchOutput, SearchOutput
 from omnigraph.server.models.requests import SearchRequest
 from omnigraph.server.wire.answer import Answer, json_answer
@@ -14,14 +14,14 @@ from omnigraph.server.wire.answer import Answer, json_answer
 from .reads import query_timeout
 
 
-def search(call: Call) -> Answer:
+def search(call: ServerCall) -> Answer:
     """Return the best matches with their scores."""
     body = call.body_as(SearchRequest)
     graph = call.graph_for_read(body.branch, body.snapshot).refresh()
     node_type = resolve_type(graph.schema.ir.catalog, body.type_, "node")
     if all(declared.name != body.property for declared in node_type.properties):
         raise InputError(f"{node_type.name} has no such property", reason="unknown property")
-    text, params = _query(body, node_type.name)
+    text, params = _build_query(body, node_type.name)
     result = graph.query(engine_access.query_text(text), params=params, timeout=query_timeout(call, None))
     matches = [
         SearchMatchOutput(id=node.pop("id"), type=node.pop("type"), properties=node, score=score)
@@ -30,10 +30,10 @@ def search(call: Call) -> Answer:
     return json_answer(SearchOutput(matches=matches, graph_commit_id=str(result.commit_id)))
 
 
-def _query(body: SearchRequest, type_name: str) -> tuple[str, dict[str, Any]]:
+def _build_query(body: SearchRequest, type_name: str) -> tuple[str, dict[str, Any]]:
     """Return the query of a search; names come from the schema, and values are parameters."""
     if (body.text is None) == (body.vector is None):
-        raise InputError("a search needs either `text` or `vector`", reason="invalid body")
+        raise InputError("a search requires either `text` or `vector`", reason="invalid body")
     reference = f"$n.{body.property}"
     if body.text is not None:
         match, ranking, kind = f"$n: {type_name}  search({reference}, $q)", f"bm25({reference}, $q)", "String"

@@ -1,6 +1,6 @@
-"""Stored queries: their catalogue, and calls by name.
+"""List stored queries, and run them by name.
 
-A caller without permission gets the same answer for every name, whether a query of that name exists or not.
+A caller without permission gets the same answer for every name, whether or not a query with that name exists.
 """
 
 import json
@@ -13,7 +13,7 @@ from msgspec import UNSET, structs
 from omnigraph.errors import InputError, PermissionDenied, StoredQueryNotFound
 from omnigraph.lang.query.check.parameters import CheckedParameter
 from omnigraph.lang.query.describe_query import describe_value_kind
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import ParamDescriptor, QueriesCatalogOutput, QueryCatalogEntry
 from omnigraph.server.models.requests import ChangeRequest, InvokeStoredQueryRequest, QueryRequest
 from omnigraph.server.route_model import JSON
@@ -28,12 +28,12 @@ from .writes import run_mutation
 _TARGET_PARAMETERS = ("branch", "snapshot")
 
 
-def list_queries(call: Call) -> Answer:
+def list_queries(call: ServerCall) -> Answer:
     """List the stored queries of a graph."""
-    return json_answer(QueriesCatalogOutput(queries=[_entry(query) for query in call.graph.queries]))
+    return json_answer(QueriesCatalogOutput(queries=[_catalog_entry(query) for query in call.graph.queries]))
 
 
-def _entry(query: StoredQuery) -> QueryCatalogEntry:
+def _catalog_entry(query: StoredQuery) -> QueryCatalogEntry:
     compiled = query.compiled
     return QueryCatalogEntry(
         name=query.name,
@@ -50,20 +50,20 @@ def _describe_parameter(parameter: CheckedParameter) -> ParamDescriptor:
     return msgspec.convert(members, ParamDescriptor)
 
 
-def require_invocation(call: Call) -> None:
-    """Check the permission and the name before the body is read; both failures look the same."""
+def require_invocation(call: ServerCall) -> None:
+    """Check the permission and the name before the body is read. The answer to either failure is the same."""
     try:
         call.authorize("invoke_query")
     except PermissionDenied:
         raise StoredQueryNotFound() from None
-    call.graph.queries.find(call.path_values["name"])
+    call.only_reads = not call.graph.queries.find(call.path_values["name"]).is_mutation
 
 
-def invoke(call: Call) -> AnyAnswer:
+def invoke(call: ServerCall) -> AnyAnswer:
     """Run a stored query."""
     query = call.graph.queries.find(call.path_values["name"])
     body = call.body if isinstance(call.body, InvokeStoredQueryRequest) else InvokeStoredQueryRequest()
-    target = _target(call, body)
+    target = _read_target(call, body)
     if body.expect_mutation is not None and body.expect_mutation != query.is_mutation:
         verb = "mutate" if query.is_mutation else "query"
         raise InputError(f"the stored query '{query.name}' is a {verb} operation", reason="unexpected kind")
@@ -71,17 +71,19 @@ def invoke(call: Call) -> AnyAnswer:
         return _run_mutation(call, query, structs.replace(body, **target))
     if call.condition is not None:
         raise InputError(
-            f"the stored query '{query.name}' only reads", reason="no write", hint="call it without a condition"
+            f"the stored query '{query.name}' is a read query, not a mutation",
+            reason="no write",
+            hint="call it without a condition",
         )
     return _run_read(call, query, structs.replace(body, **target))
 
 
-def read(call: Call) -> AnyAnswer:
-    """Run a stored read with the parameters of the URL; unchanged results are answered with 304."""
+def read(call: ServerCall) -> AnyAnswer:
+    """Run a stored read query with parameters from the URL. If the result is unchanged, the status is 304."""
     query = call.graph.queries.find(call.path_values["name"])
     if query.is_mutation:
         raise InputError(
-            f"the stored query '{query.name}' changes the graph", reason="no read", hint="send a POST request"
+            f"the stored query '{query.name}' changes the graph", reason="not a read", hint="send a POST request"
         )
     values = dict(call.query_values)
     target = {name: values.pop(name, None) for name in _TARGET_PARAMETERS}
@@ -96,7 +98,7 @@ def read(call: Call) -> AnyAnswer:
     )
 
 
-def _target(call: Call, body: InvokeStoredQueryRequest) -> dict[str, str | None]:
+def _read_target(call: ServerCall, body: InvokeStoredQueryRequest) -> dict[str, str | None]:
     """Return the branch and the snapshot of the body or of the query string; they must not contradict each other."""
     target: dict[str, str | None] = {}
     for name in _TARGET_PARAMETERS:
@@ -107,7 +109,7 @@ def _target(call: Call, body: InvokeStoredQueryRequest) -> dict[str, str | None]
     return target
 
 
-def _run_mutation(call: Call, query: StoredQuery, body: InvokeStoredQueryRequest) -> Answer:
+def _run_mutation(call: ServerCall, query: StoredQuery, body: InvokeStoredQueryRequest) -> Answer:
     if body.snapshot is not None:
         raise InputError("a stored mutation cannot run on a snapshot", reason="read-only state")
     call.authorize("change", body.branch or MAIN)
@@ -115,7 +117,7 @@ def _run_mutation(call: Call, query: StoredQuery, body: InvokeStoredQueryRequest
     return run_mutation(call, query.text, query.name, change)
 
 
-def _run_read(call: Call, query: StoredQuery, body: InvokeStoredQueryRequest) -> AnyAnswer:
+def _run_read(call: ServerCall, query: StoredQuery, body: InvokeStoredQueryRequest) -> AnyAnswer:
     call.authorize("read", body.branch or MAIN)
     request = QueryRequest(
         query=query.text, name=query.name, params=body.params, branch=body.branch, snapshot=body.snapshot
@@ -127,12 +129,12 @@ def _run_read(call: Call, query: StoredQuery, body: InvokeStoredQueryRequest) ->
 
 
 def _parse_params(query: StoredQuery, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a URL: text for strings, dates and times, and JSON for everything else."""
+    """Return the parameters from a URL. Strings, dates and times are plain text, and other values are JSON."""
     kinds = {parameter.name: parameter.type for parameter in query.compiled.parameters}
     unknown = next((name for name in values if name not in kinds), None)
     if unknown is not None:
         raise InputError(
-            "unknown query parameter", reason="unknown parameter", hint=f"the parameters are: {', '.join(kinds)}"
+            "unknown query parameter", reason="unknown parameter", hint=f"available parameters: {', '.join(kinds)}"
         )
     params: dict[str, Any] = {}
     for name, text in values.items():

@@ -3,7 +3,7 @@
 from functools import cache
 
 import omnigraph
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import GraphInfo, GraphListResponse, HealthOutput, ReadinessOutput, WhoamiOutput
 from omnigraph.server.openapi import build_openapi
 from omnigraph.server.route_model import HTML, PLAIN
@@ -11,13 +11,13 @@ from omnigraph.server.wire.answer import Answer, json_answer
 from omnigraph.storage.layout import STAMP
 
 
-async def health(_: Call) -> Answer:
-    """Tell that the process runs; this touches no storage."""
+async def health(_: ServerCall) -> Answer:
+    """Report that the process is running, without accessing storage."""
     return json_answer(HealthOutput(status="ok", version=omnigraph.__version__, internal_schema_version=STAMP))
 
 
-async def ready(call: Call) -> Answer:
-    """Tell whether the worker accepts requests."""
+async def ready(call: ServerCall) -> Answer:
+    """Report whether the worker accepts requests."""
     state = call.state
     if state.is_draining:
         return json_answer(ReadinessOutput(status="draining", graphs=len(state.graphs)), status=503)
@@ -25,8 +25,8 @@ async def ready(call: Call) -> Answer:
     return json_answer(ReadinessOutput(status="degraded" if is_degraded else "ready", graphs=len(state.graphs)))
 
 
-async def openapi(call: Call) -> Answer:
-    """Return the document of all operations."""
+async def openapi(call: ServerCall) -> Answer:
+    """Return the OpenAPI document."""
     return Answer(_encoded_openapi(not call.state.authenticator.is_open))
 
 
@@ -37,20 +37,20 @@ def _encoded_openapi(with_security: bool) -> bytes:
     return json_answer(build_openapi(ROUTES, with_security=with_security)).body
 
 
-async def docs_page(_: Call) -> Answer:
-    """Return the page that shows all operations; it loads nothing from other hosts."""
+async def docs_page(_: ServerCall) -> Answer:
+    """Return the page that documents all operations, which loads nothing from other hosts."""
     from omnigraph.server.docs_page import render_docs_page
 
     policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'"
     return Answer(render_docs_page(), f"{HTML}; charset=utf-8", headers={"Content-Security-Policy": policy})
 
 
-def metrics(call: Call) -> Answer:
+def metrics(call: ServerCall) -> Answer:
     """Return the metrics of all workers."""
     return Answer(call.state.metrics.render(call.state), f"{PLAIN}; version=0.0.4; charset=utf-8")
 
 
-async def whoami(call: Call) -> Answer:
+async def whoami(call: ServerCall) -> Answer:
     """Return the caller."""
     principal = call.principal
     return json_answer(
@@ -63,7 +63,7 @@ async def whoami(call: Call) -> Answer:
     )
 
 
-async def list_graphs(call: Call) -> Answer:
+async def list_graphs(call: ServerCall) -> Answer:
     """List the graphs that are served."""
     graphs = [GraphInfo(graph_id=served.graph_id, uri=served.uri) for served in call.state.graphs]
     return json_answer(GraphListResponse(graphs=graphs))

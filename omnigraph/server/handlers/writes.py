@@ -2,7 +2,7 @@
 
 from omnigraph.errors import InputError
 from omnigraph.server import engine_access
-from omnigraph.server.call import Call
+from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import ChangeOutput
 from omnigraph.server.models.requests import ChangeRequest
 from omnigraph.server.wire.answer import Answer, json_answer
@@ -12,7 +12,7 @@ from .documents import receipt_commit
 REPLAY_HEADER = "Idempotent-Replay"
 
 
-def mutate(call: Call) -> Answer:
+def mutate(call: ServerCall) -> Answer:
     """Run a mutation as one commit."""
     body = call.body_as(ChangeRequest)
     text, name = body.query if body.query is not None else body.query_source, body.name or body.query_name
@@ -21,7 +21,7 @@ def mutate(call: Call) -> Answer:
     return run_mutation(call, text, name, body)
 
 
-def run_mutation(call: Call, text: str, name: str | None, body: ChangeRequest) -> Answer:
+def run_mutation(call: ServerCall, text: str, name: str | None, body: ChangeRequest) -> Answer:
     """Run the mutation in a text, with the options of a request."""
     receipt = call.graph_for_write(body.branch).mutate(
         engine_access.query_text(text),

@@ -1,5 +1,5 @@
 """The JSON documents of the HTTP API as msgspec structs.
 
-They validate request bodies, encode responses and generate the OpenAPI document. They hold data only. A member whose
-default is `UNSET` is left out when it does not apply; a member whose default is None is always present.
+The structs validate request bodies, encode responses and generate the OpenAPI document. They contain only data. A
+member whose default is `UNSET` is omitted if it does not apply. A member whose default is None is always present.
 """

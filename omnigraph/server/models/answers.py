@@ -11,7 +11,7 @@ ParamKindName = Literal["string", "bool", "int", "bigint", "float", "date", "dat
 
 
 class HealthOutput(Struct, kw_only=True):
-    """The server process runs."""
+    """Confirmation that the server process is running."""
 
     status: str
     version: str
@@ -20,7 +20,7 @@ class HealthOutput(Struct, kw_only=True):
 
 
 class ReadinessOutput(Struct, kw_only=True):
-    """Whether the worker accepts requests, and its graphs."""
+    """Whether the worker accepts requests, and the number of its graphs."""
 
     status: Literal["ready", "draining", "degraded"]
     graphs: int
@@ -28,7 +28,7 @@ class ReadinessOutput(Struct, kw_only=True):
 
 
 class WhoamiOutput(Struct, kw_only=True):
-    """The caller as the server sees it."""
+    """The caller and its permission."""
 
     actor_id: str | None
     authentication: Literal["open", "token", "oidc"]
@@ -85,8 +85,8 @@ class ReadTargetOutput(Struct, kw_only=True):
     snapshot: str | None
 
 
-class ReadOutput(Struct, kw_only=True):
-    """The rows of a query. `graph_commit_id` is the commit that was read, usable as a write precondition."""
+class ReadRowsOutput(Struct, kw_only=True):
+    """The rows of a query. `graph_commit_id` is the commit that was read. It can be used as a write precondition."""
 
     query_name: str
     target: ReadTargetOutput
@@ -106,7 +106,7 @@ class ExplainOutput(Struct, kw_only=True):
 
 
 class ChangeOutput(Struct, kw_only=True):
-    """The effect of a mutation; `commit` is null if nothing changed."""
+    """The effect of a mutation. `commit` is null if nothing changed."""
 
     branch: str
     query_name: str | None
@@ -115,6 +115,27 @@ class ChangeOutput(Struct, kw_only=True):
     actor_id: str | None
     commit: CommitOutput | None
     ids: dict[str, list[str]] | UnsetType = UNSET
+    replayed: bool | UnsetType = UNSET
+
+
+class TransactionResult(Struct, kw_only=True):
+    """The rows of a query in a transaction, and their digest."""
+
+    columns: list[str]
+    rows: Annotated[Any, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
+    digest: str
+
+
+class TransactionOutput(Struct, kw_only=True):
+    """The effect of a transaction, and the results of its queries in their order."""
+
+    branch: str
+    affected_nodes: int
+    affected_edges: int
+    actor_id: str | None
+    commit: CommitOutput | None
+    results: list[TransactionResult]
+    base_commit_id: str
     replayed: bool | UnsetType = UNSET
 
 
@@ -186,14 +207,14 @@ class GraphBatchDeclarationOutput(Struct, kw_only=True):
 
 
 class LoadTableOutput(Struct, kw_only=True):
-    """The number of entities of one type, in the words of version 0.3."""
+    """The number of entities of one type, with the member names of version 0.3."""
 
     table_key: str
     rows_loaded: int
 
 
 class GraphBatchLoadOutput(Struct, kw_only=True):
-    """The effect of a load; `commit` is null if nothing changed."""
+    """The effect of a load. `commit` is null if nothing changed."""
 
     branch: str
     base_branch: str | None

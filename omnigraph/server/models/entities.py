@@ -33,7 +33,7 @@ class EntityVersionOutput(Struct, kw_only=True):
 
 
 class EntityHistoryOutput(Struct, kw_only=True):
-    """The versions of an entity, newest first. `gap_commit_id` is set if earlier history is not readable."""
+    """The versions of an entity, newest first. `gap_commit_id` is set if earlier history is unreadable."""
 
     versions: list[EntityVersionOutput]
     complete: bool
@@ -65,7 +65,7 @@ class SubgraphNodeOutput(Struct, kw_only=True):
 
 
 class SubgraphEdgeOutput(Struct, kw_only=True, rename={"from_": "from"}):
-    """An edge of a subgraph; endpoints have a type and an id."""
+    """An edge of a subgraph. Each endpoint has a type and an id."""
 
     type: str
     id: str
@@ -84,7 +84,7 @@ class SubgraphOutput(Struct, kw_only=True):
 
 
 class SearchMatchOutput(Struct, kw_only=True):
-    """A node that a search found, and how well it matches."""
+    """A node that matches a search, and its score."""
 
     type: str
     id: str
@@ -100,7 +100,7 @@ class SearchOutput(Struct, kw_only=True):
 
 
 class JobOutput(Struct, kw_only=True):
-    """A maintenance job; times are microseconds since 1970."""
+    """A maintenance job. Times are in microseconds since 1970."""
 
     job_id: str
     kind: str
@@ -114,19 +114,19 @@ class JobOutput(Struct, kw_only=True):
 
 
 class JobListOutput(Struct, kw_only=True):
-    """The jobs of a graph that this server remembers, newest first."""
+    """The recorded jobs of a graph, newest first."""
 
     jobs: list[JobOutput]
 
 
 class StatusOutput(Struct, kw_only=True):
-    """The size and condition of a graph."""
+    """The size and status of a graph."""
 
     status: dict[str, Any]
 
 
 class DiagnosticOutput(Struct, kw_only=True):
-    """A finding in a text; `start` and `end` are characters from its beginning."""
+    """A diagnostic for a text. `start` and `end` are character offsets in the text."""
 
     message: str
     severity: Literal["error", "warning", "info"]
@@ -139,19 +139,25 @@ class DiagnosticOutput(Struct, kw_only=True):
 
 
 class DiagnoseOutput(Struct, kw_only=True):
-    """All findings in a text."""
+    """All diagnostics for a text."""
 
     diagnostics: list[DiagnosticOutput]
 
 
+class DescribeOutput(Struct, kw_only=True):
+    """The queries of a text: their kinds, parameters, results, and the types that they read and write."""
+
+    queries: list[dict[str, Any]]
+
+
 class FormatOutput(Struct, kw_only=True):
-    """The text in its standard layout."""
+    """The formatted text."""
 
     text: str
 
 
 class CompletionOutput(Struct, kw_only=True):
-    """A completion that fits a position: replace the text from `start` to the position with `text`."""
+    """A completion at a position. It replaces the characters from `start` to the position with `text`."""
 
     text: str
     kind: str
@@ -166,7 +172,7 @@ class CompleteOutput(Struct, kw_only=True):
 
 
 class HoverOutput(Struct, kw_only=True):
-    """An explanation of what is at a position, in Markdown; null if there is nothing to explain."""
+    """An explanation of the item at a position, in Markdown, or null if there is nothing to explain."""
 
     contents: str | None
     start: int | UnsetType = UNSET

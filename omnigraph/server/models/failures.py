@@ -1,4 +1,4 @@
-"""The bodies of error responses. They document the wire form; `wire/errors.py` builds it from the error classes."""
+"""The bodies of error responses. They document the format that `wire/errors.py` builds from the error classes."""
 
 from typing import Any, Literal
 
@@ -74,14 +74,14 @@ class RecoveryRequiredOutput(Struct, kw_only=True):
 
 
 class PreconditionFailureOutput(Struct, kw_only=True):
-    """The expected head and the actual one."""
+    """The expected head and the actual head."""
 
     expected: str
     actual: str | UnsetType | None = UNSET
 
 
 class ChangeFeedGapOutput(Struct, kw_only=True):
-    """The first commit whose state a cleanup removed."""
+    """The first commit whose state a cleanup has removed."""
 
     first_unreadable_commit_id: str
     cursor: str | UnsetType = UNSET
@@ -96,10 +96,10 @@ class ChangeDiffRefusalOutput(Struct, kw_only=True):
 
 
 class ErrorOutput(Struct, kw_only=True):
-    """The body of every failed request. Programs decide by the status and by the members that are present.
+    """The body of every error response. Clients should check the status and which members are present.
 
-    `kind` is the stable name of the error class, `effect` says what happened to the data, and `retry` whether the same
-    request can succeed later.
+    `kind` is the stable name of the error class, `effect` describes what happened to the data, and `retry` indicates
+    whether the same request can succeed later.
     """
 
     error: str

@@ -11,7 +11,7 @@ MergeOutcomeName = Literal["already_up_to_date", "fast_forward", "merged", "conf
 
 
 class CommitOutput(Struct, kw_only=True):
-    """A commit; times are microseconds since 1970."""
+    """A commit. Times are in microseconds since 1970."""
 
     graph_commit_id: str
     graph_branch: str | None
@@ -29,7 +29,7 @@ class CommitOutput(Struct, kw_only=True):
 
 
 class CommitListOutput(Struct, kw_only=True):
-    """Commits, newest first. `next_cursor` continues a limited list."""
+    """Commits, newest first. If the list is incomplete, `next_cursor` continues it."""
 
     commits: list[CommitOutput]
     next_cursor: str | UnsetType = UNSET
@@ -42,7 +42,7 @@ class BranchListOutput(Struct, kw_only=True):
 
 
 class BranchOutput(Struct, kw_only=True):
-    """A branch: its head, its origin, and how far it is from its parent."""
+    """A branch: its head, its origin, and how far it has diverged from its parent."""
 
     name: str
     head: CommitOutput
@@ -54,7 +54,7 @@ class BranchOutput(Struct, kw_only=True):
 
 
 class BranchCreateOutput(Struct, kw_only=True, rename={"from_": "from"}):
-    """A branch that was created, or opened because it existed."""
+    """A branch that was created, or an existing branch that was opened."""
 
     uri: str
     from_: str
@@ -81,7 +81,7 @@ class BranchRenameOutput(Struct, kw_only=True, rename={"from_": "from"}):
 
 
 class MergeConflictOutput(Struct, kw_only=True):
-    """A conflict of a merge, with the values of the three states where they are known."""
+    """A merge conflict, with the values in the three states if they are known."""
 
     entity_kind: EntityKindName
     type_name: str
@@ -118,7 +118,7 @@ class BranchMergeOutput(Struct, kw_only=True):
 
 
 class TagOutput(Struct, kw_only=True):
-    """A tag: a permanent name of one commit."""
+    """A tag, which is a permanent name for a commit."""
 
     name: str
     graph_commit_id: str
@@ -156,7 +156,7 @@ class ChangeImageOutput(Struct, kw_only=True):
 
 
 class EntityChangeOutput(Struct, kw_only=True, rename={"type_": "type"}):
-    """The change of one entity."""
+    """A change to an entity."""
 
     kind: EntityKindName
     type_: ChangeTypeOutput
@@ -192,7 +192,7 @@ class CommitChangesOutput(ChangeBlockOutput, kw_only=True):
 
 
 class ChangeFeedOutput(Struct, kw_only=True):
-    """A page of the change feed. `cursor` is present only on the last page of a poll."""
+    """A page of the change feed. Only the last page of a poll has a `cursor`."""
 
     blocks: list[ChangeBlockOutput]
     next_page_token: str | UnsetType = UNSET
@@ -227,7 +227,7 @@ class EntityDiffOutput(Struct, kw_only=True):
 
 
 class DiffOutput(Struct, kw_only=True):
-    """The entities that differ between two states, or the first of them."""
+    """The entities that differ between two states, up to the limit."""
 
     from_commit_id: str
     to_commit_id: str

@@ -1,4 +1,4 @@
-"""The bodies of requests. Unknown members are ignored unless a class says otherwise."""
+"""The bodies of requests. Unknown members are ignored unless a class forbids them."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,6 +9,7 @@ EntityKindName = Literal["node", "edge"]
 ChangeOpName = Literal["insert", "update", "delete"]
 SideName = Literal["ours", "theirs"]
 GranularityName = Literal["entity", "property"]
+RecordVerb = Literal["insert", "upsert", "patch", "connect"]
 Params = dict[str, Any] | None
 
 
@@ -27,13 +28,13 @@ class QueryRequest(Struct, kw_only=True):
 
 
 class ExplainRequest(QueryRequest, kw_only=True):
-    """A query whose plan is shown; with `analyze`, the query also runs."""
+    """A query whose plan is returned. With `analyze`, the query also runs."""
 
     analyze: bool = False
 
 
 class ReadRequest(Struct, kw_only=True):
-    """A read query in the words of version 0.3."""
+    """A read query, with the member names of version 0.3."""
 
     query_source: str
     query_name: str | None = None
@@ -43,7 +44,7 @@ class ReadRequest(Struct, kw_only=True):
 
 
 class ChangeRequest(Struct, kw_only=True):
-    """A mutation. `query_source` and `query_name` are the names of version 0.3."""
+    """A mutation. `query_source` and `query_name` are the member names of version 0.3."""
 
     query: str | None = None
     name: str | None = None
@@ -53,6 +54,46 @@ class ChangeRequest(Struct, kw_only=True):
     assume_utc: bool = False
     query_source: str | None = None
     query_name: str | None = None
+
+
+class RecordsRequest(Struct, kw_only=True, rename={"type_": "type"}):
+    """Records of one type to write. For `connect`, each record is `[from, to]` or `[from, to, properties]`."""
+
+    verb: RecordVerb
+    type_: str
+    records: list[Any]
+    branch: str | None = None
+    message: str | None = None
+    assume_utc: bool = False
+
+
+class TransactionOperation(Struct, kw_only=True, rename={"type_": "type"}):
+    """One step of a transaction.
+
+    `query` and `mutate` take a query. The operations on records take a type and records. `update` and `delete` take a
+    type and a predicate `where`. `update` also takes the values to `set`. `digest` is the digest of a query result that
+    the client read earlier. The transaction fails if the query now has a different result.
+    """
+
+    op: Literal["query", "mutate", "update", "delete", "load"] | RecordVerb
+    query: str | None = None
+    name: str | None = None
+    params: Params = None
+    type_: str | None = None
+    records: list[Any] | None = None
+    where: str | None = None
+    set: dict[str, Any] | None = None
+    mode: Literal["append", "merge"] | None = None
+    digest: str | None = None
+
+
+class TransactionRequest(Struct, kw_only=True):
+    """Several steps that become one commit. With `rollback`, nothing is written, but all results are returned."""
+
+    operations: list[TransactionOperation]
+    branch: str | None = None
+    message: str | None = None
+    rollback: bool = False
 
 
 class InvokeStoredQueryRequest(Struct, kw_only=True):
@@ -75,7 +116,7 @@ class SchemaApplyRequest(Struct, kw_only=True):
 
 
 class SchemaPlanRequest(Struct, kw_only=True):
-    """A schema to compare with that of a branch."""
+    """A schema to compare with the schema of a branch."""
 
     schema_source: str
     allow_data_loss: bool = False
@@ -95,7 +136,7 @@ class IngestRequest(Struct, kw_only=True, rename={"from_": "from"}):
 
 
 class ExportRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The types and the state to export. `table_keys` is the name of version 0.3 for `type_names`."""
+    """The types and the state to export. `table_keys` is the version 0.3 name of `type_names`."""
 
     branch: str | None = None
     snapshot: str | None = None
@@ -120,7 +161,7 @@ class BranchRenameRequest(Struct, kw_only=True):
 
 
 class BranchResetRequest(Struct, kw_only=True):
-    """The revision whose state a branch gets again."""
+    """The revision whose state is restored on a branch."""
 
     to: str
     message: str | None = None
@@ -128,9 +169,9 @@ class BranchResetRequest(Struct, kw_only=True):
 
 
 class ConflictResolution(Struct, kw_only=True):
-    """The decision about one conflict: a side, or the values of properties.
+    """The resolution of one conflict: a side, or the values of properties.
 
-    A conflict is identified as it was reported: by its type, its entity and its kind.
+    The conflict is identified by its type, its entity and its kind, as in the report of the merge.
     """
 
     type_name: str
@@ -147,8 +188,8 @@ Strategies = SideName | dict[str, SideName] | None
 class BranchMergeRequest(Struct, kw_only=True):
     """A merge of a branch or another revision into a branch.
 
-    `strategy` is a side for all conflicts, or a mapping of conflict kinds and types to sides. `resolutions` decide
-    single conflicts and take precedence.
+    `strategy` is a side for all conflicts, or a mapping of conflict kinds and types to sides. `resolutions` resolve
+    single conflicts and take precedence over `strategy`.
     """
 
     source: str
@@ -163,7 +204,7 @@ class BranchMergeRequest(Struct, kw_only=True):
 
 
 class ReplayRequest(Struct, kw_only=True):
-    """A commit to revert or to apply to a branch; a revert also takes a range."""
+    """A commit to revert or to apply to a branch. A revert also accepts a range."""
 
     commit: str
     branch: str | None = None
@@ -184,7 +225,7 @@ class TagCreateRequest(Struct, kw_only=True):
 
 
 class ChangeBaselineRequest(Struct, kw_only=True, rename={"type_": "type"}):
-    """The filter of a baseline, and of the feed that continues from it."""
+    """The filter for a baseline and for the feed that continues from it."""
 
     branch: str | None = None
     kind: list[EntityKindName] = []
@@ -193,7 +234,7 @@ class ChangeBaselineRequest(Struct, kw_only=True, rename={"type_": "type"}):
 
 
 class SearchRequest(Struct, kw_only=True, rename={"type_": "type"}):
-    """A search for nodes of one type by a text or by a vector."""
+    """A search for nodes of one type by text or vector."""
 
     type_: str
     property: str
@@ -219,7 +260,7 @@ class OptimizeRequest(Struct, kw_only=True):
 
 
 class CleanupRequest(Struct, kw_only=True):
-    """What a cleanup removes; without `confirm` it only reports."""
+    """What a cleanup removes. Without `confirm`, the cleanup only reports what would be removed."""
 
     keep: Annotated[int, Meta(ge=0)] | None = None
     older_than: str | float | None = None
@@ -237,15 +278,23 @@ class DiagnoseRequest(Struct, kw_only=True):
     branch: str | None = None
 
 
+class DescribeRequest(Struct, kw_only=True):
+    """A text whose queries are described."""
+
+    text: str
+    branch: str | None = None
+    snapshot: str | None = None
+
+
 class FormatRequest(Struct, kw_only=True):
-    """A text to lay out."""
+    """A text to format."""
 
     text: str
     language: Literal["query", "schema"] = "query"
 
 
 class PositionRequest(Struct, kw_only=True):
-    """A position in a text, counted in characters from its beginning."""
+    """A position in a text, as a character offset."""
 
     text: str
     offset: Annotated[int, Meta(ge=0)]

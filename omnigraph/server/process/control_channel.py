@@ -1,7 +1,7 @@
-"""Messages between the supervisor and a worker, over a socket that both hold.
+"""Messages from a worker to the supervisor, sent over a socket.
 
 A worker reports that it is ready, that it is alive, or why it cannot start. If the supervisor dies, the worker reads
-the end of the stream and stops. Messages are single lines of JSON.
+the end of the stream and stops. Each message is one line of JSON.
 """
 
 import socket
@@ -13,7 +13,7 @@ MessageKind = Literal["ready", "alive", "failed"]
 
 
 class WorkerMessage(msgspec.Struct, frozen=True):
-    """A message of a worker."""
+    """A message from a worker."""
 
     kind: MessageKind
     reason: str | None = None
@@ -23,7 +23,7 @@ _decoder = msgspec.json.Decoder(WorkerMessage)
 
 
 def send_message(channel: socket.socket, message: WorkerMessage) -> None:
-    """Send a message; a supervisor that no longer listens is not an error."""
+    """Send a message. If the supervisor no longer listens, do nothing."""
     try:
         channel.sendall(msgspec.json.encode(message) + b"\n")
     except OSError:

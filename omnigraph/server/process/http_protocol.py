@@ -1,7 +1,7 @@
-"""HTTP on one connection: uvicorn's protocol with limits for headers, and JSON for what is not HTTP.
+"""uvicorn's HTTP protocol with limits for headers, and with JSON error responses for invalid HTTP.
 
-Headers must arrive completely in time and within a size. A connection that sends half a header is closed, so that such
-connections cannot pile up.
+A request's headers must arrive within a time limit and must not exceed a size limit. A connection with incomplete
+headers is closed, so that such connections cannot pile up.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_inside_request = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start to wait for the first headers."""
+        """Start waiting for the first headers."""
         super().connection_made(transport)
         self._start_timer()
 
@@ -46,35 +46,35 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._start_timer()
         super().data_received(data)
         if not self._is_inside_request and self._header_bytes > self.limits.header_bytes:
-            self._refuse(_TOO_LARGE, "the headers are too large")
+            self._refuse_request(_TOO_LARGE, "the headers are too large")
 
     def on_headers_complete(self) -> None:
         """Begin the request, unless its headers are too large or ambiguous."""
         self._stop_timer()
         header_bytes = sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
         if header_bytes > self.limits.header_bytes:
-            self._refuse(_TOO_LARGE, "the headers are too large")
+            self._refuse_request(_TOO_LARGE, "the headers are too large")
             return
         if self._has_ambiguous_length():
-            self._refuse(_MALFORMED, "the length of the body is ambiguous")
+            self._refuse_request(_MALFORMED, "the length of the body is ambiguous")
             return
         self._is_inside_request, self._header_bytes = True, 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Pass the body on, unless the request was refused."""
+        """Pass the body on, unless the request was rejected."""
         if self._is_inside_request:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """End the request, and expect the next headers."""
+        """End the request, and start waiting for the next headers."""
         if self._is_inside_request:
             self._is_inside_request = False
             super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP."""
-        self._refuse(_MALFORMED, "this is not a valid HTTP request")
+        self._refuse_request(_MALFORMED, "this is not a valid HTTP request")
 
     def _has_ambiguous_length(self) -> bool:
         """Return whether a proxy and this server could disagree about where the request ends."""
@@ -94,9 +94,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self._header_timer = None
         is_idle = self.cycle is None or self.cycle.response_complete
         if not self._is_inside_request and is_idle:
-            self._refuse(_TOO_LATE, "the request headers did not arrive in time")
+            self._refuse_request(_TOO_LATE, "the request headers did not arrive in time")
 
-    def _refuse(self, status: bytes, message: str) -> None:
+    def _refuse_request(self, status: bytes, message: str) -> None:
         """Answer with an error object and close the connection."""
         if self.transport.is_closing():
             return

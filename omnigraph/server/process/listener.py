@@ -1,4 +1,4 @@
-"""Open the listening socket, and tell where the server listens."""
+"""Open the listening socket, and print its address."""
 
 import os
 import socket
@@ -32,7 +32,7 @@ def _open_tcp_socket(host: str, port: int) -> socket.socket:
 
 
 def _open_unix_socket(path: Path) -> socket.socket:
-    """Bind a Unix socket that only its owner may connect to; replace one that no process listens on."""
+    """Bind a Unix socket to which only its owner can connect, and replace a socket file that no process listens on."""
     listener = socket.socket(socket.AF_UNIX)
     if path.is_socket() and not _is_listening(path):
         path.unlink()
@@ -51,7 +51,7 @@ def _is_listening(path: Path) -> bool:
 
 
 def announce_listener(listener: socket.socket) -> None:
-    """Print the one line from which programs learn where the server listens."""
+    """Print the line from which programs read the server's address."""
     address = listener.getsockname()
     if listener.family == socket.AF_UNIX:
         location = f"unix:{address}"

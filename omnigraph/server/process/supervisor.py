@@ -1,8 +1,8 @@
-"""The supervisor: it holds the listening socket, starts workers, and replaces them.
+"""The supervisor, which owns the listening socket and starts and replaces workers.
 
-A worker that dies is replaced at once. On SIGHUP, workers are replaced one after the other, each only when its
-successor is ready; this is how new tokens, certificates and stored queries are read. On SIGTERM or SIGINT, workers
-finish their requests and the supervisor exits with code 0; a second signal ends everything at once.
+A worker that dies is replaced immediately. On SIGHUP, workers are replaced one at a time, each after its successor is
+ready, so that new tokens, certificates and stored queries take effect. On SIGTERM or SIGINT, workers finish their
+requests and the supervisor exits with code 0. A second signal stops all processes immediately.
 """
 
 import os
@@ -14,13 +14,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 import msgspec
 
 from omnigraph.errors import ConfigError
 from omnigraph.server.access.shared_usage import clear_worker_row, create_usage_file
+from omnigraph.server.log_output import LOGGER
 from omnigraph.server.settings import ServerSettings
 from omnigraph.values import clock_and_ids
 
@@ -28,7 +30,7 @@ from .control_channel import split_messages
 from .listener import announce_listener
 
 _TICK_SECONDS = 1.0
-_SILENCE_SECONDS = 60.0  # a call that holds the interpreter lock can keep a worker silent for long
+_SILENCE_SECONDS = 60.0  # a call that holds the interpreter lock can delay a worker's heartbeats
 _READY_SECONDS = 120.0
 _MAX_BACKOFF_SECONDS = 30.0
 _EXTRA_GRACE_SECONDS = 5.0
@@ -38,7 +40,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(slots=True, eq=False)
 class WorkerProcess:
-    """A worker process, as the supervisor sees it."""
+    """A worker process and its state in the supervisor."""
 
     process: "subprocess.Popen[bytes]"
     channel: socket.socket
@@ -54,11 +56,10 @@ class WorkerProcess:
 
 @dataclass(slots=True)
 class _Requests:
-    """What signals have asked for."""
+    """The actions that signals have requested."""
 
     stop_count: int = 0
     wants_reload: bool = False
-    forces_exit: bool = field(default=False)
 
 
 class Supervisor:
@@ -66,7 +67,7 @@ class Supervisor:
 
     def __init__(self, settings: ServerSettings, listener: socket.socket) -> None:
         self._settings, self._listener = settings, listener
-        # During a reload, a worker and its successor run side by side: each needs a row of its own.
+        # During a reload, a worker and its successor run at the same time, so each needs its own row.
         self._row_count = settings.workers * 2
         self._usage_fd = create_usage_file(self._row_count)
         self._workers: list[WorkerProcess] = []
@@ -85,7 +86,7 @@ class Supervisor:
             try:
                 for _ in range(self._settings.workers):
                     self._start_worker()
-                self._supervise()
+                self._run_loop()
             finally:
                 self._kill_all()
                 os.environ.pop(_METRICS_VARIABLE, None)
@@ -93,7 +94,7 @@ class Supervisor:
 
     # The loop -----------------------------------------------------------------------------------
 
-    def _supervise(self) -> None:
+    def _run_loop(self) -> None:
         while self._workers or not self._requests.stop_count:
             self._read_messages()
             self._reap_workers()
@@ -105,7 +106,7 @@ class Supervisor:
             self._end_overdue()
 
     def _read_messages(self) -> None:
-        """Wait for messages of workers, ends of workers, and signals."""
+        """Wait for a message from a worker, the end of a worker, or a signal."""
         for key, _ in self._selector.select(_TICK_SECONDS):
             worker = key.data
             if worker is None:
@@ -138,30 +139,39 @@ class Supervisor:
     def _reap_workers(self) -> None:
         for worker in [worker for worker in self._workers if worker.process.poll() is not None]:
             self._workers.remove(worker)
-            self._forget(worker)
+            self._forget_worker(worker)
+            self._log_end(worker)
             if not self._has_announced and not self._requests.stop_count:
-                reason = worker.failure or f"a worker ended with code {worker.process.returncode} while it started"
+                reason = worker.failure or f"a worker exited with code {worker.process.returncode} during startup"
                 raise ConfigError(reason=reason)
             if not worker.is_ready:
                 self._delay_next_start()
 
-    def _forget(self, worker: WorkerProcess) -> None:
+    def _log_end(self, worker: WorkerProcess) -> None:
+        """Report a worker that ended although nobody asked it to."""
+        if worker.stop_deadline is None and self._has_announced:
+            facts = {"worker": worker.process.pid, "code": worker.process.returncode, "reason": worker.failure}
+            LOGGER.warning("a worker ended and is replaced", extra={"facts": facts})
+
+    def _forget_worker(self, worker: WorkerProcess) -> None:
         if worker.channel in self._selector.get_map():
             self._selector.unregister(worker.channel)
         worker.channel.close()
         clear_worker_row(self._usage_fd, worker.index)
+        for gauge_file in Path(self._settings.runtime_directory or "").glob(f"gauge_live*_{worker.process.pid}.db"):
+            gauge_file.unlink()  # the current values of a worker end with it
         if worker in self._to_replace:
             self._to_replace.remove(worker)
 
     def _delay_next_start(self) -> None:
-        """Wait longer after each worker that could not start, so that a broken store is not asked in a loop."""
+        """Wait longer after each worker that fails to start, so that a broken store is not accessed in a loop."""
         self._backoff = min(max(self._backoff * 2, 0.5), _MAX_BACKOFF_SECONDS)
         self._next_start = clock_and_ids.monotonic() + self._backoff
 
     # Starting and replacing -----------------------------------------------------------------------
 
     def _fill_up(self) -> None:
-        """Start workers for those that died."""
+        """Start workers to replace those that died."""
         running = [worker for worker in self._workers if worker.stop_deadline is None and worker.replaces is None]
         if clock_and_ids.monotonic() >= self._next_start:
             for _ in range(self._settings.workers - len(running)):
@@ -229,14 +239,14 @@ class Supervisor:
             worker.process.kill()
         for worker in self._workers:
             worker.process.wait()
-            self._forget(worker)
+            self._forget_worker(worker)
         self._workers = []
 
     # Signals --------------------------------------------------------------------------------------
 
     @contextmanager
     def _handle_signals(self) -> Iterator[None]:
-        """Note signals, and wake the loop; restore the previous handlers at the end."""
+        """Record signals and wake the loop, and restore the previous handlers at the end."""
         self._wakeup_reader, wakeup_writer = socket.socketpair()
         wakeup_writer.setblocking(False)
         self._selector.register(self._wakeup_reader, selectors.EVENT_READ, None)

@@ -1,4 +1,4 @@
-"""The TLS settings of a worker: at least TLS 1.2, and client certificates if a CA for them is given."""
+"""The TLS settings of a worker: TLS 1.2 or newer, and client certificates if a CA for them is configured."""
 
 import ssl
 

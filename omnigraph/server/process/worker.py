@@ -1,11 +1,12 @@
 """A worker process: `python -m omnigraph.server.process.worker`, started by the supervisor.
 
-The worker opens its graphs, serves requests on the inherited socket, reports to the supervisor, and on SIGTERM
-finishes running requests before it exits with code 0.
+The worker opens its graphs, serves requests on the inherited socket, and reports to the supervisor. On SIGTERM, it
+finishes running requests and exits with code 0.
 """
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -27,8 +28,8 @@ from omnigraph.server.app import ServerApp
 from omnigraph.server.graphs import GraphRegistry
 from omnigraph.server.jobs import JobStore
 from omnigraph.server.lanes import Lanes
+from omnigraph.server.log_output import configure_logging
 from omnigraph.server.metrics import ServerMetrics
-from omnigraph.server.request_log import configure_logging
 from omnigraph.server.routes import ROUTES
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.worker_state import WorkerState
@@ -54,7 +55,7 @@ def build_state(settings: ServerSettings, usage: SharedUsage) -> WorkerState:
 
 
 class WorkerServer(uvicorn.Server):
-    """uvicorn's server, with reports to the supervisor, a drain before the shutdown, and exit code 0 after a signal."""
+    """A uvicorn server that reports to the supervisor, drains before shutdown, and exits with code 0 after a signal."""
 
     def __init__(self, config: uvicorn.Config, state: WorkerState, channel: socket.socket) -> None:
         super().__init__(config)
@@ -62,7 +63,7 @@ class WorkerServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Handle SIGINT and SIGTERM by a graceful shutdown; unlike uvicorn, do not raise the signal again."""
+        """Handle SIGINT and SIGTERM with `handle_exit`. Unlike uvicorn, do not raise the signal again at the end."""
         signals = (signal.SIGINT, signal.SIGTERM)
         previous_handlers = {number: signal.signal(number, self.handle_exit) for number in signals}
         try:
@@ -72,18 +73,18 @@ class WorkerServer(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the shutdown; a terminal sends SIGINT to workers too, but the supervisor decides when they stop."""
+        """Begin the shutdown. Ignore SIGINT, which a terminal also sends to workers: the supervisor stops them."""
         if sig == signal.SIGTERM:
             self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept connections, and report that the worker is ready."""
+        """Start accepting connections, and report that the worker is ready."""
         await super().startup(sockets)
         if self.started:
             send_message(self._channel, WorkerMessage("ready"))
 
     async def on_tick(self, counter: int) -> bool:
-        """Report that the event loop runs, and try quarantined graphs again."""
+        """Report that the event loop is running, and retry quarantined graphs."""
         if counter % _HEARTBEAT_TICKS == 0:
             send_message(self._channel, WorkerMessage("alive"))
         if counter % int(_REOPEN_SECONDS * 10) == 0 and self._state.graphs.quarantined:
@@ -91,7 +92,7 @@ class WorkerServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, let idle clients learn that the connection ends, and finish the running requests."""
+        """Stop accepting connections, notify idle clients that their connection ends, and finish running requests."""
         self._state.is_draining = True
         self._state.stopping.set()
         for server in self.servers:
@@ -102,7 +103,7 @@ class WorkerServer(uvicorn.Server):
 
 
 def run_worker(settings: ServerSettings, listener: socket.socket, channel: socket.socket, usage: SharedUsage) -> None:
-    """Serve until the supervisor ends this worker."""
+    """Serve until the supervisor stops this worker."""
     configure_logging(settings)
     state = build_state(settings, usage)
     LimitedProtocol.limits = settings.limits
@@ -119,7 +120,7 @@ def run_worker(settings: ServerSettings, listener: socket.socket, channel: socke
         proxy_headers=settings.forwarded_allow_ips is not None,
         forwarded_allow_ips=settings.forwarded_allow_ips,
         timeout_keep_alive=int(settings.limits.keep_alive_seconds),
-        timeout_graceful_shutdown=int(settings.shutdown_grace) or None,
+        timeout_graceful_shutdown=max(math.ceil(settings.shutdown_grace), 1),
         backlog=2048,
     )
     config.load()
@@ -132,7 +133,7 @@ def run_worker(settings: ServerSettings, listener: socket.socket, channel: socke
 
 
 def _watch_supervisor(channel: socket.socket, stop: Callable[[], None]) -> None:
-    """Stop the worker when the supervisor dies: its end of the channel is then closed."""
+    """Stop the worker when the supervisor dies, which closes its end of the channel."""
 
     def wait_for_end() -> None:
         with contextlib.suppress(OSError):
@@ -144,7 +145,7 @@ def _watch_supervisor(channel: socket.socket, stop: Callable[[], None]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Start a worker from inherited file descriptors; the settings come on standard input."""
+    """Start a worker with inherited file descriptors, and read its settings from standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel_fd, listener_fd, usage_fd, worker_index = map(int, arguments)
     channel, listener = socket.socket(fileno=channel_fd), socket.socket(fileno=listener_fd)
@@ -160,5 +161,5 @@ def main(arguments: Sequence[str]) -> int:
 if __name__ == "__main__":
     exit_code = main(sys.argv[1:])
     sys.stdout.flush()
-    # Threads of the storage engine may still run; waiting for them would delay the exit.
+    # Threads of the storage engine may still be running, and waiting for them would delay the exit.
     os._exit(exit_code)

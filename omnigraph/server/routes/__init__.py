@@ -1,7 +1,7 @@
 """The table of all routes. It drives routing, the OpenAPI document, actions, limits and the reference page.
 
-A new operation is one row in a module here, one function in `handlers`, and models for its documents. The rows are
-data: this package imports neither handlers nor the web framework.
+To add an operation, add a row to a module in this package, a function to `handlers`, and models for its documents. The
+rows are only data: this package imports neither handlers nor the web framework.
 """
 
 from omnigraph.server.route_model import Route

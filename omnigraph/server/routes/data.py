@@ -13,42 +13,44 @@ from omnigraph.server.route_model import (
     NDJSON,
     PARQUET,
     HeaderParameter,
-    Parameter,
     Route,
+    UrlParameter,
 )
 
 from . import statuses
 
 ROW_FORMATS = (JSON, NDJSON, ARROW, CSV)
-_BRANCH = Parameter("branch", description="Branch; main by default")
-_SNAPSHOT = Parameter("snapshot", description="Commit, tag or another revision, instead of a branch")
-_IDEMPOTENCY = HeaderParameter(IDEMPOTENCY_HEADER, description="Repeating the request with this key has no effect")
-_CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Commit that the branch must be at")
+_BRANCH = UrlParameter("branch", description="Branch; main by default")
+_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or another revision, instead of a branch")
+_IDEMPOTENCY = HeaderParameter(
+    IDEMPOTENCY_HEADER, description="Key that prevents a repeated request from being applied twice"
+)
+_CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Required head commit of the branch")
 _INTEGERS = HeaderParameter(
-    "Omnigraph-Integers", description="`string`: integers that JavaScript would round are strings"
+    "Omnigraph-Integers", description="`string`: return integers that JavaScript would round as strings"
 )
 _LOAD_PARAMETERS = (
     _BRANCH,
-    Parameter("from", description="Revision from which a missing branch is created"),
-    Parameter(
+    UrlParameter("from", description="Revision from which a missing branch is created"),
+    UrlParameter(
         "mode",
         choices=("overwrite", "append", "merge", "patch", "delete"),
-        description="How to handle existing ids; merge by default",
+        description="How to handle existing ids; defaults to merge",
     ),
-    Parameter("message", description="Commit message"),
-    Parameter("dry_run", "boolean", description="Only check the input"),
-    Parameter("assume_utc", "boolean", description="Treat times without a time zone as UTC"),
+    UrlParameter("message", description="Commit message"),
+    UrlParameter("dry_run", "boolean", description="Check the input without writing"),
+    UrlParameter("assume_utc", "boolean", description="Treat times without a time zone as UTC"),
 )
-_TYPE = Parameter("type", required=True, description="Type of all rows")
+_TYPE = UrlParameter("type", required=True, description="Type of all rows")
 
 
 def conditional(route: Route) -> Route:
-    """Return the conditional form of a write: a path of its own, so that older servers fail instead of ignoring it."""
+    """Return the conditional form of a write. It has its own path, so that older servers reject the request."""
     return replace(
         route,
         path=f"{route.path}/if-graph-commit",
         operation=f"{route.operation}_if_graph_commit",
-        summary=f"{route.summary}, if the branch is at a commit",
+        summary=f"{route.summary}, if the head of the branch is the expected commit",
         statuses=tuple(sorted({*route.statuses, 412})),
         headers=(*route.headers, _CONDITION),
         takes_condition=True,
@@ -59,7 +61,7 @@ MUTATE_ROUTE = Route(
     "POST",
     f"{GRAPH_PREFIX}/mutate",
     "mutate",
-    "Run a mutation as one commit",
+    "Run a mutation in one commit",
     "writes:mutate",
     action="change",
     body=requests.ChangeRequest,
@@ -74,7 +76,7 @@ _LOAD_NDJSON = Route(
     "POST",
     f"{GRAPH_PREFIX}/load/ndjson",
     "loadNdjson",
-    "Load NDJSON as one commit",
+    "Load NDJSON in one commit",
     "loads:load_ndjson",
     action="change",
     body=NDJSON,
@@ -91,7 +93,7 @@ _LOAD_ARROW = replace(
     _LOAD_NDJSON,
     path=f"{GRAPH_PREFIX}/load/arrow",
     operation="loadArrow",
-    summary="Load an Arrow stream of one type as one commit",
+    summary="Load an Arrow stream of one type in one commit",
     handler="loads:load_arrow",
     body=ARROW,
     parameters=(_TYPE, *_LOAD_PARAMETERS),
@@ -100,7 +102,7 @@ _LOAD_PARQUET = replace(
     _LOAD_ARROW,
     path=f"{GRAPH_PREFIX}/load/parquet",
     operation="loadParquet",
-    summary="Load a Parquet file of one type as one commit",
+    summary="Load a Parquet file of one type in one commit",
     handler="loads:load_parquet",
     body=PARQUET,
 )
@@ -108,7 +110,7 @@ LOAD_ROUTE = replace(
     _LOAD_NDJSON,
     path=f"{GRAPH_PREFIX}/load",
     operation="load",
-    summary="Load NDJSON text as one commit",
+    summary="Load NDJSON text in one commit",
     handler="loads:load_text",
     body=requests.IngestRequest,
     answer=answers.IngestOutput,
@@ -118,7 +120,7 @@ _SCHEMA_APPLY = Route(
     "POST",
     f"{GRAPH_PREFIX}/schema/apply",
     "applySchema",
-    "Change the schema of a branch as one commit",
+    "Change the schema on a branch in one commit",
     "schemas:apply_schema",
     action="schema_apply",
     body=requests.SchemaApplyRequest,
@@ -128,12 +130,32 @@ _SCHEMA_APPLY = Route(
     is_write=True,
 )
 
+_RECORDS = replace(
+    MUTATE_ROUTE,
+    path=f"{GRAPH_PREFIX}/records",
+    operation="writeRecords",
+    summary="Insert, upsert, patch or connect records of one type as one commit",
+    handler="transactions:write_records",
+    body=requests.RecordsRequest,
+    body_limit="load",
+)
+_TRANSACTION = replace(
+    MUTATE_ROUTE,
+    path=f"{GRAPH_PREFIX}/transaction",
+    operation="runTransaction",
+    summary="Run several writes and reads as one commit",
+    handler="transactions:run_transaction",
+    body=requests.TransactionRequest,
+    body_limit="load",
+    answer=answers.TransactionOutput,
+)
+
 DATA_ROUTES = (
     Route(
         "GET",
         f"{GRAPH_PREFIX}/snapshot",
         "getSnapshot",
-        "Show the tables of a state",
+        "Show the tables at a revision",
         "commits:snapshot",
         action="read",
         answer=answers.SnapshotOutput,
@@ -148,7 +170,7 @@ DATA_ROUTES = (
         "reads:query",
         action="read",
         body=requests.QueryRequest,
-        answer=answers.ReadOutput,
+        answer=answers.ReadRowsOutput,
         answers=ROW_FORMATS,
         statuses=statuses.READ_BODY,
         headers=(_INTEGERS,),
@@ -157,7 +179,7 @@ DATA_ROUTES = (
         "POST",
         f"{GRAPH_PREFIX}/explain",
         "explain",
-        "Show the plan of a query",
+        "Show the plan for a query",
         "reads:explain",
         action="read",
         body=requests.ExplainRequest,
@@ -166,6 +188,10 @@ DATA_ROUTES = (
     ),
     MUTATE_ROUTE,
     conditional(MUTATE_ROUTE),
+    _RECORDS,
+    conditional(_RECORDS),
+    _TRANSACTION,
+    conditional(_TRANSACTION),
     Route(
         "GET",
         f"{GRAPH_PREFIX}/schema",
@@ -181,7 +207,7 @@ DATA_ROUTES = (
         "POST",
         f"{GRAPH_PREFIX}/schema/plan",
         "planSchema",
-        "Show the steps to another schema",
+        "Show the migration steps to another schema",
         "schemas:plan_schema",
         action="read",
         body=requests.SchemaPlanRequest,
@@ -202,7 +228,7 @@ DATA_ROUTES = (
         "POST",
         f"{GRAPH_PREFIX}/export",
         "export",
-        "Export a state as NDJSON that can be loaded again",
+        "Export a revision as NDJSON that can be loaded again",
         "exports:export",
         action="export",
         body=requests.ExportRequest,

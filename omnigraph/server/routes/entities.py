@@ -3,36 +3,36 @@
 from dataclasses import replace
 
 from omnigraph.server.models import answers, entities, history, requests
-from omnigraph.server.route_model import BYTES, GRAPH_PREFIX, IDEMPOTENCY_HEADER, HeaderParameter, Parameter, Route
+from omnigraph.server.route_model import BYTES, GRAPH_PREFIX, IDEMPOTENCY_HEADER, HeaderParameter, Route, UrlParameter
 
 from . import statuses
 from .data import ROW_FORMATS, conditional
 
-_BRANCH = Parameter("branch", description="Branch; main by default")
-_SNAPSHOT = Parameter("snapshot", description="Commit, tag or another revision, instead of a branch")
+_BRANCH = UrlParameter("branch", description="Branch; defaults to main")
+_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or other revision to use instead of a branch")
 _TARGET = (_BRANCH, _SNAPSHOT)
 _ENTITY_PATH = f"{GRAPH_PREFIX}/entities/{{kind}}/{{type}}/{{id}}"
 _CONDITIONS = (
-    HeaderParameter("If-Match", description="Return the blob only if it has one of these tags"),
-    HeaderParameter("If-None-Match", description="Return the blob only if it has none of these tags"),
+    HeaderParameter("If-Match", description="Return the blob only if its ETag is one of these"),
+    HeaderParameter("If-None-Match", description="Return the blob only if its ETag is none of these"),
 )
 _BLOB_PARAMETERS = (
-    Parameter("type", required=True, description="Type of the entity"),
-    Parameter("id", required=True, description="Key of a node, or id of an entity"),
-    Parameter("property", required=True, description="Blob property"),
+    UrlParameter("type", required=True, description="Type of the entity"),
+    UrlParameter("id", required=True, description="Key of a node, or id of an entity"),
+    UrlParameter("property", required=True, description="Blob property"),
     _BRANCH,
 )
 _GET_BLOB = Route(
     "GET",
     f"{GRAPH_PREFIX}/blob",
     "getBlob",
-    "Read a blob or a range of it",
+    "Read a blob or a byte range",
     "blobs:get_blob",
     action="read",
     answers=(BYTES,),
     statuses=(206, 304, 400, 401, 403, 404, 406, 410, 412, 416, 503),
     parameters=(
-        Parameter("entity", required=True, choices=("node", "edge"), description="Kind of the entity"),
+        UrlParameter("entity", required=True, choices=("node", "edge"), description="Kind of the entity"),
         *_BLOB_PARAMETERS,
         _SNAPSHOT,
     ),
@@ -42,7 +42,7 @@ _PUT_BLOB = Route(
     "PUT",
     f"{GRAPH_PREFIX}/blob",
     "putBlob",
-    "Replace the blob of a node as one commit",
+    "Replace a node's blob in one commit",
     "blobs:put_blob",
     action="change",
     body=BYTES,
@@ -51,8 +51,8 @@ _PUT_BLOB = Route(
     statuses=tuple(sorted({*statuses.WRITE, 412})),
     parameters=(
         *_BLOB_PARAMETERS,
-        Parameter("media_type", description="Media type to record"),
-        Parameter("message", description="Commit message"),
+        UrlParameter("media_type", description="Media type to store"),
+        UrlParameter("message", description="Commit message"),
     ),
     headers=(_CONDITIONS[0], HeaderParameter(IDEMPOTENCY_HEADER)),
     lane="heavy",
@@ -79,7 +79,7 @@ _INVOKE = Route(
     precheck="stored_queries:require_invocation",
     body=requests.InvokeStoredQueryRequest,
     body_optional=True,
-    answer=(answers.ReadOutput, answers.ChangeOutput),
+    answer=(answers.ReadRowsOutput, answers.ChangeOutput),
     answers=ROW_FORMATS,
     statuses=tuple(sorted({*statuses.WRITE, 410})),
     parameters=_TARGET,
@@ -107,7 +107,7 @@ _DIAGNOSE = Route(
     "POST",
     f"{GRAPH_PREFIX}/language/diagnose",
     "diagnose",
-    "Return every finding in a query or schema text",
+    "Return all diagnostics for a query or schema text",
     "language:diagnose",
     action="read",
     body=requests.DiagnoseRequest,
@@ -118,7 +118,7 @@ _REVERT = Route(
     "POST",
     f"{GRAPH_PREFIX}/revert",
     "revert",
-    "Undo a commit or a range with a new commit",
+    "Undo a commit or a range of commits with a new commit",
     "replays:revert",
     action="change",
     body=requests.ReplayRequest,
@@ -131,14 +131,14 @@ _CHERRY_PICK = replace(
     _REVERT,
     path=f"{GRAPH_PREFIX}/cherry-pick",
     operation="cherryPick",
-    summary="Apply the changes of a commit to a branch",
+    summary="Apply the changes from a commit to a branch",
     handler="replays:cherry_pick",
 )
 _RESET = replace(
     _REVERT,
     path=f"{GRAPH_PREFIX}/branches/{{branch}}/reset",
     operation="resetBranch",
-    summary="Give a branch the state of a revision again, with a new commit",
+    summary="Restore the state of a revision on a branch, with a new commit",
     handler="replays:reset_branch",
     body=requests.BranchResetRequest,
 )
@@ -164,7 +164,7 @@ ENTITY_ROUTES = (
         summary="Return every version of an entity",
         handler="entities:entity_history",
         answer=entities.EntityHistoryOutput,
-        parameters=(*_TARGET, Parameter("limit", "integer", description="Maximum number of versions")),
+        parameters=(*_TARGET, UrlParameter("limit", "integer", description="Maximum number of versions")),
     ),
     replace(
         _ENTITY,
@@ -178,23 +178,23 @@ ENTITY_ROUTES = (
         _ENTITY,
         path=f"{_ENTITY_PATH}/neighbours",
         operation="getNeighbours",
-        summary="Return the edges of a node and the nodes at their other ends",
+        summary="Return a node's edges and neighbors",
         handler="entities:neighbours",
         answer=entities.SubgraphOutput,
         parameters=(
             *_TARGET,
-            Parameter(
-                "direction", choices=("out", "in", "both"), description="Direction of the edges; both by default"
+            UrlParameter(
+                "direction", choices=("out", "in", "both"), description="Direction of the edges; defaults to both"
             ),
-            Parameter("edge", repeated=True, description="Only edges of this type"),
-            Parameter("limit", "integer", description="Maximum number of edges; 100 by default"),
+            UrlParameter("edge", repeated=True, description="Only edges of this type"),
+            UrlParameter("limit", "integer", description="Maximum number of edges; defaults to 100"),
         ),
     ),
     Route(
         "POST",
         f"{GRAPH_PREFIX}/subgraph",
         "subgraph",
-        "Return the nodes and edges of a query result",
+        "Return the nodes and edges in a query result",
         "entities:subgraph",
         action="read",
         body=requests.QueryRequest,
@@ -205,7 +205,7 @@ ENTITY_ROUTES = (
         "POST",
         f"{GRAPH_PREFIX}/search",
         "search",
-        "Find nodes by text or by vector",
+        "Find nodes by text or vector",
         "searches:search",
         action="read",
         body=requests.SearchRequest,
@@ -248,13 +248,13 @@ ENTITY_ROUTES = (
         _INVOKE,
         method="GET",
         operation="read_query",
-        summary="Run a stored read with the parameters of the URL",
+        summary="Run a stored read query with parameters from the URL",
         handler="stored_queries:read",
         body=None,
         body_optional=False,
-        answer=answers.ReadOutput,
+        answer=answers.ReadRowsOutput,
         statuses=(304, *statuses.READ),
-        headers=(HeaderParameter("If-None-Match", description="Tag of a result that the client still has"),),
+        headers=(HeaderParameter("If-None-Match", description="Entity tag of a result that the client has cached"),),
         takes_any_parameter=True,
         lane="read",
         is_write=False,
@@ -264,7 +264,7 @@ ENTITY_ROUTES = (
         "GET",
         f"{GRAPH_PREFIX}/status",
         "getStatus",
-        "Return the size and condition of the graph",
+        "Return the size and status of the graph",
         "maintenance:status",
         action="read",
         answer=entities.StatusOutput,
@@ -277,7 +277,7 @@ ENTITY_ROUTES = (
         _CHECK,
         path=f"{GRAPH_PREFIX}/maintenance/optimize",
         operation="optimizeGraph",
-        summary="Compact and index the tables of a branch, as a job",
+        summary="Compact and index the tables on a branch, as a job",
         handler="maintenance:optimize",
         body=requests.OptimizeRequest,
     ),
@@ -285,7 +285,7 @@ ENTITY_ROUTES = (
         _CHECK,
         path=f"{GRAPH_PREFIX}/maintenance/cleanup",
         operation="cleanupGraph",
-        summary="Remove unneeded history, as a job",
+        summary="Remove history that is no longer needed, as a job",
         handler="maintenance:cleanup",
         body=requests.CleanupRequest,
         body_optional=False,
@@ -313,9 +313,18 @@ ENTITY_ROUTES = (
     _DIAGNOSE,
     replace(
         _DIAGNOSE,
+        path=f"{GRAPH_PREFIX}/language/describe",
+        operation="describeQueries",
+        summary="Return the parameters, results and types of the queries in a text",
+        handler="language:describe",
+        body=requests.DescribeRequest,
+        answer=entities.DescribeOutput,
+    ),
+    replace(
+        _DIAGNOSE,
         path=f"{GRAPH_PREFIX}/language/format",
         operation="formatText",
-        summary="Return a text in its standard layout",
+        summary="Format a text",
         handler="language:format_text",
         body=requests.FormatRequest,
         answer=entities.FormatOutput,

@@ -1,25 +1,25 @@
 """Routes about branches, merges, commits, tags and changes."""
 
 from omnigraph.server.models import history, requests
-from omnigraph.server.route_model import EVENTS, GRAPH_PREFIX, JSON, NDJSON, HeaderParameter, Parameter, Route
+from omnigraph.server.route_model import EVENTS, GRAPH_PREFIX, JSON, NDJSON, HeaderParameter, Route, UrlParameter
 
 from . import statuses
 from .data import conditional
 
-_BRANCH = Parameter("branch", description="Branch; main by default")
+_BRANCH = UrlParameter("branch", description="Branch; defaults to main")
 _FILTERS = (
-    Parameter("kind", repeated=True, choices=("node", "edge"), description="Only entities of this kind"),
-    Parameter("type", repeated=True, description="Only entities of this type"),
-    Parameter("op", repeated=True, choices=("insert", "update", "delete"), description="Only changes of this kind"),
+    UrlParameter("kind", repeated=True, choices=("node", "edge"), description="Only entities of this kind"),
+    UrlParameter("type", repeated=True, description="Only entities of this type"),
+    UrlParameter("op", repeated=True, choices=("insert", "update", "delete"), description="Only this kind of change"),
 )
 _PAGE = (
-    Parameter("page_token", description="Continue inside a commit"),
-    Parameter("limit", "integer", description="Maximum number of changes"),
+    UrlParameter("page_token", description="Page token for continuing within a commit"),
+    UrlParameter("limit", "integer", description="Maximum number of changes"),
 )
 _FEED = (
     _BRANCH,
-    Parameter("cursor", description="Continue after a commit"),
-    Parameter("start", description="`now`, `beginning` or `after:` with a revision"),
+    UrlParameter("cursor", description="Cursor for continuing after a commit"),
+    UrlParameter("start", description="`now`, `beginning` or `after:REVISION`"),
 )
 _MERGE = Route(
     "POST",
@@ -78,7 +78,7 @@ HISTORY_ROUTES = (
         action="branch_delete",
         answer=history.BranchDeleteOutput,
         statuses=statuses.SMALL_WRITE,
-        parameters=(Parameter("force", "boolean", description="Also delete unmerged commits"),),
+        parameters=(UrlParameter("force", "boolean", description="Delete the branch even if it has unmerged commits"),),
         lane="heavy",
         is_write=True,
     ),
@@ -107,10 +107,10 @@ HISTORY_ROUTES = (
         statuses=statuses.READ,
         parameters=(
             _BRANCH,
-            Parameter("limit", "integer", description="Maximum number of commits"),
-            Parameter("before", description="Only commits that are older than this commit"),
-            Parameter("actor", description="Only commits by this actor"),
-            Parameter("type", description="Only commits that changed this type"),
+            UrlParameter("limit", "integer", description="Maximum number of commits"),
+            UrlParameter("before", description="Only commits older than this commit"),
+            UrlParameter("actor", description="Only commits by this actor"),
+            UrlParameter("type", description="Only commits that changed this type"),
         ),
     ),
     Route(
@@ -127,7 +127,7 @@ HISTORY_ROUTES = (
         "GET",
         f"{GRAPH_PREFIX}/commits/{{commit_id}}/changes",
         "getCommitChanges",
-        "List the changes of a commit",
+        "List the changes in a commit",
         "changes:commit_changes",
         action="read",
         answer=history.CommitChangesOutput,
@@ -146,7 +146,7 @@ HISTORY_ROUTES = (
         parameters=(
             *_FEED,
             *_PAGE,
-            Parameter("wait", "number", description="Wait this many seconds for a commit if there is none"),
+            UrlParameter("wait", "number", description="Seconds to wait for a commit if there is none yet"),
             *_FILTERS,
         ),
     ),
@@ -160,13 +160,13 @@ HISTORY_ROUTES = (
         answers=(EVENTS,),
         statuses=statuses.CHANGES,
         parameters=(*_FEED, *_FILTERS),
-        headers=(HeaderParameter("Last-Event-ID", description="Cursor of the last event that was received"),),
+        headers=(HeaderParameter("Last-Event-ID", description="Cursor of the last event received"),),
     ),
     Route(
         "POST",
         f"{GRAPH_PREFIX}/changes/baseline",
         "captureChangeBaseline",
-        "Read everything in a branch, and the cursor from which the feed continues",
+        "Read everything on a branch, and the cursor to continue the feed from",
         "changes:capture_baseline",
         action="export",
         body=requests.ChangeBaselineRequest,
@@ -187,9 +187,9 @@ HISTORY_ROUTES = (
         answers=(JSON, NDJSON),
         statuses=statuses.CHANGES,
         parameters=(
-            Parameter("from", required=True, description="Older revision, or a range such as `main...dev`"),
-            Parameter("to", description="Newer revision; the head of main by default"),
-            Parameter("limit", "integer", description="Maximum number of changes in JSON"),
+            UrlParameter("from", required=True, description="Older revision, or a range such as `main...dev`"),
+            UrlParameter("to", description="Newer revision; defaults to the head of main"),
+            UrlParameter("limit", "integer", description="Maximum number of changes in JSON"),
             *_FILTERS,
         ),
         lane="heavy",

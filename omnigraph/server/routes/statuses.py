@@ -1,4 +1,4 @@
-"""The statuses that groups of operations share, beside 200; 500 is possible everywhere."""
+"""The statuses that groups of operations share, except 200 and 500, which are always possible."""
 
 CACHED_READ = (304, 400, 401, 403, 404, 406, 410, 503)
 READ = (400, 401, 403, 404, 406, 410, 503)

@@ -1,4 +1,4 @@
-"""What a handler returns: a complete body, or a stream of chunks."""
+"""The return types of handlers: a complete body, or a stream of chunks."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StreamAnswer:
-    """A response whose chunks a thread produces one after the other; closing the iterator releases its resources."""
+    """A response whose chunks a thread produces one at a time. Closing the iterator releases its resources."""
 
     chunks: Iterator[bytes]
     media_type: str

@@ -1,7 +1,7 @@
-"""Read request bodies: within a size, within a time, and as what the route expects.
+"""Read request bodies within the limits for size and time, and decode them as the route expects.
 
-A JSON body is held in memory. A raw body goes to a temporary file once it is larger than a mebibyte, so that many
-uploads at once do not fill the memory.
+A JSON body is kept in memory. A raw body larger than one mebibyte is written to a temporary file, so that many
+concurrent uploads do not fill the memory.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ class BodyReader:
 
     async def read_bytes(self) -> bytes:
         """Return the whole body."""
-        chunks = [chunk async for chunk in self._chunks()]
+        chunks = [chunk async for chunk in self._iter_chunks()]
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def read_file(self) -> IO[bytes]:
         """Return the body as a file that is rewound to its beginning."""
         spooled: IO[bytes] = SpooledTemporaryFile(_SPOOLED_BYTES)  # noqa: SIM115 - the handler of the request closes it
         try:
-            async for chunk in self._chunks():
+            async for chunk in self._iter_chunks():
                 spooled.write(chunk)
         except BaseException:
             spooled.close()
@@ -48,7 +48,7 @@ class BodyReader:
         spooled.seek(0)
         return spooled
 
-    async def _chunks(self) -> AsyncIterator[bytes]:
+    async def _iter_chunks(self) -> AsyncIterator[bytes]:
         received_bytes, is_complete = 0, False
         while not is_complete:
             message = await self._next_message()

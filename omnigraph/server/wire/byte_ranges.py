@@ -9,10 +9,10 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.IGNORECASE)
 
 
 def select_range(values: Sequence[str], length: int) -> tuple[int, int] | None:
-    """Return the requested bytes as a half-open range, or None if the whole blob is to be sent.
+    """Return the requested bytes as a half-open range, or None if the whole blob must be sent.
 
-    A header that is malformed, repeated or names several ranges is ignored. Raises `RangeNotSatisfiable` for a range
-    outside of the blob.
+    A header is ignored if it is malformed or repeated, or if it contains several ranges. Raises `RangeNotSatisfiable`
+    for a range outside the blob.
 
     >>> select_range(["bytes=2-3"], 10), select_range(["bytes=-3"], 10), select_range(["bytes=5-2"], 10)
     ((2, 4), (7, 10), None)
@@ -34,7 +34,7 @@ def select_range(values: Sequence[str], length: int) -> tuple[int, int] | None:
 
 
 def keeps_range(if_range: str | None, etag: str) -> bool:
-    """Return whether a range applies: only if `If-Range` is absent or exactly the strong tag of the blob.
+    """Return whether a range applies. It does if `If-Range` is absent or is exactly the strong tag of the blob.
 
     >>> keeps_range(None, '"a"'), keeps_range('"a"', '"a"'), keeps_range('W/"a"', '"a"')
     (True, True, False)
@@ -43,7 +43,7 @@ def keeps_range(if_range: str | None, etag: str) -> bool:
 
 
 def matches_strongly(if_match: str, etag: str) -> bool:
-    """Return whether an `If-Match` header names the strong tag of a blob; `*` matches every blob.
+    """Return whether an `If-Match` header contains the strong tag of a blob. `*` matches every blob.
 
     >>> matches_strongly('"a", "b"', '"b"'), matches_strongly("*", '"b"'), matches_strongly('W/"b"', '"b"')
     (True, True, False)

@@ -13,10 +13,10 @@ _KEY_SEPARATOR = "\x1f"  # an actor cannot contain it, so two actors never share
 
 
 def read_condition(route: Route, values: Sequence[str]) -> str | None:
-    """Return the commit that a conditional write requires; None on routes without a condition.
+    """Return the commit that a conditional write requires, or None on routes without a condition.
 
-    A conditional route requires the header exactly once; any other route rejects it, because ignoring it would turn a
-    conditional write into an unconditional one.
+    A conditional route requires the header exactly once. Any other route rejects the header, because ignoring it would
+    turn a conditional write into an unconditional one.
     """
     if not route.takes_condition:
         if values and route.is_write:
@@ -27,7 +27,7 @@ def read_condition(route: Route, values: Sequence[str]) -> str | None:
             )
         return None
     if len(values) != 1:
-        raise InputError(f"{CONDITION_HEADER} is required exactly once", reason="missing condition")
+        raise InputError(f"{CONDITION_HEADER} must be specified exactly once", reason="missing condition")
     commit_id = values[0].strip()
     if _COMMIT_PATTERN.fullmatch(commit_id) is None:
         raise InputError(f"{CONDITION_HEADER} must be a commit id", reason="malformed condition")
@@ -35,20 +35,20 @@ def read_condition(route: Route, values: Sequence[str]) -> str | None:
 
 
 def read_idempotency_key(route: Route, values: Sequence[str], actor: str | None) -> str | None:
-    """Return the key under which the engine recognises a repeated write: the actor with the key that it sent."""
+    """Return the key by which the engine recognizes a repeated write: the actor together with the key that it sent."""
     if not values:
         return None
     if not route.takes_idempotency_key:
         raise InputError(f"{IDEMPOTENCY_HEADER} is not accepted on this path", reason="unsupported header")
     key = values[0].strip()
     if len(values) > 1 or not 0 < len(key) <= _MAX_KEY_LENGTH or not key.isprintable():
-        message = f"{IDEMPOTENCY_HEADER} must be given once, with 1 to {_MAX_KEY_LENGTH} printable characters"
+        message = f"{IDEMPOTENCY_HEADER} must be specified once, with 1 to {_MAX_KEY_LENGTH} printable characters"
         raise InputError(message, reason="malformed header")
     return f"{actor or ''}{_KEY_SEPARATOR}{key}"
 
 
 def make_etag(commit_id: str, *facts: object) -> str:
-    """Return a strong entity tag for what a request returns at a commit.
+    """Return a strong entity tag for the result of a request at a commit.
 
     >>> make_etag("01A", "query", None) == make_etag("01A", "query", None)
     True
@@ -58,7 +58,7 @@ def make_etag(commit_id: str, *facts: object) -> str:
 
 
 def matches_etag(if_none_match: str | None, etag: str) -> bool:
-    """Return whether an `If-None-Match` header names an entity tag, compared weakly.
+    """Return whether an `If-None-Match` header contains an entity tag, using weak comparison.
 
     >>> matches_etag('W/"a", "b"', '"b"'), matches_etag("*", '"b"'), matches_etag('"x"', '"b"')
     (True, True, False)

@@ -1,7 +1,7 @@
-"""Turn an exception into the error object of the HTTP API and its status.
+"""Convert an exception to an HTTP status and an error object.
 
-Only errors of the package reach a client with their own text; any other exception is an internal error with a fixed
-text, and its details go to the log. A message that mentions a storage location or a file is replaced as well.
+Only this package's own errors are sent with their text. Any other exception becomes an internal error with a fixed
+text, and its details are logged. A message that mentions a storage location or a file is replaced as well.
 """
 
 import re
@@ -22,16 +22,16 @@ from omnigraph.errors import (
 from omnigraph.errors.root import default_message
 from omnigraph.records.frozen import record
 
-# Parts of names that only files and objects of a graph have.
+# Strings that occur only in the names of a graph's files and objects.
 _STORAGE_NAMES = re.compile(r"\.lance\b|_versions/|_transactions/|__init_claim|\b\w+:///|\bs3://|\bs3a://")
 _HIDDEN_MEMBERS = frozenset({"uri", "path", "location", "file"})
-_CLIENT_CLOSED_STATUS = 499  # written to the log only: the client does not read the response
+_CLIENT_CLOSED_STATUS = 499  # only logged, because the client does not read the response
 _MAX_DETAIL_ITEMS = 100
 
 
 @record
 class WireError:
-    """An error as it is sent: its status, its headers and its body."""
+    """An error response: its status, its headers and its body."""
 
     status: int
     body: bytes
@@ -41,7 +41,7 @@ class WireError:
 def encode_error(
     error: BaseException, request_id: str, *, roots: Collection[str] = (), with_old_names: bool = False
 ) -> WireError:
-    """Return an exception as it is sent to a client. `roots` are the locations that must not appear in the text.
+    """Return the response for an exception. `roots` are the locations that must not appear in the text.
 
     >>> from omnigraph.errors import BranchNotFound
     >>> wire_error = encode_error(BranchNotFound(branch="dev"), "r1")
@@ -63,7 +63,7 @@ def encode_error(
 
 
 def status_of(error: OmnigraphError) -> int:
-    """Return the HTTP status of an error; misuse without a status of its own is a bad request."""
+    """Return the HTTP status of an error. Usage errors without their own status are bad requests."""
     if isinstance(error, ReadOnlyError):
         return 409
     if isinstance(error, Cancelled):
@@ -105,7 +105,7 @@ def _add_old_names(members: dict[str, Any]) -> None:
 
 
 def _remove_storage_names(members: dict[str, Any], error: OmnigraphError, roots: Collection[str]) -> None:
-    """Replace a text that mentions the storage of a graph, and drop such details."""
+    """Replace a text that mentions the storage of a graph, and remove details that mention it."""
     for member_name in ("error", "hint"):
         if _mentions_storage(str(members.get(member_name, "")), roots):
             members[member_name] = default_message(type(error))

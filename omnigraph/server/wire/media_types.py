@@ -1,4 +1,4 @@
-"""Choose the media type of a response from the `Accept` header, and check that of a request body."""
+"""Choose the media type of a response from the `Accept` header, and check the media type of a request body."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from omnigraph.errors import NotAcceptable, UnsupportedMediaType
 
 
 def choose_media_type(accept: str | None, offered: Sequence[str]) -> str:
-    """Return the offered media type that the client prefers; the first one wins a tie.
+    """Return the offered media type that the client prefers, or the first of several equally preferred types.
 
     >>> offered = ["application/json", "text/csv"]
     >>> choose_media_type("text/*;q=0.5, */*;q=0.1", offered), choose_media_type(None, offered)
@@ -65,7 +65,7 @@ def check_content_type(content_type: str | None, expected: Sequence[str], *, is_
     if content_type is None:
         if is_empty:
             return expected[0]
-        raise UnsupportedMediaType(f"the body needs a Content-Type: {' or '.join(expected)}")
+        raise UnsupportedMediaType(f"the body requires a Content-Type: {' or '.join(expected)}")
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type not in expected:
         raise UnsupportedMediaType(f"unsupported Content-Type; expected {' or '.join(expected)}")

@@ -5,19 +5,19 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from omnigraph.errors import InputError
-from omnigraph.server.route_model import Parameter, Route
+from omnigraph.server.route_model import Route, UrlParameter
 
 _MAX_PARAMETERS = 1000
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def read_query_values(route: Route, query_string: bytes, *, ignores_unknown: bool = False) -> Mapping[str, Any]:
-    """Return the values of a query string by parameter name; repeated parameters are lists.
+    """Return the values of a query string by parameter name. The values of repeated parameters are lists.
 
     Raises `InputError` for an unknown, repeated, missing or malformed parameter.
 
     >>> from omnigraph.server.route_model import Route
-    >>> parameters = (Parameter("limit", "integer"), Parameter("type", repeated=True))
+    >>> parameters = (UrlParameter("limit", "integer"), UrlParameter("type", repeated=True))
     >>> route = Route("GET", "/x", "x", "", "", parameters=parameters)
     >>> dict(read_query_values(route, b"limit=3&type=A&type=B"))
     {'limit': 3, 'type': ['A', 'B']}
@@ -25,15 +25,17 @@ def read_query_values(route: Route, query_string: bytes, *, ignores_unknown: boo
     values = _read_texts(query_string)
     parameters = {parameter.name: parameter for parameter in route.parameters}
     if route.takes_any_parameter:
-        parameters |= {name: Parameter(name) for name in values if name not in parameters}
+        parameters |= {name: UrlParameter(name) for name in values if name not in parameters}
     unknown = next((name for name in values if name not in parameters), None)
     if unknown is not None and not ignores_unknown:
         expected = ", ".join(parameters) or "none"
-        raise InputError("unknown query parameter", reason="unknown parameter", hint=f"the parameters are: {expected}")
+        raise InputError(
+            "unknown query parameter", reason="unknown parameter", hint=f"available parameters: {expected}"
+        )
     missing = next((name for name, parameter in parameters.items() if parameter.required and name not in values), None)
     if missing is not None:
         raise InputError(f"the query parameter '{missing}' is required", reason="missing parameter")
-    return {name: _convert(parameters[name], texts) for name, texts in values.items() if name in parameters}
+    return {name: _convert_texts(parameters[name], texts) for name, texts in values.items() if name in parameters}
 
 
 def _read_texts(query_string: bytes) -> dict[str, list[str]]:
@@ -51,15 +53,15 @@ def _read_texts(query_string: bytes) -> dict[str, list[str]]:
     return values
 
 
-def _convert(parameter: Parameter, texts: Sequence[str]) -> Any:
+def _convert_texts(parameter: UrlParameter, texts: Sequence[str]) -> Any:
     if parameter.repeated:
         return [_convert_text(parameter, text) for text in texts]
     if len(texts) > 1:
-        raise InputError(f"the query parameter '{parameter.name}' is given twice", reason="repeated parameter")
+        raise InputError(f"the query parameter '{parameter.name}' is specified twice", reason="repeated parameter")
     return _convert_text(parameter, texts[0])
 
 
-def _convert_text(parameter: Parameter, text: str) -> Any:
+def _convert_text(parameter: UrlParameter, text: str) -> Any:
     if parameter.choices and text not in parameter.choices:
         expected = ", ".join(parameter.choices)
         raise InputError(f"the query parameter '{parameter.name}' must be one of {expected}", reason="invalid value")

@@ -1,4 +1,4 @@
-"""Rows of a query as streams of bytes: NDJSON, Arrow IPC and CSV, produced batch by batch."""
+"""Encode the rows of a query as NDJSON, Arrow IPC or CSV, one batch at a time."""
 
 from collections.abc import Iterator, Mapping
 
@@ -76,7 +76,7 @@ def ndjson_chunks(batches: Iterator[pa.RecordBatch], *, integers_as_text: bool =
 
 
 def csv_chunks(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-    """Yield the rows as CSV with a header line; lists and entities are JSON."""
+    """Yield the rows as CSV with a header line. Lists and entities are encoded as JSON."""
     from omnigraph.api.results.formats import PrintableResult, render
 
     header = render(PrintableResult(schema.empty_table(), "query"), "csv")

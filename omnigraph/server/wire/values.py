@@ -1,4 +1,4 @@
-"""Python values of entities as JSON values, spelled as in query results."""
+"""Convert property values from Python to JSON, in the same format as query results."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from omnigraph.values import format_blob
 
 
 def to_wire_value(value: Any) -> Any:
-    """Return a value as JSON: times end in `Z`, blobs are base64, and numbers that JSON lacks are strings.
+    """Return a value as JSON: times end in `Z`, blobs are base64, and NaN and infinities are strings.
 
     >>> to_wire_value({"at": datetime(2024, 1, 31, tzinfo=UTC), "x": [1.5, float("nan")]})
     {'at': '2024-01-31T00:00:00.000Z', 'x': [1.5, 'NaN']}

@@ -25,6 +25,7 @@ def merge(folder: Path) -> None:
 def replay(folder: Path) -> None:
     graph = omnigraph.open(folder / "graph")
     deleted = graph.delete("Doc", where="slug != 'first'")
+    assert deleted.commit is not None
     graph.revisions.revert(deleted.commit.id)
 
 

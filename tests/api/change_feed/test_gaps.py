@@ -148,7 +148,7 @@ def test_failed_baseline_keeps_the_old_file(shared: Graph, tmp_path: Path, monke
 
     place = tmp_path / "base.ndjson"
     place.write_text("old")
-    monkeypatch.setattr(baseline, "export_lines", broken)
+    monkeypatch.setattr(baseline, "export_parts", broken)
     with pytest.raises(omnigraph.errors.InputError, match="No space left"):
         shared.changes.baseline(place)
     assert place.read_text() == "old"

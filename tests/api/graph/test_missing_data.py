@@ -68,7 +68,7 @@ def test_missing_schema_is_reported(graph: Graph) -> None:
     before = place.read_bytes()
     schemas._schema_cache.clear()
     place.unlink()
-    with pytest.raises(StorageError, match="schema for this revision is missing"):
+    with pytest.raises(StorageError, match=r"schema for this revision of .* is missing"):
         _ = omnigraph.open(graph.uri).schema.source
     assert not place.exists()
     place.write_bytes(before.replace(b"I64", b"I32"))

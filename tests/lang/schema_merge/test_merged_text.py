@@ -51,7 +51,9 @@ def test_a_text_that_does_not_match_its_schema_is_printed_anew() -> None:
 def test_an_unknown_decision_is_refused() -> None:
     base = first_version("node A { x: I32 }")
     ours, theirs = (next_version(base, [f"node A {{ x: {name} }}"]) for name in ("I64", "F64"))
-    with pytest.raises(ValueError, match=r"unknown decision 'mine' for node:A\.x; expected 'ours', 'theirs' or None"):
+    with pytest.raises(
+        ValueError, match=r"unknown decision 'mine' for node:A\.x; expected 'ours', 'theirs', 'base' or None"
+    ):
         merge_schemas(base, ours, theirs, lambda _: "mine")
 
 

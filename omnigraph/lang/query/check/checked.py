@@ -13,7 +13,7 @@ from omnigraph.records.frozen import record
 
 @record
 class CheckedBinding:
-    """A variable that stands for the nodes of its type that satisfy the predicates."""
+    """A variable that represents the nodes of its type that satisfy the predicates."""
 
     variable: str
     predicates: tuple[plan.Predicate, ...] = ()
@@ -31,7 +31,7 @@ class CheckedPath:
 
 @record
 class CheckedTraversal:
-    """A traversal as written. None stands for the anonymous variable. Each step leads from its source to its target."""
+    """A traversal as written. None represents the anonymous variable. Each step leads from its source to its target."""
 
     source: str | None
     target: str | None

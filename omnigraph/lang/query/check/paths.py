@@ -1,7 +1,7 @@
 """Check paths and edge tests, as in `$p = any shortest $a $e:road{1,9} $b where $e.open = true by $e.km`.
 
 This module checks the parts that apply to every edge of a path: the condition after `where`, the cost after `by`, and
-the path variable. A path's edge variable is visible only in these parts, because it stands for many edges.
+the path variable. A path's edge variable is visible only in these parts, because it represents many edges.
 """
 
 from typing import cast
@@ -23,7 +23,7 @@ _FUNCTION_TYPES = {"length": I64, "nodes": _ID_LIST, "edges": _ID_LIST, "cost": 
 
 
 def spans_many_edges(traversal: m.Traversal) -> bool:
-    """Return whether an edge variable in this traversal stands for every edge of a path."""
+    """Return whether an edge variable in this traversal represents every edge of a path."""
     has_many_hops = traversal.hops is not None and (traversal.hops.low, traversal.hops.high) != (1, 1)
     return has_many_hops or traversal.path is not None
 
@@ -127,7 +127,7 @@ def _named_edge_variable(scope: Scope, traversal: m.Traversal, span: Span, keywo
 
 
 def hide_edge_variable(scope: Scope, traversal: m.Traversal) -> None:
-    """Make an edge variable that stands for many edges unusable outside its traversal."""
+    """Make an edge variable that represents many edges unusable outside its traversal."""
     variable = traversal.edge_variable
     bound_variable = scope.variables.get(variable.name) if variable is not None else None
     if variable is not None and isinstance(bound_variable, EdgeVariable) and spans_many_edges(traversal):

@@ -37,7 +37,7 @@ class EdgeVariable:
 
 @record
 class HopEdgeVariable:
-    """An edge variable that stands for every edge in a multi-hop traversal. It cannot be read outside the traversal."""
+    """An edge variable that represents every edge in a multi-hop traversal. It cannot be read outside the traversal."""
 
     name: str
     optional: bool = False

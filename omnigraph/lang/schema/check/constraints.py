@@ -18,7 +18,7 @@ _KIND_PHRASES = {"node": "a node", "edge": "an edge"}
 
 
 def read_constraints(draft: TypeDraft, findings: SchemaFindings) -> tuple[catalog.Constraint, ...]:
-    """Return a node's or edge's distinct constraints in canonical order."""
+    """Return the distinct constraints of a node or edge type in canonical order."""
     _check_single_key(draft, findings)
     checked_constraints = set(read_inline_constraints(draft, findings))
     checked_constraints |= {_read_body_constraint(draft, declared, findings) for declared in draft.constraints}

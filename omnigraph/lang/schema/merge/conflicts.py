@@ -50,9 +50,9 @@ class SchemaVersion:
 class SchemaConflict:
     """A pair of changes that cannot be combined.
 
-    `subject` is the type's or property's label on our side, or on their side if our side dropped it. `base`, `ours` and
-    `theirs` describe the three states in schema syntax. None means that the item does not exist there. `reason` is set
-    if the kind alone does not explain the conflict.
+    `subject` is the label of the type or property on our side, or on their side if our side dropped it. `base`, `ours`
+    and `theirs` describe the three states in schema syntax. None means that the item does not exist there. `reason` is
+    set if the kind alone does not explain the conflict.
     """
 
     kind: ConflictKind

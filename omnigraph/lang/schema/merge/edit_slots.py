@@ -21,7 +21,7 @@ class EntityReference:
 
 
 def describe_entity(schema: SchemaSlots, entity: EntityReference) -> str:
-    """Return a type's or property's label in `schema`."""
+    """Return the label of a type or property in `schema`."""
     owner = schema[entity.type_id]
     return owner.label if entity.property_id is None else owner.property_label(entity.property_id)
 

@@ -1,0 +1,144 @@
+"""Write records of one type, and run several writes and reads as one commit.
+
+A transaction is a single request, because the server keeps no state between requests. To read in the middle of a
+transaction, a client sends its steps so far with `rollback`. It later sends all steps, with digests of what it read.
+"""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from omnigraph.api.results.receipt import Receipt
+from omnigraph.api.transactions import Transaction
+from omnigraph.errors import InputError, ReadSetConflict
+from omnigraph.server import engine_access
+from omnigraph.server.call import ServerCall
+from omnigraph.server.models.answers import ChangeOutput, TransactionOutput, TransactionResult
+from omnigraph.server.models.requests import RecordsRequest, TransactionOperation, TransactionRequest
+from omnigraph.server.wire.answer import Answer, json_answer
+
+from .documents import receipt_commit
+from .writes import REPLAY_HEADER
+
+
+class _RollbackError(Exception):
+    """Ends a transaction that must not be published."""
+
+
+def write_records(call: ServerCall) -> Answer:
+    """Write records of one type as one commit."""
+    body = call.body_as(RecordsRequest)
+    graph = call.graph_for_write(body.branch)
+    options: dict[str, Any] = {
+        "if_commit": call.condition,
+        "message": body.message,
+        "idempotency_key": call.idempotency_key,
+        "assume_utc": body.assume_utc,
+    }
+    if body.verb == "connect":
+        receipt = graph.connect_nodes(body.type_, _endpoint_tuples(body.records), **options)
+    else:
+        write = {"insert": graph.insert, "upsert": graph.upsert, "patch": graph.patch}[body.verb]
+        receipt = write(body.type_, *body.records, **options)
+    return _receipt_answer(call, receipt)
+
+
+def _receipt_answer(call: ServerCall, receipt: Receipt) -> Answer:
+    document = ChangeOutput(
+        branch=receipt.branch,
+        query_name=receipt.query_name,
+        affected_nodes=receipt.affected_nodes,
+        affected_edges=receipt.affected_edges,
+        actor_id=call.actor,
+        commit=receipt_commit(receipt, call),
+    )
+    if receipt.ids:
+        document.ids = {type_name: list(ids) for type_name, ids in receipt.ids.items()}
+    return json_answer(document, headers={REPLAY_HEADER: "true"} if receipt.replayed else {})
+
+
+def _endpoint_tuples(records: list[Any] | None) -> list[tuple[Any, ...]]:
+    if records is None or not all(isinstance(record, list) and len(record) in (2, 3) for record in records):
+        raise InputError("each record to connect is [from, to] or [from, to, properties]", reason="invalid body")
+    return [tuple(record) for record in records]
+
+
+def run_transaction(call: ServerCall) -> Answer:
+    """Run the steps of a transaction, and publish them as one commit unless `rollback` is set."""
+    body = call.body_as(TransactionRequest)
+    graph = call.graph_for_write(body.branch)
+    base_commit_id = graph.head.id
+    results: list[TransactionResult] = []
+    transaction = graph.transaction(
+        if_commit=call.condition, message=body.message, idempotency_key=call.idempotency_key
+    )
+    try:
+        with transaction as running:
+            for operation in body.operations:
+                _run_operation(running, operation, results)
+            if body.rollback:
+                raise _RollbackError
+    except _RollbackError:
+        receipt = Receipt(None, branch=graph.branch_name)
+    else:
+        receipt = transaction.receipt or Receipt(None, branch=graph.branch_name)
+    document = TransactionOutput(
+        branch=receipt.branch,
+        affected_nodes=receipt.affected_nodes,
+        affected_edges=receipt.affected_edges,
+        actor_id=call.actor,
+        commit=receipt_commit(receipt, call),
+        results=results,
+        base_commit_id=base_commit_id,
+    )
+    return json_answer(document, headers={REPLAY_HEADER: "true"} if receipt.replayed else {})
+
+
+def _run_operation(running: Transaction, operation: TransactionOperation, results: list[TransactionResult]) -> None:
+    if operation.op == "query":
+        results.append(_run_query(running, operation))
+    elif operation.op == "mutate":
+        source = engine_access.query_text(_require_member(operation, "query"))
+        running.mutate(source, name=operation.name, params=operation.params)
+    elif operation.op in ("update", "delete"):
+        _run_predicate_write(running, operation)
+    else:
+        _run_record_write(running, operation)
+
+
+def _run_predicate_write(running: Transaction, operation: TransactionOperation) -> None:
+    type_name, where = _require_member(operation, "type_"), _require_member(operation, "where")
+    if operation.op == "delete":
+        running.delete(type_name, where=where, params=operation.params)
+    else:
+        running.update(type_name, where=where, set=_require_member(operation, "set"), params=operation.params)
+
+
+def _run_record_write(running: Transaction, operation: TransactionOperation) -> None:
+    type_name, records = _require_member(operation, "type_"), _require_member(operation, "records")
+    if operation.op == "connect":
+        running.connect_nodes(type_name, _endpoint_tuples(records))
+    elif operation.op == "load":
+        running.load({type_name: records}, mode=operation.mode or "append")
+    else:
+        write = {"insert": running.insert, "upsert": running.upsert, "patch": running.patch}[operation.op]
+        write(type_name, *records)
+
+
+def _require_member(operation: TransactionOperation, member: str) -> Any:
+    value = getattr(operation, member)
+    if value is None:
+        raise InputError(f"the operation `{operation.op}` needs `{member.rstrip('_')}`", reason="invalid body")
+    return value
+
+
+def _run_query(running: Transaction, operation: TransactionOperation) -> TransactionResult:
+    """Run a query in a transaction; raise `ReadSetConflict` if the client saw a different result before."""
+    source = engine_access.query_text(_require_member(operation, "query"))
+    result = running.query(source, name=operation.name, params=operation.params)
+    rows = engine_access.encode_rows(result.table)
+    digest = hashlib.sha256(rows).hexdigest()
+    if operation.digest is not None and operation.digest != digest:
+        raise ReadSetConflict(member="query")
+    return TransactionResult(columns=list(result.columns), rows=msgspec.Raw(rows), digest=digest)

@@ -1,0 +1,44 @@
+"""The log of the server: one line per event on standard error, as text or as JSON.
+
+This module must stay light, because the supervisor uses it too.
+"""
+
+import json
+import logging
+import sys
+
+from omnigraph.values import clock_and_ids
+
+from .settings import ServerSettings
+
+LOGGER = logging.getLogger("omnigraph.server")
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class _JsonFormatter(logging.Formatter):
+    """Formats a log record as one JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = {"time": clock_and_ids.now().isoformat(), "level": record.levelname.lower()}
+        event |= {"message": record.getMessage(), **getattr(record, "facts", {})}
+        if record.exc_info:
+            event["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(event, ensure_ascii=False, default=str)
+
+
+class _TextFormatter(logging.Formatter):
+    """Formats a log record as a line with its facts as `name=value`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = " ".join(f"{name}={value}" for name, value in getattr(record, "facts", {}).items())
+        line = f"{clock_and_ids.now().isoformat()} {record.levelname} {record.getMessage()} {facts}".rstrip()
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def configure_logging(settings: ServerSettings) -> None:
+    """Send the log of the server to standard error, in the format of the settings."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonFormatter() if settings.log_format == "json" else _TextFormatter())
+    LOGGER.handlers = [handler]
+    LOGGER.setLevel(_LEVELS.get(settings.log_level.lower(), logging.INFO))
+    LOGGER.propagate = False
