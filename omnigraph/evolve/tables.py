@@ -5,6 +5,7 @@ history as well, the remaining data is copied to a new table in another director
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from omnigraph.storage.checksums import FileChecksum
 from omnigraph.storage.find_rows import read_batches
 from omnigraph.storage.fragments import stage_appended_fragments, write_fragment
 from omnigraph.storage.layout import table_directory
+from omnigraph.storage.pending_blobs import PendingBlobs
 from omnigraph.storage.table import Table, commit, create_table
 from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
@@ -138,7 +140,8 @@ def _create_empty_table(txn: WriteTxn, schema_ir: SchemaIR, entity_type: NodeTyp
 def _copy_to_new_table(txn: WriteTxn, type_transition: TypeTransition, old_table: Table) -> Table:
     """Copy all rows to a new table, so that its files contain no dropped data."""
     new_table = _create_empty_table(txn, type_transition.new_ir, type_transition.new_type)
-    fragments = [write_fragment(txn.store, new_table, piece) for piece in _read_pieces(type_transition, old_table)]
+    with closing(PendingBlobs((), {}, compares_stored=False)) as blobs, blobs.activate():  # streams large blobs
+        fragments = [write_fragment(txn.store, new_table, piece) for piece in _read_pieces(type_transition, old_table)]
     return commit(txn.store, new_table, stage_appended_fragments(new_table, fragments)) if fragments else new_table
 
 

@@ -1,7 +1,9 @@
 """Blobs survive compaction, merges, exports and copies, and erasing removes their bytes."""
 
+import gc
 import json
 import shutil
+import tempfile
 from binascii import a2b_base64
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from omnigraph import errors
 from omnigraph.storage import compact, large_blobs
 from omnigraph.values.blobs import BlobDigest
 from tests.api.blobs.conftest import LARGE, SCHEMA, files_with
+from tests.rig.plugin import S3
 
 OTHER = LARGE[::-1]
 
@@ -156,3 +159,35 @@ def test_lines_with_streamed_blobs_are_whole(graph: omnigraph.Graph, tmp_path: P
     records = [json.loads(line) for line in lines]
     blobs = {record["data"]["slug"]: record["data"]["body"] for record in records if record.get("type") == "Doc"}
     assert a2b_base64(blobs["large"].removeprefix("base64:")) == body(graph, "large")
+
+
+@pytest.mark.full
+def test_merges_and_exports_stream_blobs_of_an_object_store(s3: S3, tmp_path: Path) -> None:
+    """Blobs that are not in a local file are copied to a temporary folder, which is removed."""
+    graph = omnigraph.init(f"{s3.url}/blobs", SCHEMA)
+    graph.insert("Doc", {"slug": "first", "body": b"x"})
+    review = graph.branches.create("review")
+    review.insert("Doc", {"slug": "theirs", "body": OTHER, "raw": b"r" * 70_000})
+    graph.insert("Doc", {"slug": "ours", "body": LARGE})
+    result = graph.merge("review")
+    assert bodies(graph) == {"first": b"x", "ours": LARGE, "theirs": OTHER}
+    assert [change.after["body"] for change in result.delta] == [OTHER]
+    graph.export(tmp_path / "all.ndjson")
+    assert (tmp_path / "all.ndjson").read_bytes() == b"".join(graph.export())
+    graph.maintenance.optimize()
+    assert bodies(graph) == {"first": b"x", "ours": LARGE, "theirs": OTHER}
+
+
+def test_temporary_folders_do_not_outlive_the_result_of_a_merge(
+    graph: omnigraph.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    review = graph.branches.create("review")
+    review.insert("Doc", {"slug": "theirs", "body": OTHER})
+    graph.insert("Doc", {"slug": "ours", "body": LARGE})
+    result = graph.merge("review")
+    assert result.outcome == "merged"
+    del result
+    gc.collect()
+    assert list((tmp_path / "temporary").iterdir()) == []

@@ -53,7 +53,13 @@ def erase(folder: Path) -> None:
     graph.maintenance.cleanup(keep=1, older_than=0, grace=0, erase=True, confirm=True)
 
 
-STEPS: list[Callable[[Path], None]] = [merge, replay, update, export, compact, copy, erase]
+def drop_property(folder: Path) -> None:
+    graph = omnigraph.open(folder / "graph")
+    graph.branches.delete("review", force=True)
+    graph.schema.apply(SCHEMA.replace("note: String?", ""), allow_data_loss=True)
+
+
+STEPS: list[Callable[[Path], None]] = [merge, replay, update, export, compact, copy, erase, drop_property]
 
 
 def run_steps(folder: Path, sender: Any) -> None:
