@@ -217,7 +217,7 @@ def pool(handle: Handle, processes: int = DEFAULT_PROCESSES) -> QueryPool:
     """Start processes that answer queries on this graph in parallel, for programs that mostly read.
 
     Several threads of one process do not answer more queries per second than one thread, because Python runs one thread
-    at a time. If queries take a few milliseconds, two processes on two cores answer almost twice as many. If queries
+    at a time. If queries take a few milliseconds, two processes on two cores can answer more of them. If queries
     take less than one millisecond, `query` itself is faster, because sending a query to a process and its result back
     takes about 0.4 ms. Each process opens the graph and has its own caches. Queries in a pool see the same commits as
     `query` on this graph, but writes do not check whether their results have changed. Close the pool, or use it as a
