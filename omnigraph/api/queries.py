@@ -31,6 +31,7 @@ from omnigraph.history.missing_files import explain_missing_batches, explain_mis
 from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.values.describe_value import describe
 from omnigraph.values.naive_times import naive_times_as_utc
 from omnigraph.values.table_key import TableKey
 
@@ -239,6 +240,8 @@ def export_graph(
     """Return the lines of an export, or the number of entities that were written to a file."""
     from omnigraph.ingest.export import join_lines
 
+    if path is not None and not isinstance(path, str | PathLike):
+        raise InputError(f"the path of an export must be a string or a path, got {describe(path)}", reason="not a path")
     parts = export_parts(handle, types, iso_dates=iso_dates)
     if path is None:
         return join_lines(parts)

@@ -49,8 +49,30 @@ class PropertyInfo:
         return f"{self.name}: {self.type}{'?' if self.nullable else ''}"
 
 
+class _TypeInfo:
+    """What node types and edge types have in common."""
+
+    __slots__ = ()
+    source: str
+    property_items: tuple[PropertyInfo, ...]
+    annotation_items: tuple[tuple[str, str | None], ...]
+
+    @property
+    def properties(self) -> Mapping[str, PropertyInfo]:
+        """The properties, keyed by name."""
+        return MappingProxyType({declared.name: declared for declared in self.property_items})
+
+    @property
+    def annotations(self) -> Mapping[str, str | None]:
+        """The type's annotations, keyed by name."""
+        return MappingProxyType(dict(self.annotation_items))
+
+    def __str__(self) -> str:
+        return self.source
+
+
 @dataclass(frozen=True, slots=True)
-class NodeTypeInfo:
+class NodeTypeInfo(_TypeInfo):
     """A node type in a schema.
 
     `key` lists the `@key` properties in name order. It is empty if the type has no key. `constraints` are the checked
@@ -72,25 +94,12 @@ class NodeTypeInfo:
     source: str = field(default="", repr=False, compare=False)
     implements: tuple[str, ...] = ()
 
-    @property
-    def properties(self) -> Mapping[str, PropertyInfo]:
-        """The properties, keyed by name."""
-        return MappingProxyType({declared.name: declared for declared in self.property_items})
-
-    @property
-    def annotations(self) -> Mapping[str, str | None]:
-        """The type's annotations, keyed by name."""
-        return MappingProxyType(dict(self.annotation_items))
-
-    def __str__(self) -> str:
-        return self.source
-
     def _repr_html_(self) -> str:
         return type_table(self)
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeTypeInfo:
+class EdgeTypeInfo(_TypeInfo):
     """An edge type in a schema, from the node type `source_type` to the node type `target_type`.
 
     `cardinality` is the minimum and maximum number of edges of this type per source node, where None means unlimited.
@@ -113,19 +122,6 @@ class EdgeTypeInfo:
     annotation_items: tuple[tuple[str, str | None], ...] = field(default=(), repr=False)
     source: str = field(default="", repr=False, compare=False)
     cardinality: tuple[int, int | None] = (0, None)
-
-    @property
-    def properties(self) -> Mapping[str, PropertyInfo]:
-        """The properties, keyed by name."""
-        return MappingProxyType({declared.name: declared for declared in self.property_items})
-
-    @property
-    def annotations(self) -> Mapping[str, str | None]:
-        """The type's annotations, keyed by name."""
-        return MappingProxyType(dict(self.annotation_items))
-
-    def __str__(self) -> str:
-        return self.source
 
     def _repr_html_(self) -> str:
         return type_table(self)

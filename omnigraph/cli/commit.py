@@ -10,6 +10,7 @@ from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
+    from omnigraph.api.graph import Graph
     from omnigraph.history.commit import Commit
 
 _COMMANDS = {
@@ -47,7 +48,7 @@ def list_(address: GraphAddress, branch: str, filters: tuple[str, ...], limit: i
 
     graph = open_graph(root.uri, branch=branch, read_only=True)
     operation = criteria.pop("operation", None)
-    logged_commits = graph.log(limit=None if operation else limit, **criteria)  # type: ignore[arg-type]
+    logged_commits = _log_commits(graph, None if operation else limit, criteria)
     matching_commits = [
         logged_commit for logged_commit in logged_commits if operation in (None, logged_commit.operation)
     ][:limit]
@@ -56,6 +57,22 @@ def list_(address: GraphAddress, branch: str, filters: tuple[str, ...], limit: i
         return
     for logged_commit in matching_commits:
         show.result(_summary_line(logged_commit))
+
+
+def _log_commits(graph: "Graph", limit: int | None, criteria: dict[str, str]) -> "list[Commit]":
+    """Return the matching commits. The recovery actor also matches commits that recovery finished for other actors."""
+    from omnigraph.history.recovery_records import RECOVERY_ACTOR
+
+    if criteria.get("actor") != RECOVERY_ACTOR:
+        return graph.log(limit=limit, **criteria)  # type: ignore[arg-type]
+    outcomes = graph.maintenance.operations.recoveries()
+    finished_ids = {outcome.commit_id for outcome in outcomes if outcome.kind == "finished"}
+    logged_commits = graph.log(type=criteria.get("type"))
+    return [
+        logged_commit
+        for logged_commit in logged_commits
+        if logged_commit.actor == RECOVERY_ACTOR or logged_commit.id in finished_ids
+    ][:limit]
 
 
 def _parse_filter(filter_text: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ read and validated before a graph is opened.
 import json
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -17,7 +18,7 @@ from omnigraph.errors.diagnostics import SourceText
 from omnigraph.records.frozen import record
 
 from . import files
-from .address import graph_arguments
+from .address import GraphAddress, graph_arguments, has_address
 
 _EXPECTED_PARAMETERS = """pass a JSON object such as '{"name": "ada"}', or --params-file FILE"""
 _QUERY_OPTIONS = (
@@ -50,10 +51,15 @@ def query_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @graph_arguments(name="[NAME]")
     @wraps(command)
-    def read_input(name: str | None, query_path: str | None, text: str | None, **other_options: Any) -> None:
+    def read_input(
+        name: str | None, address: GraphAddress, query_path: str | None, text: str | None, **other_options: Any
+    ) -> None:
+        if name is not None and not name.isidentifier() and not has_address(address):
+            # A query cannot have such a name, so this is the location of a graph that does not exist.
+            address, name = replace(address, argument=name), None
         parameter_sources = other_options.pop("params"), other_options.pop("params_file")
         source, params = read_query_source(query_path, text), read_parameters(*parameter_sources)
-        command(query_input=QueryInput(name, source, params), **other_options)
+        command(query_input=QueryInput(name, source, params), address=address, **other_options)
 
     for option in reversed(_QUERY_OPTIONS):
         read_input = option(read_input)

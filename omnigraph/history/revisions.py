@@ -119,6 +119,20 @@ def _resolve_tag_or_branch(
     return None
 
 
+def warn_if_name_is_ambiguous(ref_name: str, name_kind: str) -> None:
+    """Warn if a new branch or tag hides a time or a version number with the same spelling."""
+    if parse_moment(ref_name, clock_and_ids.now()) is not None:
+        other_reading = "time"
+    elif _is_version(ref_name):
+        other_reading = "version number"
+    else:
+        return
+    message = (
+        f"{name_kind} name {quote_name(ref_name)} is also a {other_reading}; as a revision, it means the {name_kind}"
+    )
+    warnings.warn(message, AmbiguousRevision, stacklevel=2)
+
+
 def _warn_if_ambiguous(store: Store, branch_state: BranchState, ref_name: str, readings: list[str]) -> None:
     """Warn if a name can also be read in other ways; the first of the `readings` is the one that is used."""
     if parse_moment(ref_name, clock_and_ids.now()) is not None:

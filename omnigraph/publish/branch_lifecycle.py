@@ -25,6 +25,7 @@ from omnigraph.history.delete_queue import check_head_not_queued, check_state_re
 from omnigraph.history.manifest import LoadedManifest, create_manifest, manifest_exists, read_manifest, sync_manifest
 from omnigraph.history.origin_record import Origin
 from omnigraph.history.refs import Ref
+from omnigraph.history.revisions import warn_if_name_is_ambiguous
 from omnigraph.history.schemas import dropped_history_error, read_erased_directories
 from omnigraph.history.state import BranchHead, GraphState
 from omnigraph.publish import intent as intents
@@ -64,6 +65,7 @@ def create_branch(
 ) -> BranchState:
     """Create a branch from the head of `source_branch`, or from a commit in its log."""
     clean_name = name_conflicts.check_new_ref_name(branch_name)
+    warn_if_name_is_ambiguous(clean_name, "branch")
     with as_storage_errors("none"):
         ref_number = next_ref_number(store, clean_name)
         intent, state = arm_creation(

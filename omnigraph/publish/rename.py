@@ -15,6 +15,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.manifest import read_manifest
 from omnigraph.history.refs import Ref
+from omnigraph.history.revisions import warn_if_name_is_ambiguous
 from omnigraph.publish.branch_lifecycle import conflicting_names, next_ref_number
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors, failures_with_effect
@@ -49,6 +50,7 @@ def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | 
         raise InputError("'main' cannot be renamed", reason="main is the default branch")
     if old_name == new_name:
         raise AlreadyExists(f"branch '{old_name}' already has that name", branch=old_name)
+    warn_if_name_is_ambiguous(new_name, "branch")
     with as_storage_errors("none"):
         head_commit_id = open_branch(store, old_name).last_known().state.head.commit_id
         old_ref = refs.find_ref(store, old_name)

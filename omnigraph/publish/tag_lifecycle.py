@@ -7,6 +7,7 @@ closes the manifest first, so a crashed creation cannot restore the tag.
 from omnigraph.errors import AlreadyExists, NotFound
 from omnigraph.history import name_conflicts, refs
 from omnigraph.history.branch_state import BranchState
+from omnigraph.history.revisions import warn_if_name_is_ambiguous
 from omnigraph.history.tags import Tag, find_branch_with_commit, load_open_manifest
 from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.intent import Intent
@@ -30,6 +31,7 @@ def create_tag(
     Raises `HistoryReclaimed` if a cleanup has removed the state at that commit.
     """
     tag_name = name_conflicts.check_new_ref_name(name, "tag")
+    warn_if_name_is_ambiguous(tag_name, "tag")
     with as_storage_errors("none"):
         ref_number = free_tag_number(store, tag_name)
         if commit_id is not None:

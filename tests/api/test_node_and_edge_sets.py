@@ -218,3 +218,20 @@ def test_hint_for_a_word_that_is_no_property(people: Graph, predicate: str, word
     with pytest.raises(InputError, match="has no property") as refused:
         people.nodes("Person").filter(predicate).count()
     assert words in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("predicate", "ids"),
+    [
+        ("in = 'z'", ["a"]),
+        ("in in ('z', 'y')", ["a", "b"]),
+        ("not in = 'z'", ["b"]),
+        ("(null is null) and not = 'n'", ["a"]),
+        ("not contains(in, 'z')", ["b"]),
+    ],
+)
+def test_properties_named_like_keywords_can_be_filtered(tmp_path: Path, predicate: str, ids: list[str]) -> None:
+    schema = "node P { k: String @key  in: String?  not: String?  null: String? }"
+    graph = omnigraph.init(tmp_path / "g", schema, durability="os")
+    graph.insert("P", {"k": "a", "in": "z", "not": "n"}, {"k": "b", "in": "y", "not": "m", "null": "set"})
+    assert graph.nodes("P").filter(predicate).order_by("k").ids() == ids

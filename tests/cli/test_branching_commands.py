@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as library
+from omnigraph.history.recovery_records import RecoveryRecord, record_operation_dropped
 from omnigraph.storage.store import open_store
 from tests.cli.conftest import Program
 from tests.rig.invariants import files
@@ -402,3 +403,11 @@ def test_booleans_are_printed_as_in_queries(omnigraph: Program) -> None:
     made.update("Flag", where="name = 'a'", set={"on": False})
     assert "on true -> false" in omnigraph("diff", "HEAD~1", "--uri", "flags").out
     assert "on    false  " in omnigraph("blame", "Flag", "a", "--uri", "flags").out
+
+
+def test_recovery_actor_selects_commits_that_recovery_finished(omnigraph: Program, graph: str) -> None:
+    store, head = open_store(graph), library.open(graph).head
+    finished = RecoveryRecord(head.id, "finished", "load", "main", "ann", head.id, 1)
+    record_operation_dropped(store, finished)
+    ended = omnigraph("commit", "list", graph, "--filter", "actor=omnigraph:recovery", "--json")
+    assert [one["graph_commit_id"] for one in json.loads(ended.out)["commits"]] == [head.id]

@@ -143,6 +143,8 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
         ('query older --query q.gq --store g --params {"min":1,"min":2}', 1, "specified twice"),
         ("query older --query q.gq --store g --params {} --params-file p", 2, "--params-file"),
         ("query all --query q.gq", 2, "no graph specified"),
+        ("query missing.omni --query q.gq", 1, "no graph at"),
+        ("mutate missing.omni -e x", 1, "no graph at"),
         ("query all --query q.gq --store gone", 1, "no graph at"),
         ("query all --query q.gq --store g --branch b", 1, "b"),
         ("query all --query q.gq --store g --branch b --snapshot c", 2, "--snapshot"),

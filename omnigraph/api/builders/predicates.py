@@ -68,9 +68,8 @@ def translate_predicate(
         (match.lastgroup or "other", property_in_queries(match.group(), properties))
         for match in _TOKEN_PATTERN.finditer(predicate_text)
     ]
-    normalized_tokens = _rewrite_in_lists(
-        _rewrite_prefix_calls([raw_token for raw_token in raw_tokens if raw_token[0] != "space"])
-    )
+    infix_tokens = _rewrite_prefix_calls([raw_token for raw_token in raw_tokens if raw_token[0] != "space"])
+    normalized_tokens = _rewrite_in_lists(_mark_properties(infix_tokens, properties))
     parameter_types = _parameter_types(normalized_tokens, properties, arguments)
     output_words = [
         _translate_token(normalized_tokens, token_index, properties, prefix, owner)
@@ -98,6 +97,8 @@ def _translate_token(
         return f'"{_ESCAPE_PATTERN.sub(_requote_escape, text[1:-1])}"'
     if kind == "sign":
         return "=" if text == "==" else text
+    if kind == "property":
+        return prefix + text
     if kind != "word" or text in _KEYWORDS or is_call:
         return text
     if text in properties:
@@ -108,6 +109,29 @@ def _translate_token(
         reason="unknown property",
         hint=did_you_mean(text, properties, fallback_hint),
     )
+
+
+def _mark_properties(tokens: list[PredicateToken], properties: Iterable[str]) -> list[PredicateToken]:
+    """Mark properties that are named like a keyword, such as `in` in `in = 'z'`.
+
+    Such a word is a property if a condition can begin with it and a comparison follows. Anywhere else, it is the
+    keyword.
+    """
+    marked_tokens = list(tokens)
+    for token_index, (kind, text) in enumerate(tokens[:-1]):
+        is_candidate = kind == "word" and text in _KEYWORDS and text in properties
+        if is_candidate and _starts_condition(marked_tokens, token_index) and _is_comparison(tokens, token_index + 1):
+            marked_tokens[token_index] = ("property", text)
+    return marked_tokens
+
+
+def _is_comparison(tokens: list[PredicateToken], token_index: int) -> bool:
+    """Return whether a token is an operator; `in` is one only if a list or a parameter follows."""
+    text = tokens[token_index][1]
+    if text != "in":
+        return text in _COMPARISONS or text == "is"
+    next_text = tokens[token_index + 1][1] if token_index + 1 < len(tokens) else ""
+    return next_text.startswith(("(", "[", "$"))
 
 
 def _requote_escape(match: "re.Match[str]") -> str:
@@ -162,7 +186,10 @@ def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
 
 def _starts_condition(tokens: list[PredicateToken], token_index: int) -> bool:
     """Return whether a condition can begin at this token, that is, at the start or after a bracket or connective."""
-    return token_index == 0 or tokens[token_index - 1][1] in ("(", "and", "or", "not")
+    if token_index == 0:
+        return True
+    kind, text = tokens[token_index - 1]
+    return kind != "property" and text in ("(", "and", "or", "not")
 
 
 def _find_argument_bounds(tokens: list[PredicateToken], open_index: int) -> tuple[int, int]:

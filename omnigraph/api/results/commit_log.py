@@ -37,6 +37,21 @@ class CommitLog(list[Commit]):
         """Draw the newest commits. `str()` returns the drawing as text, and a notebook shows it as a picture."""
         return LogDrawing(self if limit is None else self[:limit], self._load_ref_names(), len(self))
 
+    def dag(self) -> "dict[str, tuple[str, ...]]":
+        """Return the parents of each commit, keyed by commit id, newest first.
+
+        Parents that the log does not contain, because of its limit or filters, are left out, so that every id is a key.
+
+        >>> from omnigraph import testing
+        >>> with testing.graph("node Person { name: String @key }") as graph:
+        ...     _ = graph.insert("Person", {"name": "ada"})
+        ...     commits = graph.log()
+        ...     commits.dag() == {commits[0].id: (commits[1].id,), commits[1].id: ()}
+        True
+        """
+        logged_ids = {commit.id for commit in self}
+        return {commit.id: tuple(parent for parent in commit.parents if parent in logged_ids) for commit in self}
+
     def to_arrow(self) -> "pa.Table":
         """Return an Arrow table with one row per commit."""
         commit_rows = [

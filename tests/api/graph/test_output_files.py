@@ -9,6 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
+from omnigraph.errors import InputError
 
 SCHEMA = "node Person { name: String @key }"
 
@@ -64,3 +65,8 @@ def test_export_to_an_open_descriptor(graph: Graph, tmp_path: Path) -> None:
         assert graph.export(f"/dev/fd/{file.fileno()}") == 1
         file.seek(0)
         assert b'"ada"' in file.read()
+
+
+def test_export_to_a_number_is_rejected_instead_of_written_to_a_descriptor(graph: Graph) -> None:
+    with pytest.raises(InputError, match="must be a string or a path, got integer 5"):
+        graph.export(5)  # type: ignore[call-overload]

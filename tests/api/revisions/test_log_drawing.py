@@ -112,3 +112,10 @@ def test_every_commit_is_drawn_once_with_edges_to_its_parents(log: list[Commit])
         ends = {one.lane, *one.joined_lanes}
         used = ({*one.lanes_above} - ends) | {way for _, way in one.parent_lanes}
         assert {*below_it.lanes_above} == used | {below_it.lane}
+
+
+def test_dag_maps_each_commit_to_the_parents_in_the_log(braided: Graph) -> None:
+    commits = braided.log(all=True)
+    assert commits.dag() == {commit.id: tuple(commit.parents) for commit in commits}
+    newest = braided.log(limit=1)
+    assert newest.dag() == {newest[0].id: ()}

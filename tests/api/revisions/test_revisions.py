@@ -169,10 +169,15 @@ def test_tag_takes_precedence_over_a_branch_of_the_same_name(graph: Graph) -> No
 
 
 def test_name_hides_a_date_a_version_and_a_commit_id_with_a_warning(graph: Graph) -> None:
-    graph.tag("2026-12-01")
-    graph.branches.create("2026-12-02")
+    with pytest.warns(AmbiguousRevision, match="tag name '2026-12-01' is also a time; as a revision, it means the tag"):
+        graph.tag("2026-12-01")
+    with pytest.warns(AmbiguousRevision, match="branch name '2026-12-03' is also a time"):
+        graph.branches.create("2026-12-03")
+    with pytest.warns(AmbiguousRevision, match="branch name '2026-12-02' is also a time"):
+        graph.branches.rename("2026-12-03", "2026-12-02")
     prefix = graph.head.id[:12]
-    graph.tag("2", "HEAD~1")
+    with pytest.warns(AmbiguousRevision, match="tag name '2' is also a version number"):
+        graph.tag("2", "HEAD~1")
     graph.tag(prefix, "HEAD~1")
     for name, readings in (
         ("2026-12-01", "a tag and a time; using the tag"),
