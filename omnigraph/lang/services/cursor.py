@@ -52,7 +52,9 @@ def find_cursor(text: str, offset: int, opening: DeclarationOpening) -> Cursor |
     word_start = word_before.start() if word_before is not None else offset
     word_after = _WORD_AFTER.match(text, offset)
     word_end = word_after.end() if word_after is not None and word_start < offset else offset
-    return Cursor(text[word_start:offset], Span(word_start, word_end), text[declaration.start : word_start], declaration)
+    return Cursor(
+        text[word_start:offset], Span(word_start, word_end), text[declaration.start : word_start], declaration
+    )
 
 
 def scan_tokens(text: str, start: int, end: int) -> list[TextToken]:

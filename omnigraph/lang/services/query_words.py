@@ -75,7 +75,9 @@ SCALAR_FUNCTIONS = {
     "matches": FunctionSignature("text, pattern", "Bool", "whether the text contains a match for an RE2 pattern"),
     "coalesce": FunctionSignature("value, …", "the common type", "the first value that is not null"),
     "abs": FunctionSignature("number", "I64 or F64", "the absolute value"),
-    "round": FunctionSignature("number, digits?", "I64 or F64", "the rounded number; halves are rounded away from zero"),
+    "round": FunctionSignature(
+        "number, digits?", "I64 or F64", "the rounded number; halves are rounded away from zero"
+    ),
     "floor": FunctionSignature("number", "I64 or F64", "the largest integer that is not greater"),
     "ceil": FunctionSignature("number", "I64 or F64", "the smallest integer that is not less"),
     "year": FunctionSignature("date", "I64", "the year of a Date or DateTime"),
