@@ -5,6 +5,7 @@ lines of the open block are dropped.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from omnigraph.records.frozen import record
 
@@ -71,7 +72,7 @@ def _complete_block(block: Block, inner: tuple[Terminal, ...]) -> Block:
     names = [terminal.name for terminal in inner]
     in_case = names.count("CASE") > names.count("END")
     if block.kind == "assign":
-        pairs = zip(inner, inner[1:], strict=False)
+        pairs = pairwise(inner)
         used_names = tuple(name.text for name, colon in pairs if colon.name == "COLON")
         return Block("assign", block.owner, used_names, block.is_insert, in_case)
     if block.kind == "body" and "_WHERE" in names:

@@ -5,6 +5,7 @@ sense there. Items are never checked against the rest of the query.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from omnigraph.lang.query.parse import QUERY_OPENING
 from omnigraph.lang.schema.catalog import Catalog
@@ -221,7 +222,7 @@ def _fits_block(terminal: str, kind: str, *, after_value: bool, in_case: bool) -
 
 
 def _aliases(tokens: list[TextToken]) -> list[str]:
-    following = zip(tokens, tokens[1:], strict=False)
+    following = pairwise(tokens)
     return [name.text for word, name in following if word.text == "as" and name.kind == "word"]
 
 

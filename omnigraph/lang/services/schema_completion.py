@@ -1,6 +1,7 @@
 """Completion in `.pg` text: keywords, types, annotations, and the property names that constraints refer to."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from omnigraph.lang.schema.parse import DECLARATION_OPENING
 
@@ -64,7 +65,7 @@ def _name_candidates(expectation: Expectation, tokens: list[TextToken]) -> Itera
 
 
 def _declared_names(tokens: list[TextToken], keyword: str) -> list[str]:
-    following = zip(tokens, tokens[1:], strict=False)
+    following = pairwise(tokens)
     return sorted({name.text for word, name in following if word.text == keyword and name.kind == "word"})
 
 
@@ -80,7 +81,7 @@ def _column_candidates(expectation: Expectation, own: list[TextToken]) -> Iterat
 def _declared_columns(own: list[TextToken]) -> list[str]:
     """Return the property names of a declaration: the words before `:` between its braces."""
     brace = next((index for index, token in enumerate(own) if token.text == "{"), len(own))
-    following = zip(own[brace:], own[brace + 1 :], strict=False)
+    following = pairwise(own[brace:])
     return [name.text for name, colon in following if name.kind == "word" and colon.text == ":"]
 
 

@@ -1,7 +1,7 @@
 """The variables and parameters of a query that may not parse, with the types that can be inferred for them.
 
-Types come from bindings (`$p: Person`) and from the endpoints of traversals. Wrong text yields fewer variables, never an
-error.
+Types come from bindings (`$p: Person`) and from the endpoints of traversals. Wrong text yields fewer variables,
+never an error.
 """
 
 from omnigraph.lang.query.check.scope import narrower_type
