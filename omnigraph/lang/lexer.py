@@ -108,12 +108,13 @@ def _terminal_rank(terminal: TerminalDef) -> tuple[int, int, int, str]:
 
 def _can_match_word(pattern: str, word: str) -> bool:
     """Return whether a terminal can match where `word` occurs. An empty word represents text that is not a word."""
-    keywords = _pattern_keywords(pattern)
+    keywords = pattern_keywords(pattern)
     return word in keywords if keywords else True
 
 
 @cache
-def _pattern_keywords(pattern: str) -> frozenset[str]:
+def pattern_keywords(pattern: str) -> frozenset[str]:
+    """Return the words that a terminal consists of, or an empty set if it is not a keyword."""
     keyword_match = _KEYWORD_PATTERN.match(pattern)
     return frozenset(keyword_match.group(1).split("|")) if keyword_match is not None else frozenset()
 

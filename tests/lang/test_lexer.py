@@ -9,8 +9,8 @@ import pytest
 from lark import Lark
 
 from omnigraph.lang import coarse_scan, saved_parsers
-from omnigraph.lang.query.parse import _QUERY_OPENING as QUERY
-from omnigraph.lang.schema.parse import _DECLARATION_OPENING as SCHEMA
+from omnigraph.lang.query.parse import QUERY_OPENING as QUERY
+from omnigraph.lang.schema.parse import DECLARATION_OPENING as SCHEMA
 from tests.lang.schema_properties.lark_reference import outcome, stock, stream
 
 ROOT = Path(__file__).parents[2]

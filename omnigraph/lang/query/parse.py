@@ -13,7 +13,7 @@ from . import hints
 from .build import Builder
 from .model import Query, QueryFile
 
-_QUERY_OPENING = coarse_scan.DeclarationOpening(frozenset({"query"}), ("word", "open"))
+QUERY_OPENING = coarse_scan.DeclarationOpening(frozenset({"query"}), ("word", "open"))
 
 
 def parse_queries(query_text: str, source_name: str = "<query>") -> QueryFile:
@@ -59,7 +59,7 @@ def read_named_query(source: SourceText, query_name: str) -> Query | None:
 def _query_language(builder: Builder) -> Language:
     return Language(
         "query",
-        _QUERY_OPENING,
+        QUERY_OPENING,
         builder.build_query,
         hints.TERMINAL_NAMES,
         hints.DECLARATION_FORM,

@@ -35,7 +35,7 @@ from .model import (
 from .syntax_error_wording import EXPECTED_DECLARATION, TERMINAL_GROUPS, TERMINAL_NAMES, suggest_fix
 from .type_reader import TypeReader
 
-_DECLARATION_OPENING = coarse_scan.DeclarationOpening(frozenset({"node", "edge", "interface"}), ("word",))
+DECLARATION_OPENING = coarse_scan.DeclarationOpening(frozenset({"node", "edge", "interface"}), ("word",))
 _MAX_CARDINALITY = 2**32 - 1
 
 
@@ -58,7 +58,7 @@ def parse(source: SourceText) -> ParsedSchema:
     build_declaration = builder.build_declaration
     language = Language(
         "schema",
-        _DECLARATION_OPENING,
+        DECLARATION_OPENING,
         build_declaration,
         TERMINAL_NAMES,
         EXPECTED_DECLARATION,
@@ -84,7 +84,7 @@ def _read_title(source_text: str, span: Span) -> tuple[str, str] | None:
     ]
     return (
         (title_words[0], title_words[1])
-        if len(title_words) == 2 and title_words[0] in _DECLARATION_OPENING.keywords
+        if len(title_words) == 2 and title_words[0] in DECLARATION_OPENING.keywords
         else None
     )
 

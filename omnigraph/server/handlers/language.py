@@ -6,10 +6,20 @@ from omnigraph.api.builders.prepared_queries import read_query
 from omnigraph.errors.diagnostics import Diagnostic
 from omnigraph.lang.query import compile_queries, diagnose_queries, format_queries
 from omnigraph.lang.schema import examine_schema, format_schema
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.services import complete, hover
 from omnigraph.server import engine_access
 from omnigraph.server.call import ServerCall
-from omnigraph.server.models.entities import DescribeOutput, DiagnoseOutput, DiagnosticOutput, FormatOutput
-from omnigraph.server.models.requests import DescribeRequest, DiagnoseRequest, FormatRequest
+from omnigraph.server.models.entities import (
+    CompleteOutput,
+    CompletionOutput,
+    DescribeOutput,
+    DiagnoseOutput,
+    DiagnosticOutput,
+    FormatOutput,
+    HoverOutput,
+)
+from omnigraph.server.models.requests import DescribeRequest, DiagnoseRequest, FormatRequest, PositionRequest
 from omnigraph.server.wire.answer import Answer, json_answer
 
 
@@ -51,3 +61,37 @@ def format_text(call: ServerCall) -> Answer:
     body = call.body_as(FormatRequest)
     layout = format_schema if body.language == "schema" else format_queries
     return json_answer(FormatOutput(text=layout(body.text)))
+
+
+def complete_text(call: ServerCall) -> Answer:
+    """Return the completions at a position. Queries are completed from the schema of a branch."""
+    body = call.body_as(PositionRequest)
+    items = complete(body.text, body.offset, body.language, _catalog_for(call, body))
+    completions = [
+        CompletionOutput(
+            text=item.insert_text,
+            label=item.label,
+            kind=item.kind,
+            start=item.replaced.start,
+            end=item.replaced.end,
+            detail=item.detail or UNSET,
+        )
+        for item in items
+    ]
+    return json_answer(CompleteOutput(completions=completions))
+
+
+def hover_text(call: ServerCall) -> Answer:
+    """Explain the word at a position."""
+    body = call.body_as(PositionRequest)
+    explanation = hover(body.text, body.offset, body.language, _catalog_for(call, body))
+    if explanation is None:
+        return json_answer(HoverOutput(contents=None))
+    span = explanation.span
+    return json_answer(HoverOutput(contents=explanation.contents, start=span.start, end=span.end))
+
+
+def _catalog_for(call: ServerCall, body: PositionRequest) -> Catalog | None:
+    if body.language == "schema":
+        return None
+    return call.graph_for_read(body.branch).refresh().schema.ir.catalog

@@ -157,11 +157,13 @@ class FormatOutput(Struct, kw_only=True):
 
 
 class CompletionOutput(Struct, kw_only=True):
-    """A completion at a position. It replaces the characters from `start` to the position with `text`."""
+    """A completion at a position. It replaces the characters from `start` to `end` with `text`."""
 
     text: str
+    label: str
     kind: str
     start: int
+    end: int
     detail: str | UnsetType | None = UNSET
 
 

@@ -329,4 +329,22 @@ ENTITY_ROUTES = (
         body=requests.FormatRequest,
         answer=entities.FormatOutput,
     ),
+    replace(
+        _DIAGNOSE,
+        path=f"{GRAPH_PREFIX}/language/complete",
+        operation="completeText",
+        summary="Return the completions at a position in a query or schema text",
+        handler="language:complete_text",
+        body=requests.PositionRequest,
+        answer=entities.CompleteOutput,
+    ),
+    replace(
+        _DIAGNOSE,
+        path=f"{GRAPH_PREFIX}/language/hover",
+        operation="hoverText",
+        summary="Explain the word at a position in a query or schema text",
+        handler="language:hover_text",
+        body=requests.PositionRequest,
+        answer=entities.HoverOutput,
+    ),
 )

@@ -12,10 +12,10 @@ from omnigraph.errors import LanguageError, OmnigraphError
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, render
 from omnigraph.lang import coarse_scan
 from omnigraph.lang.query import diagnose_queries, format_queries, lint_queries, parse_queries
-from omnigraph.lang.query.parse import _QUERY_OPENING as QUERY
+from omnigraph.lang.query.parse import QUERY_OPENING as QUERY
 from omnigraph.lang.schema import compile_schema, diagnose_schema, format_schema, lint_schema, parse_schema
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.schema.parse import _DECLARATION_OPENING as SCHEMA
+from omnigraph.lang.schema.parse import DECLARATION_OPENING as SCHEMA
 from tests.lang.schema_properties import random_trees
 
 LIBRARY = Path(__file__).parents[3] / "examples" / "library"

@@ -1,0 +1,81 @@
+"""The terminals that the grammar allows at the end of an incomplete text.
+
+The parser reads the text token by token, and its state then determines what may follow. If the text contains an error,
+the caller passes simpler versions of it, and the first one that the parser can read is used.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from omnigraph.lang.coarse_scan import MAX_BRACKET_DEPTH, lexemes
+from omnigraph.lang.lexer import pattern_keywords
+from omnigraph.lang.saved_parsers import load_parser
+from omnigraph.records.frozen import record
+
+
+@record
+class Terminal:
+    """A terminal that the parser has read, with its text."""
+
+    name: str
+    text: str
+
+
+@record
+class Expectation:
+    """The terminals that have been read, and the names of those that may follow."""
+
+    read: tuple[Terminal, ...]
+    allowed: frozenset[str]
+
+    @property
+    def last(self) -> str:
+        """The name of the last terminal, or an empty string at the start."""
+        return self.read[-1].name if self.read else ""
+
+
+def first_expectation(language: str, versions: Iterable[str]) -> Expectation | None:
+    """Return what may follow the first version that the parser can read, or None if it can read none of them."""
+    return next((result for version in versions if (result := read_prefix(language, version)) is not None), None)
+
+
+def read_prefix(language: str, prefix: str) -> Expectation | None:
+    """Return what may follow a prefix of a declaration, or None if no declaration begins like this.
+
+    >>> expectation = read_prefix("query", "query q() { match { $p: Person } return { $p")
+    >>> "DOT" in expectation.allowed, "RPAR" in expectation.allowed
+    (True, False)
+    >>> read_prefix("query", "query q( {") is None
+    True
+    """
+    from lark.exceptions import UnexpectedInput
+
+    if _is_nested_too_deeply(prefix):
+        return None
+    parser: Any = load_parser(language).parse_interactive(prefix)
+    try:
+        tokens = parser.exhaust_lexer()
+    except UnexpectedInput:
+        return None
+    terminals = tuple(Terminal(token.type, str(token)) for token in tokens)
+    return Expectation(terminals, frozenset(parser.accepts()))
+
+
+@cache
+def keyword_terminals(language: str) -> dict[str, tuple[str, ...]]:
+    """Return the words of each terminal that consists of fixed words."""
+    return {
+        terminal.name: tuple(sorted(words))
+        for terminal in load_parser(language).terminals
+        if (words := pattern_keywords(terminal.pattern.to_regexp()))
+    }
+
+
+def _is_nested_too_deeply(prefix: str) -> bool:
+    depth = 0
+    for lexeme in lexemes(prefix, 0, len(prefix)):
+        depth += (lexeme.kind == "open") - (lexeme.kind == "close")
+        if depth > MAX_BRACKET_DEPTH:
+            return True
+    return False

@@ -1,0 +1,133 @@
+"""The meanings of the keywords and functions of `.gq`, for completion and hover texts.
+
+A test checks that every keyword and every function of the language has an entry here.
+"""
+
+from omnigraph.records.frozen import record
+
+KEYWORD_MEANINGS = {
+    "query": "declares a query or mutation",
+    "match": "the patterns and conditions that select rows",
+    "return": "the columns of the result",
+    "having": "keeps the groups that satisfy a condition",
+    "union": "combines the rows of two parts, without duplicates",
+    "all": "after `union`: keep duplicates; before `shortest`: every shortest path",
+    "any": "before `shortest`: one shortest path per pair of endpoints",
+    "shortest": "binds paths with the fewest edges or the lowest cost",
+    "walk": "a path that may repeat nodes and edges",
+    "trail": "a path that repeats no edge",
+    "acyclic": "a path that repeats no node",
+    "simple": "a path that repeats no node, except that it may end where it starts",
+    "order": "sorts the result",
+    "limit": "the maximum number of rows",
+    "offset": "the number of rows to skip",
+    "set": "the new values of an update",
+    "where": "the condition of an update, a delete or the edges of a traversal",
+    "by": "the edge property that is the cost of a path",
+    "as": "names a column",
+    "insert": "inserts an entity; a node whose key exists is replaced",
+    "upsert": "inserts an entity or replaces the existing one",
+    "patch": "changes the given properties of an existing entity",
+    "update": "changes all entities that satisfy a condition",
+    "delete": "deletes all entities that satisfy a condition",
+    "distinct": "removes duplicate rows, or uses each value of an aggregate once",
+    "asc": "ascending order",
+    "desc": "descending order",
+    "optional": "patterns that may match nothing; their variables are then null",
+    "not": "negates a condition, or excludes rows for which a block matches",
+    "and": "true if both conditions are true",
+    "or": "true if either condition is true",
+    "in": "tests whether a list contains a value",
+    "is": "tests for null: `is null`, `is not null`",
+    "null": "the missing value; test for it with `is null`",
+    "true": "the Bool value true",
+    "false": "the Bool value false",
+    "contains": "tests for a substring or a list element",
+    "starts_with": "tests for a prefix",
+    "case": "chooses a value: `case when condition then value else value end`",
+    "when": "a condition of `case`",
+    "then": "the value of `case` if the condition before it is true",
+    "else": "the value of `case` if no condition is true",
+    "end": "ends `case`",
+}
+
+
+@record
+class FunctionSignature:
+    """The arguments and the result of a function, and what it computes."""
+
+    arguments: str
+    result: str
+    meaning: str
+
+    def display(self, name: str) -> str:
+        """Return the signature as it is shown to users."""
+        return f"{name}({self.arguments}): {self.result}"
+
+
+SCALAR_FUNCTIONS = {
+    "lower": FunctionSignature("text", "String", "the text in lower case"),
+    "upper": FunctionSignature("text", "String", "the text in upper case"),
+    "length": FunctionSignature("text, list or path", "I64", "the number of code points, elements or edges"),
+    "substring": FunctionSignature("text, start, count?", "String", "a part of the text; positions start at 1"),
+    "replace": FunctionSignature("text, old, new", "String", "the text in which every `old` is replaced"),
+    "split": FunctionSignature("text, separator", "[String]", "the parts of the text between separators"),
+    "matches": FunctionSignature("text, pattern", "Bool", "whether the text contains a match for an RE2 pattern"),
+    "coalesce": FunctionSignature("value, …", "the common type", "the first value that is not null"),
+    "abs": FunctionSignature("number", "I64 or F64", "the absolute value"),
+    "round": FunctionSignature(
+        "number, digits?", "I64 or F64", "the rounded number; halves are rounded away from zero"
+    ),
+    "floor": FunctionSignature("number", "I64 or F64", "the largest integer that is not greater"),
+    "ceil": FunctionSignature("number", "I64 or F64", "the smallest integer that is not less"),
+    "year": FunctionSignature("date", "I64", "the year of a Date or DateTime"),
+    "month": FunctionSignature("date", "I64", "the month of a Date or DateTime"),
+    "day": FunctionSignature("date", "I64", "the day of the month of a Date or DateTime"),
+    "hour": FunctionSignature("datetime", "I64", "the hour in UTC"),
+    "minute": FunctionSignature("datetime", "I64", "the minute"),
+    "second": FunctionSignature("datetime", "I64", "the second"),
+}
+PATH_FUNCTIONS = {
+    "nodes": FunctionSignature("path", "[String]", "the ids of the nodes of a path"),
+    "edges": FunctionSignature("path", "[String]", "the ids of the edges of a path"),
+    "cost": FunctionSignature("path", "F64", "the total cost of a path"),
+}
+AGGREGATES = {
+    "count": FunctionSignature("* or value", "I64", "the number of rows, or of values that are not null"),
+    "sum": FunctionSignature("number", "I64 or F64", "the total"),
+    "avg": FunctionSignature("number", "F64", "the mean"),
+    "min": FunctionSignature("value", "the same type", "the smallest value"),
+    "max": FunctionSignature("value", "the same type", "the largest value"),
+    "collect": FunctionSignature("value", "a list", "the values that are not null"),
+}
+VALUE_FUNCTIONS = {
+    "now": FunctionSignature("", "DateTime", "the time of the request"),
+    "date": FunctionSignature('"2024-02-29"', "Date", "a Date literal"),
+    "datetime": FunctionSignature('"2024-02-29T12:00:00Z"', "DateTime", "a DateTime literal"),
+}
+TEXT_CONDITIONS = {
+    "search": FunctionSignature("$x.property, text", "Bool", "whether the property contains all terms of the text"),
+    "match_text": FunctionSignature("$x.property, text", "Bool", "whether the property contains a term of the text"),
+    "fuzzy": FunctionSignature("$x.property, text, edits?", "Bool", "a search that tolerates typing errors"),
+}
+RANKINGS = {
+    "bm25": FunctionSignature("$x.property, text", "F64", "the relevance of a text property"),
+    "nearest": FunctionSignature("$x.vector, vector or text", "F64", "the distance of a vector"),
+    "rrf": FunctionSignature("ranking, ranking, k?", "F64", "two rankings, combined by reciprocal rank fusion"),
+}
+FUNCTIONS = SCALAR_FUNCTIONS | PATH_FUNCTIONS | AGGREGATES | VALUE_FUNCTIONS | TEXT_CONDITIONS | RANKINGS
+
+SCALAR_TYPE_MEANINGS = {
+    "String": "Unicode text",
+    "Blob": "bytes, stored outside the row",
+    "Bool": "true or false",
+    "I32": "a 32-bit integer",
+    "I64": "a 64-bit integer",
+    "U32": "an unsigned 32-bit integer",
+    "U64": "an unsigned 64-bit integer",
+    "F32": "a 32-bit floating-point number",
+    "F64": "a 64-bit floating-point number",
+    "Date": "a calendar date",
+    "DateTime": "an instant in UTC",
+    "Vector": "a fixed number of F32 values, as in `Vector(384)`",
+}

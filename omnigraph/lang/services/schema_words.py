@@ -1,0 +1,34 @@
+"""The meanings of the keywords and annotations of `.pg`, for completion and hover texts."""
+
+KEYWORD_MEANINGS = {
+    "node": "declares a node type",
+    "edge": "declares an edge type between two node types",
+    "interface": "declares properties that several node types share",
+    "implements": "lists the interfaces of a node type",
+    "enum": "a String with fixed values, as in `enum(draft, final)`",
+}
+HEADER_ANNOTATIONS = {
+    "description": "describes the type",
+    "instruction": "advice for programs that write queries",
+    "rename_from": "the previous name of the type",
+    "allow": "suppresses a lint finding",
+}
+CARDINALITY = {"card": "the number of edges per source node, as in `@card(0..1)`"}
+PROPERTY_ANNOTATIONS = {
+    "key": "the values determine the id of an entity",
+    "unique": "no two entities have equal values",
+    "index": "declares an index",
+    "default": "the value of entities that specify none",
+    "description": "describes the property",
+    "embed": "computes the vector from a text property",
+    "rename_from": "the previous name of the property",
+    "allow": "suppresses a lint finding",
+}
+CONSTRAINTS = {
+    "key": "the columns that determine the id of an entity",
+    "unique": "no two entities have equal values in these columns",
+    "index": "an index on these columns",
+    "range": "inclusive bounds of a number, as in `@range(age, 0..150)`",
+    "check": "an RE2 pattern that values must contain",
+}
+ANNOTATIONS = CONSTRAINTS | HEADER_ANNOTATIONS | CARDINALITY | PROPERTY_ANNOTATIONS
