@@ -27,6 +27,15 @@ class ServedGraph:
     is_local: bool = False
 
 
+class ServedHandle:
+    """The base class of opened graphs on a server, by which commands recognize them without importing a client."""
+
+
+def is_served(graph: object) -> bool:
+    """Return whether an opened graph is on a server."""
+    return isinstance(graph, ServedHandle)
+
+
 def is_server_url(location: str) -> bool:
     """Return whether a location is a server's URL instead of a storage location.
 

@@ -47,6 +47,12 @@ class Exchange:
         """Return the JSON document at a path; parameters that are None are left out."""
         return self.call("GET", segments, parameters)
 
+    def get_from_server(self, *segments: str) -> Any:
+        """Return a JSON document that belongs to the server instead of a graph."""
+        path = "/".join([self.server.prefix, *segments])
+        reply = self._send("GET", path, None, {"Accept": JSON, **self._authorization()}, is_repeatable=True)
+        return json.loads(b"".join(reply.chunks()))
+
     def post(self, *segments: str, body: Mapping[str, Any], condition: str | None = None, **options: Any) -> Any:
         """Send a JSON body and return the JSON answer. `condition` is the required head of the branch."""
         return self.call("POST", segments, {}, json_body=body, condition=condition, **options)
@@ -81,9 +87,7 @@ class Exchange:
         if json_body is not None:
             content = json.dumps(_without_none(json_body), ensure_ascii=False).encode("utf-8", "surrogatepass")
             all_headers["Content-Type"] = JSON
-        is_repeatable = body is None and (
-            is_read or method in _UNCHANGING_METHODS or "Idempotency-Key" in all_headers
-        )
+        is_repeatable = body is None and (is_read or method in _UNCHANGING_METHODS or "Idempotency-Key" in all_headers)
         return self._send(method, f"{path}?{query}" if query else path, content, all_headers, is_repeatable)
 
     def close(self) -> None:
@@ -130,9 +134,7 @@ class Exchange:
             connection.close()
             raise
 
-    def _read_error(
-        self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection
-    ) -> OmnigraphError:
+    def _read_error(self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection) -> OmnigraphError:
         request_id = response.headers.get("Omnigraph-Request-Id")
         body = b"".join(Reply(response, connection, self).chunks())
         return decode_error(response.status, body, request_id=request_id)
@@ -178,7 +180,9 @@ def _write_request(
     """Send a request. The server may answer before it has read the whole body, so a broken pipe is no failure yet."""
     is_stream = content is not None and not isinstance(content, bytes)
     try:
-        connection.request(method, path, content, dict(headers), encode_chunked=is_stream and "Content-Length" not in headers)
+        connection.request(
+            method, path, content, dict(headers), encode_chunked=is_stream and "Content-Length" not in headers
+        )
     except (BrokenPipeError, ConnectionResetError):
         if not is_stream:
             raise

@@ -37,6 +37,10 @@ class CommitLog(list[Commit]):
         """Draw the newest commits. `str()` returns the drawing as text, and a notebook shows it as a picture."""
         return LogDrawing(self if limit is None else self[:limit], self._load_ref_names(), len(self))
 
+    def ref_names(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the names of the branches and tags that point to commits, by commit id."""
+        return self._load_ref_names()
+
     def to_arrow(self) -> "pa.Table":
         """Return an Arrow table with one row per commit."""
         commit_rows = [

@@ -29,10 +29,14 @@ class CommitOutput(Struct, kw_only=True):
 
 
 class CommitListOutput(Struct, kw_only=True):
-    """Commits, newest first. If the list is incomplete, `next_cursor` continues it."""
+    """Commits, newest first. If the list is incomplete, `next_cursor` continues it.
+
+    `refs` maps commit ids to the branches and tags that point to the commit.
+    """
 
     commits: list[CommitOutput]
     next_cursor: str | UnsetType = UNSET
+    refs: dict[str, list[str]] | UnsetType = UNSET
 
 
 class BranchListOutput(Struct, kw_only=True):
@@ -232,6 +236,6 @@ class DiffOutput(Struct, kw_only=True):
     from_commit_id: str
     to_commit_id: str
     summary: dict[str, Any]
-    changes: list[EntityDiffOutput]
+    changes: list[EntityDiffOutput | EntityChangeOutput]
     truncated: bool
     schema_change: Any = UNSET
