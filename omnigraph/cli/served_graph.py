@@ -74,6 +74,8 @@ def _find_only_graph(server_url: str, token: str | None) -> str:
         graphs: list[Any] = exchange.get("graphs")["graphs"]
     except PermissionDenied:
         raise click.UsageError(f"{server_url} does not list its graphs: pass the id of a graph with --graph") from None
+    finally:
+        exchange.close()
     graph_ids = [graph["graph_id"] for graph in graphs]
     if len(graph_ids) != 1:
         available = ", ".join(graph_ids) or "none"

@@ -168,10 +168,10 @@ class ServedDiff:
         self.schema_change = records.read_schema_change(document)
 
     def __iter__(self) -> Iterator[records.ServedChange]:
-        return map(records.read_change, self.document["changes"])
+        return map(records.read_change, self.document["feed_changes"])
 
     def __bool__(self) -> bool:
-        return bool(self.document["changes"]) or self.schema_change is not None
+        return bool(self.document["feed_changes"]) or self.schema_change is not None
 
     def summary(self) -> Any:
         """Return the number of changes, in total and by type."""
@@ -179,7 +179,7 @@ class ServedDiff:
 
     def change_documents(self) -> Iterator[records.Document]:
         """Yield the changes as documents."""
-        return iter(self.document["changes"])
+        return iter(self.document["feed_changes"])
 
 
 def diff_revisions(graph: "RemoteGraph", old_revision: str, new_revision: str | None, filters: Any) -> ServedDiff:

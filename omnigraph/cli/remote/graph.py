@@ -18,8 +18,8 @@ from omnigraph.errors import NotSupportedRemotely, UsageError
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.history.commit import Commit
 
-from ..options import Invocation, settings
-from ..served_graph import ServedGraph, ServedHandle
+from omnigraph.cli.options import Invocation, settings
+from omnigraph.cli.served_graph import ServedGraph, ServedHandle
 from . import records
 from .source_errors import with_source
 
@@ -33,6 +33,7 @@ def open_served_graph(target: ServedGraph, *, branch: str = "main", **options: A
     _reject_actor()
     policy = None if options.get("read_only") else NO_RETRIES
     exchange = Exchange(parse_graph_address(target.uri), token=target.token, policy=policy)
+    click.get_current_context().call_on_close(exchange.close)
     return RemoteGraph(exchange, branch)
 
 
@@ -155,7 +156,7 @@ class RemoteGraph(ServedHandle):
             query_name=document["query_name"],
         )
 
-    def load(self, data: Any, **options: Any) -> Receipt:
+    def load(self, data: Any, **options: Any) -> Any:
         """Load files as one commit."""
         from .loading import load_files
 

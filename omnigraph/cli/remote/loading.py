@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from omnigraph.api.results.receipt import Receipt
+from omnigraph.api.results.receipt import BadRow, LoadReport, Receipt
 from omnigraph.client.exchange import CHUNK_BYTES, NDJSON
-from omnigraph.errors import InputError, OmnigraphError
+from omnigraph.errors import ClientError, InputError, OmnigraphError
 from omnigraph.records.frozen import record
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PARQUET = "application/vnd.apache.parquet"
 _BODY_NAME = "<body>"
+_MAX_ERRORS = 100  # the largest number of problems that a server lists
 _TEXT_SUFFIXES = (".ndjson", ".jsonl", ".json", "")
 _LOCAL_OPTIONS = {
     "mapping": "--mapping",
@@ -43,8 +44,8 @@ class Upload:
         return ", ".join("<stdin>" if path is None else path for path in self.paths)
 
 
-def load_files(graph: "RemoteGraph", data: Any, options: Mapping[str, Any]) -> Receipt:
-    """Load files as one commit."""
+def load_files(graph: "RemoteGraph", data: Any, options: Mapping[str, Any]) -> Receipt | LoadReport:
+    """Load files as one commit, or return the problems in them."""
     from .graph import key_headers, not_supported
 
     rejected = next((flag for name, flag in _LOCAL_OPTIONS.items() if options.get(name)), None)
@@ -59,6 +60,7 @@ def load_files(graph: "RemoteGraph", data: Any, options: Mapping[str, Any]) -> R
         "mode": options["mode"],
         "message": options["message"],
         "dry_run": options["dry_run"],
+        "max_errors": _MAX_ERRORS if options["max_errors"] is None else min(options["max_errors"], _MAX_ERRORS),
     }
     headers = {"Content-Type": upload.media_type, **_length_header(upload), **key_headers(options["idempotency_key"])}
     try:
@@ -72,8 +74,15 @@ def load_files(graph: "RemoteGraph", data: Any, options: Mapping[str, Any]) -> R
         )
     except OmnigraphError as error:
         error.message = error.message.replace(_BODY_NAME, upload.display_name)
-        raise
+        if not isinstance(error, ClientError) or "problems" not in error.details:
+            raise
+        return _read_report(error)
     return _read_receipt(graph, json.loads(b"".join(reply.chunks())), "Idempotent-Replay" in reply.headers)
+
+
+def _read_report(error: ClientError) -> LoadReport:
+    problems = [BadRow(**problem) for problem in error.details.pop("problems")]
+    return LoadReport(tuple(problems), error.details.pop("problems_left_out", 0), error=error)
 
 
 def _plan_upload(data: Any, form: str | None) -> Upload:

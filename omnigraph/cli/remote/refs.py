@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.records.frozen import record
 
-from ..options import settings
+from omnigraph.cli.options import settings
 from . import records
 
 if TYPE_CHECKING:

@@ -151,7 +151,8 @@ def diff(call: ServerCall) -> AnyAnswer:
         "from_commit_id": compared.from_commit,
         "to_commit_id": compared.to_commit,
         "summary": compared.summary(),
-        "changes": changes[:limit],
+        "changes": [] if is_feed else changes[:limit],
+        **({"feed_changes": changes[:limit]} if is_feed else {}),
         "truncated": len(changes) > limit,
         **describe_schema_change(compared.schema_change),
     }
