@@ -15,8 +15,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-import pyarrow as pa
-
 from omnigraph.errors import InputError
 
 # Names of open descriptors and devices, such as /dev/stdout, even if they refer to a regular file.
@@ -173,6 +171,8 @@ def _compress_by_suffix(raw_file: Any, suffix: str) -> Iterator[Any]:
     if compression is None:
         yield raw_file
     else:
+        import pyarrow as pa  # only compressed files need it
+
         with pa.CompressedOutputStream(pa.PythonFile(raw_file, "w"), compression) as output_file:
             yield output_file
 

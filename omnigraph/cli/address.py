@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
     from omnigraph.storage.root import GraphRoot
 
+    from .served_graph import ServedGraph
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 STORE_VARIABLE = "OMNIGRAPH_STORE"
 ACTOR_VARIABLE = "OMNIGRAPH_ACTOR"
-_SERVER_SCHEMES = ("http://", "https://")
-_NO_SERVER = "servers and clusters are not supported yet: use a path or s3://bucket/prefix"
+_NO_CLUSTER = "clusters are not supported yet: use a path, s3://bucket/prefix or a server"
 
 
 @record
@@ -99,9 +100,9 @@ _GRAPH_OPTIONS = (
     scope_option(
         "--profile", "profile", metavar="NAME", help="Profile that selects the graph; defaults to $OMNIGRAPH_PROFILE"
     ),
-    scope_option("--server", "server", metavar="URL", hidden=True),
+    scope_option("--server", "server", metavar="NAME|URL", help="Server that has the graph"),
     scope_option("--cluster", "cluster", metavar="URI", hidden=True),
-    scope_option("--graph", "graph_id", metavar="ID", hidden=True),
+    scope_option("--graph", "graph_id", metavar="ID", help="Graph on the server; may be omitted if it has only one"),
 )
 _ADDRESS_NAMES = ("store", "uri", "profile", "server", "cluster", "graph_id")
 
@@ -138,17 +139,49 @@ def _reject_server() -> None:
 
 
 def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot":
-    """Return the root of the graph that a command names; raise an error if two addresses are given.
+    """Return the root of the graph that a command names, for commands that access the graph's files directly.
 
     An explicit address takes precedence over `--profile`, followed by `OMNIGRAPH_STORE`, `OMNIGRAPH_PROFILE` and the
-    defaults in the operator configuration. `alternative` describes what the command accepts instead of a graph.
+    defaults in the operator configuration. `alternative` describes what the command accepts instead of a graph. Raises
+    an error if two addresses are given, or if the address is that of a server.
     """
+    location = _resolve_location(address, alternative)
+    return parse_storage_uri(location if isinstance(location, str) else location.uri)
+
+
+def resolve_target(address: GraphAddress) -> "GraphRoot | ServedGraph":
+    """Return the graph that a command names, for commands that also work on a server."""
+    location = _resolve_location(address, "")
+    return parse_storage_uri(location) if isinstance(location, str) else location
+
+
+def _resolve_location(address: GraphAddress, alternative: str) -> "str | ServedGraph":
+    """Return the storage location of a graph, or a graph on a server."""
+    from .served_graph import is_server_url
+
     location = _explicit_location(address)
+    if location is None and address.server is not None:
+        return _locate_on_server(address.server, address.graph_id)
     if location is None and address.profile is None:
         location = _ambient_location()
     if location is None:
-        location = _configured_location(address, alternative)
-    return parse_storage_uri(location)
+        return _configured_location(address, alternative)
+    if address.graph_id is not None:
+        raise _misplaced_graph_id(address.graph_id, f"'{redact_uri(location)}', which already names one")
+    return _locate_on_server(location) if is_server_url(location) else location
+
+
+def _locate_on_server(server: str, graph_id: str | None = None, token: str | None = None) -> "ServedGraph":
+    from .operator_config import load_config
+    from .profiles import locate_server
+    from .served_graph import locate_served_graph
+
+    config = load_config()
+    return locate_served_graph(config, locate_server(config, server), graph_id, token)
+
+
+def _misplaced_graph_id(graph_id: str, location: str) -> click.UsageError:
+    return click.UsageError(f"--graph {graph_id} selects a graph on a server and cannot be combined with {location}")
 
 
 def has_address(address: GraphAddress) -> bool:
@@ -175,17 +208,19 @@ def _explicit_location(address: GraphAddress) -> str | None:
         named = " and ".join(label for _, _, label in spellings)
         raise click.UsageError(f"{named} both specify a graph: use only one of them")
     flag, location, label = spellings[0] if spellings else (None, None, None)
-    if flag in ("--server", "--cluster"):
-        raise click.UsageError(f"{label}: {_NO_SERVER}")
-    if address.graph_id is not None:
-        problem = f" and cannot be combined with {label}" if label else f"; {_NO_SERVER}"
-        raise click.UsageError(f"--graph {address.graph_id} selects a graph on a server or cluster{problem}")
+    if flag == "--cluster":
+        raise click.UsageError(f"{label}: {_NO_CLUSTER}")
+    if flag == "--server":
+        return None
+    if address.graph_id is not None and label is not None:
+        raise _misplaced_graph_id(address.graph_id, label)
     return location
 
 
-def _configured_location(address: GraphAddress, alternative: str) -> str:
+def _configured_location(address: GraphAddress, alternative: str) -> "str | ServedGraph":
     from .operator_config import load_config
     from .profiles import resolve_scope
+    from .served_graph import is_server_url
 
     scope = resolve_scope(load_config(), address.profile)
     if scope is None:
@@ -193,38 +228,47 @@ def _configured_location(address: GraphAddress, alternative: str) -> str:
             f"no graph specified: pass {GRAPH_METAVAR} as the first argument or --store, set {STORE_VARIABLE},"
             f" or use a profile (see `omnigraph config path`){alternative and f'; or pass {alternative}'}"
         )
-    if scope.kind != "store":
-        raise click.UsageError(f"{scope.origin} selects a {scope.kind}: {_NO_SERVER}")
-    return scope.target
+    if scope.kind == "cluster":
+        raise click.UsageError(f"{scope.origin} selects a cluster: {_NO_CLUSTER}")
+    if scope.kind == "server":
+        return _locate_on_server(scope.target, address.graph_id or scope.default_graph, scope.token)
+    if address.graph_id is not None:
+        raise _misplaced_graph_id(address.graph_id, f"{scope.origin}, which selects a store")
+    return _locate_on_server(scope.target) if is_server_url(scope.target) else scope.target
 
 
 def parse_storage_uri(location: str) -> "GraphRoot":
     """Parse a storage location; raise an error for a server address."""
     from omnigraph.storage.root import parse_root
 
-    if location.lower().startswith(_SERVER_SCHEMES):
+    from .served_graph import is_server_url
+
+    if is_server_url(location):
+        context = click.get_current_context(silent=True)
+        command = "omnigraph" if context is None else context.command_path
         raise InputError(
             f"'{location.partition('://')[0]}://…' is a server address; this command requires direct storage access",
             reason="requires direct storage",
-            hint="use a path or s3://bucket/prefix; servers (--server) are not supported yet",
+            hint=f"run `{command}` on the machine that has the graph's files, with a path or s3://bucket/prefix",
         )
     return parse_root(location)
 
 
-def open_snapshot(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
+def open_snapshot(target: "GraphRoot | ServedGraph | str", branch: str | None, snapshot: str | None) -> "Graph":
     """Open a branch or a past revision for reading. The default is main, or the current position in the shell."""
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot cannot be combined")
-    from omnigraph.api.opening import open as open_graph
+    from .opening import open_graph
 
+    uri = target if isinstance(target, str) else target.uri
     current = current_graph()
     if branch is None and snapshot is None and current is not None and current.uri == uri:
         snapshot = current.commit_id
-    graph = open_graph(uri, branch=branch or current_branch(uri), read_only=True)
+    graph = open_graph(target, branch=branch or current_branch(uri), read_only=True)
     return graph if snapshot is None else graph.at(snapshot)
 
 
-def announce_target(verb: str, root: "GraphRoot") -> None:
+def announce_target(verb: str, root: "GraphRoot | ServedGraph") -> None:
     """Print the target to standard error before a write, except in the shell, whose prompt already shows it."""
     current = current_graph()
     if current is not None and current.uri == root.uri:
@@ -235,11 +279,15 @@ def announce_target(verb: str, root: "GraphRoot") -> None:
                 hint=f"enter \\at to return to the head of {current.branch}",
             )
         return
+    from .served_graph import ServedGraph
+
     access = "direct, local" if root.is_local else "direct, remote"
+    if isinstance(root, ServedGraph):
+        access = "served"
     show.note(f"{verb} {root.uri} ({access})")
 
 
-def require_consent(action: str, root: "GraphRoot", *, yes: bool) -> None:
+def require_consent(action: str, root: "GraphRoot | ServedGraph", *, yes: bool) -> None:
     """Ask for confirmation before destroying data on a remote store; scripts must pass `--yes`."""
     if root.is_local or yes:
         return

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import actor_option, announce_target, current_branch, graph_arguments, open_snapshot, resolve_root
+from .address import actor_option, announce_target, current_branch, graph_arguments, open_snapshot, resolve_target
 from .conflicts import Command
 from .entity import parse_key
 from .group import LazyCommand, LazyGroup
+from .opening import open_graph
 from .options import mark_as_write, scope_options, settings, shared_options, snapshot_option
 from .progress import show_progress
 
@@ -120,13 +121,11 @@ def put(type_name: str, entity_id: str, property_name: str, file: str, **options
     The bytes are streamed, so FILE may be larger than memory. ID is the node's key, or its id if
     the type has no key.
     """
-    root = resolve_root(options.pop("address"))
+    root = resolve_target(options.pop("address"))
     announce_target("blob put", root)
     mark_as_write()
-    from omnigraph.api.opening import open as open_graph
-
     actor = options.pop("actor")
-    graph = open_graph(root.uri, branch=options.pop("branch"), actor=actor)
+    graph = open_graph(root, branch=options.pop("branch"), actor=actor)
     content = sys.stdin.buffer if file == "-" else Path(file)
     key = parse_key(graph, type_name, "node", entity_id)
     with show_progress("read", hidden=options.pop("no_progress")) as progress_bar:
@@ -143,8 +142,8 @@ def put(type_name: str, entity_id: str, property_name: str, file: str, **options
 
 
 def _open_blob(type_name: str, entity_id: str, property_name: str, options: dict[str, Any]) -> "Blob":
-    root = resolve_root(options["address"])
-    graph = open_snapshot(root.uri, options["branch"], options["snapshot"])
+    root = resolve_target(options["address"])
+    graph = open_snapshot(root, options["branch"], options["snapshot"])
     key = parse_key(graph, type_name, options["kind"], entity_id)
     return graph.blob(type_name, key, property_name, kind=options["kind"])
 
@@ -166,7 +165,7 @@ def _write_to_stdout(opened: "Blob", start: int, stop: int | None) -> None:
 
 
 def _blob_document(opened: "Blob", options: dict[str, Any]) -> dict[str, Any]:
-    branch = options["branch"] or current_branch(resolve_root(options["address"]).uri)
+    branch = options["branch"] or current_branch(resolve_target(options["address"]).uri)
     return {
         "kind": opened.kind,
         "type_name": opened.type_name,

@@ -10,10 +10,11 @@ from .address import (
     current_branch,
     graph_arguments,
     require_consent,
-    resolve_root,
+    resolve_target,
     yes_option,
 )
 from .group import LazyCommand, LazyGroup
+from .opening import open_graph
 from .options import scope_options, settings, shared_options
 
 _MERGE_MODULE = "omnigraph.cli.branch_merge"
@@ -55,11 +56,9 @@ def create(name: str, source: str, commit_id: str | None, address: GraphAddress,
     NAME may contain letters, digits, '.', '-' and '_', with '/' between parts, and must not exceed
     200 bytes.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     announce_target("branch create", root)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, actor=actor)
+    graph = open_graph(root, actor=actor)
     new_branch = graph.branches.create(name, from_=source, commit=commit_id)
     head_commit = new_branch.snapshot.commit_id
     if settings().json:
@@ -74,10 +73,8 @@ def create(name: str, source: str, commit_id: str | None, address: GraphAddress,
 @shared_options
 def list_(address: GraphAddress) -> None:
     """List branches, sorted by name."""
-    root = resolve_root(address)
-    from omnigraph.api.opening import open as open_graph
-
-    branch_names = open_graph(root.uri, read_only=True).branches.names()
+    root = resolve_target(address)
+    branch_names = open_graph(root, read_only=True).branches.names()
     if settings().json:
         show.document({"branches": branch_names})
     else:
@@ -95,12 +92,10 @@ def delete(name: str, address: GraphAddress, actor: str | None, force: bool, yes
 
     A branch with unmerged commits is deleted only with --force. Its unmerged commits then become unreadable.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     require_consent(f"delete branch {name}", root, yes=yes)
     announce_target("branch delete", root)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=current_branch(root.uri), actor=actor)
+    graph = open_graph(root, branch=current_branch(root.uri), actor=actor)
     graph.branches.delete(name, force=force)
     if settings().json:
         show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})

@@ -7,8 +7,8 @@ import click
 from omnigraph.errors import MergeConflict
 
 from . import show
-from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_root
-from .changes import schema_lines
+from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_target
+from .changes import schema_change_members, schema_lines
 from .conflicts import (
     TypedCommand,
     build_typed_command,
@@ -22,6 +22,7 @@ from .conflicts import (
 )
 from .discarded_changes import discarded_change_documents, print_discarded_changes
 from .engines import engine_arguments, engine_options
+from .opening import open_graph
 from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def merge(source: str, into: str, address: GraphAddress, **options: Any) -> None
     Use --strategy to resolve conflicts. It affects only conflicting values, and discarded changes are
     listed.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     strategies = options.pop("strategies")
     strategy = parse_strategies(strategies)
     actor, dry_run = options.pop("actor"), options["dry_run"]
@@ -55,9 +56,7 @@ def merge(source: str, into: str, address: GraphAddress, **options: Any) -> None
     if not dry_run:
         announce_target("branch merge", root)
         mark_as_write()
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=into, actor=actor, read_only=dry_run)
+    graph = open_graph(root, branch=into, actor=actor, read_only=dry_run)
     command_words = ("branch", "merge", source, *(("--into", into) if into != "main" else ()))
     explicit_engine = {option_name: value for option_name, value in engine_choice.items() if value != "auto"}
     typed_command = build_typed_command(command_words, address.typed_location, options | explicit_engine, strategies)
@@ -100,8 +99,6 @@ def _print_result(
 
 
 def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: str | None) -> dict[str, Any]:
-    from omnigraph.api.change_feed.feed import describe_schema_change
-
     from .commit import commit_document
 
     deletion = {"branch_deleted": merge_result.branch_deleted}
@@ -113,7 +110,7 @@ def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: 
         "outcome": merge_result.outcome,
         "actor_id": actor,
         **deletion,
-        **describe_schema_change(merge_result.schema_change),
+        **schema_change_members(merge_result.schema_change),
         "stats": merge_result.stats,
         "merge_conflicts": [conflict.to_json() for conflict in merge_result.conflicts],
         "discarded": discarded_change_documents(merge_result, (into, source)),
@@ -128,11 +125,9 @@ def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: 
 @shared_options
 def rename(name: str, new_name: str, address: GraphAddress, actor: str | None) -> None:
     """Rename a branch. Readers and writers that are already using the branch are not affected."""
-    root = resolve_root(address)
+    root = resolve_target(address)
     announce_target("branch rename", root)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, actor=actor)
+    graph = open_graph(root, actor=actor)
     renamed = graph.branches.rename(name, new_name)
     if settings().json:
         members = {"uri": root.uri, "from": name.strip(), "name": renamed.branch_name}

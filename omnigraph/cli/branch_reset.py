@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_root
+from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_target
 from .conflicts import describe_counts
+from .opening import open_graph
 from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
@@ -26,13 +27,11 @@ def reset(name: str, revision: str, dry_run: bool, address: GraphAddress, actor:
     TO is a commit, tag, branch, timestamp, or a revision such as HEAD~3, where HEAD is the newest
     commit on NAME. The old commits stay in the log, so resetting to HEAD~1 undoes a reset.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     if not dry_run:
         announce_target("branch reset", root)
         mark_as_write()
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, actor=actor, read_only=dry_run)
+    graph = open_graph(root, actor=actor, read_only=dry_run)
     result = graph.branches.reset(name, to=revision, dry_run=dry_run, **options)
     if settings().json:
         _print_document(result, name.strip(), revision, graph.actor)

@@ -9,9 +9,11 @@ import click
 from omnigraph.values import clock_and_ids
 
 from . import show
-from .address import GraphAddress, current_branch, graph_arguments, resolve_root
+from .address import GraphAddress, current_branch, graph_arguments, resolve_target
 from .group import LazyCommand, LazyGroup
+from .opening import open_graph
 from .options import scope_options, settings, shared_options
+from .served_graph import is_served
 
 if TYPE_CHECKING:
     from omnigraph.api.change_feed.feed import ChangeBlock, Feed
@@ -72,19 +74,21 @@ def poll(branch: str, cursor: str | None, start: str | None, limit: int, address
     """
     if cursor is not None and start is not None:
         raise click.UsageError("--cursor and --start both set the start position: use only one of them")
-    root = resolve_root(address)
+    root = resolve_target(address)
     interval_seconds = _parse_interval(options["interval"])
-    from omnigraph.api.change_feed.pages import PageLimits
-    from omnigraph.api.opening import open as open_graph
+    graph = open_graph(root, branch=branch, read_only=True)
+    if not is_served(graph):
+        from omnigraph.api.change_feed.pages import PageLimits
 
-    PageLimits(limit)
-    graph = open_graph(root.uri, branch=branch, read_only=True)
+        PageLimits(limit)
     start = _resolve_start(graph, start)
     if options["follow"]:
         for block in graph.changes.follow(start, cursor=cursor, poll=interval_seconds, **filter_arguments(options)):
             _print_json(block.to_json() | {"cursor": block.cursor})
         return
-    _print_feed(graph.changes.feed(start, cursor=cursor, **filter_arguments(options)), limit)
+    feed = graph.changes.feed(start, cursor=cursor, **filter_arguments(options))
+    blocks = feed.take(limit) if is_served(graph) else _take_blocks(feed, limit)  # type: ignore[attr-defined]
+    _print_feed(feed, blocks)
 
 
 def _resolve_start(graph: "Graph", start: str | None) -> str | None:
@@ -95,8 +99,7 @@ def _resolve_start(graph: "Graph", start: str | None) -> str | None:
     return f"after:{graph.revisions.commit(revision).id}"
 
 
-def _print_feed(feed: "Feed", limit: int) -> None:
-    blocks = _take_blocks(feed, limit)
+def _print_feed(feed: "Feed", blocks: Iterable["ChangeBlock"]) -> None:
     if settings().json:
         started = False
         for block in blocks:
@@ -148,6 +151,11 @@ def schema_lines(schema_change: "SchemaChange | None") -> Iterator[str]:
         yield f"{click.style('*', fg='cyan')} schema: {description}"
 
 
+def schema_change_members(schema_change: "SchemaChange | None") -> dict[str, Any]:
+    """Return a dict that contains a schema change as JSON, or an empty dict if the schema did not change."""
+    return {} if schema_change is None else {"schema_change": schema_change.to_json()}
+
+
 def format_change(change: Any) -> str:
     """Format one change as text: the operation, the entity, and the changed properties."""
     sign, color = _OP_STYLES[change.op]
@@ -191,10 +199,8 @@ def baseline(out: str, branch: str, address: GraphAddress, **filters: Any) -> No
     The file appears only when it is complete; its last line contains the same cursor. Concurrent
     exports to the same file wait for one another; their lock file, PATH.lock, is not removed.
     """
-    root = resolve_root(address)
-    from omnigraph.api.opening import open as open_graph
-
-    captured = open_graph(root.uri, branch=branch, read_only=True).changes.baseline(out, **filter_arguments(filters))
+    root = resolve_target(address)
+    captured = open_graph(root, branch=branch, read_only=True).changes.baseline(out, **filter_arguments(filters))
     if settings().json:
         show.document(captured.to_json())
     else:
@@ -210,10 +216,8 @@ def baseline(out: str, branch: str, address: GraphAddress, **filters: Any) -> No
 @shared_options
 def commit_changes(commit_id: str, limit: int, page_token: str | None, address: GraphAddress, **filters: Any) -> None:
     """Show what a commit changed relative to its first parent. HEAD is the newest commit on main."""
-    root = resolve_root(address)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=current_branch(root.uri), read_only=True)
+    root = resolve_target(address)
+    graph = open_graph(root, branch=current_branch(root.uri), read_only=True)
     pages = graph.changes.commit_pages(commit_id, page_token=page_token, limit=limit, **filter_arguments(filters))
     first_page = next(pages)
     if page_token is not None:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import GraphAddress, current_branch, graph_arguments, resolve_root
+from .address import GraphAddress, current_branch, graph_arguments, resolve_target
 from .group import LazyCommand, LazyGroup
+from .opening import open_graph
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
@@ -42,11 +43,9 @@ def commit() -> None:
 @shared_options
 def list_(address: GraphAddress, branch: str, filters: tuple[str, ...], limit: int | None) -> None:
     """List the commits on a branch, newest first."""
-    root = resolve_root(address)
+    root = resolve_target(address)
     criteria = dict(_parse_filter(filter_text) for filter_text in filters)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=branch, read_only=True)
+    graph = open_graph(root, branch=branch, read_only=True)
     operation = criteria.pop("operation", None)
     logged_commits = _log_commits(graph, None if operation else limit, criteria)
     matching_commits = [
@@ -88,10 +87,8 @@ def _parse_filter(filter_text: str) -> tuple[str, str]:
 @shared_options
 def show_(commit_id: str, address: GraphAddress) -> None:
     """Show one commit: author, time, message and changes. HEAD is the newest commit on main."""
-    root = resolve_root(address)
-    from omnigraph.api.opening import open as open_graph
-
-    shown_commit = open_graph(root.uri, branch=current_branch(root.uri), read_only=True).revisions.commit(commit_id)
+    root = resolve_target(address)
+    shown_commit = open_graph(root, branch=current_branch(root.uri), read_only=True).revisions.commit(commit_id)
     if settings().json:
         show.document(commit_document(shown_commit))
     else:

@@ -1,16 +1,18 @@
 """`omnigraph diff`: show which entities differ between two revisions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import exits, show
-from .address import GraphAddress, current_branch, graph_arguments, resolve_root
-from .changes import filter_arguments, filter_options, format_change, schema_lines
+from .address import GraphAddress, current_branch, graph_arguments, resolve_target
+from .changes import filter_arguments, filter_options, format_change, schema_change_members, schema_lines
 from .conflicts import format_value
+from .opening import open_graph
 from .options import settings, shared_options
 from .query import print_lines
+from .served_graph import is_served
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -36,10 +38,8 @@ def diff(
     A revision is a branch, tag, commit, version or timestamp, optionally followed by ~N, as in
     main~3. A..B is the same as A B; A...B shows what B changed since it diverged from A.
     """
-    root = resolve_root(address)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=current_branch(root.uri), read_only=True)
+    root = resolve_target(address)
+    graph = open_graph(root, branch=current_branch(root.uri), read_only=True)
     difference = graph.diff(old_revision, new_revision, **filter_arguments(filters))
     if settings().json:
         show.document(_difference_document(graph, difference, stat=stat))
@@ -79,22 +79,14 @@ def _describe_counts(inserts: int, updates: int, deletes: int) -> str:
 
 
 def _difference_document(graph: "Graph", difference: "Diff", *, stat: bool) -> dict[str, Any]:
-    from omnigraph.api.change_feed.feed import describe_schema_change
-
     members = {"from": difference.from_commit, "to": difference.to_commit, "summary": difference.summary()}
-    members |= describe_schema_change(difference.schema_change)
+    members |= schema_change_members(difference.schema_change)
     return members if stat else members | {"changes": list(_change_documents(graph, difference))}
 
 
-def _change_documents(graph: "Graph", difference: "Diff") -> Iterator[dict[str, Any]]:
-    from omnigraph.api.change_feed.feed import make_change_encoder
+def _change_documents(graph: "Graph", difference: "Diff") -> Iterator[Mapping[str, Any]]:
+    if is_served(graph):
+        return difference.change_documents()  # type: ignore[attr-defined,no-any-return]
+    from omnigraph.api.change_feed.diff_documents import iter_diff_documents
 
-    type_ids: dict[str, int] = {}
-    for commit in (difference.from_commit, difference.to_commit):
-        ir = graph.at(commit).schema.ir
-        type_ids |= {f"{declared.kind}:{declared.name}": declared.type_id for declared in ir.type_identities}
-    for table in difference.tables():
-        to_document = make_change_encoder(type_ids.get(table.key, 0), table)
-        for record in table.records():
-            changed = {"changed": list(record.changed)} if record.changed else {}
-            yield to_document(record) | changed
+    return iter_diff_documents(graph, difference)

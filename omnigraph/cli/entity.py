@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import graph_arguments, open_snapshot, resolve_root
+from .address import graph_arguments, open_snapshot, resolve_target
 from .conflicts import Command, format_value
+from .opening import open_graph
 from .options import settings, shared_options, snapshot_option
+from .served_graph import is_served
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -84,12 +86,14 @@ def blame(type_name: str, entity_id: str, **options: Any) -> None:
 
 
 def _open_graph(options: dict[str, Any]) -> "Graph":
-    root = resolve_root(options["address"])
-    return open_snapshot(root.uri, options["branch"], options["snapshot"])
+    root = resolve_target(options["address"])
+    return open_snapshot(root, options["branch"], options["snapshot"])
 
 
 def parse_key(graph: "Graph", type_name: str, kind: str | None, typed_id: str) -> Any:
     """Parse an entity key from the command line; the key is parsed as JSON unless its type is String."""
+    if is_served(graph):  # the server parses keys
+        return typed_id
     from omnigraph.api.entity_keys import parse_entity_key
 
     return parse_entity_key(graph.schema.ir.catalog, type_name, kind, typed_id)

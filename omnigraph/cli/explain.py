@@ -3,7 +3,7 @@
 import click
 
 from . import show
-from .address import GraphAddress, open_snapshot, resolve_root
+from .address import GraphAddress, open_snapshot, resolve_target
 from .options import settings, shared_options, snapshot_option
 from .query_input import QueryInput, query_options
 
@@ -18,8 +18,8 @@ def explain(
     query_input: QueryInput, address: GraphAddress, branch: str | None, snapshot: str | None, analyze: bool
 ) -> None:
     """Show the plan for a read query with estimated row counts."""
-    root = resolve_root(address)
-    graph = open_snapshot(root.uri, branch, snapshot)
+    root = resolve_target(address)
+    graph = open_snapshot(root, branch, snapshot)
     explanation = graph.explain(
         query_input.source, name=query_input.query_name, params=query_input.params, analyze=analyze
     )

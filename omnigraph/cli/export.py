@@ -1,16 +1,16 @@
 """`omnigraph export`: write a snapshot as NDJSON that can be loaded again."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from omnigraph.api.queries import export_parts
-
 from . import show
-from .address import GraphAddress, graph_arguments, open_snapshot, resolve_root
+from .address import GraphAddress, graph_arguments, open_snapshot, resolve_target
 from .options import settings, shared_options, snapshot_option
 from .progress import show_progress
+from .served_graph import ServedGraph
 
 if TYPE_CHECKING:
     from omnigraph.spark.export import Exported
@@ -45,22 +45,56 @@ def export(
     A Date is written as days and a DateTime as milliseconds since 1970, unless --iso-dates is
     given; both forms can be loaded. The schema is not included: use `omnigraph schema show`.
     """
-    root = resolve_root(address)
-    graph = open_snapshot(root.uri, branch, snapshot)
+    root = resolve_target(address)
+    graph: Any = open_snapshot(root, branch, snapshot)
     chosen_types = types or None
+    if isinstance(root, ServedGraph):
+        _export_from_server(graph, root.uri, out, chosen_types, options)
+        return
     if options["form"] is not None:
         _export_with_spark(graph, root.uri, out, chosen_types, options)
         return
     if out is not None:
         entity_count = graph.export(out, types=chosen_types, iso_dates=options["iso_dates"])
-        if settings().json:
-            members = {"uri": root.uri, "path": out, "entities": entity_count}
-            show.document(members | {"graph_commit_id": graph.snapshot.commit_id})
-        else:
-            show.note(f"exported {entity_count} entities to {out}")
+        _report_file(root.uri, out, entity_count, graph.snapshot.commit_id)
         return
+    from omnigraph.api.queries import export_parts
+
     for chunk in _join_small(export_parts(graph._handle, chosen_types, iso_dates=options["iso_dates"])):
         click.echo(chunk, nl=False)
+
+
+def _export_from_server(
+    graph: Any, uri: str, out: str | None, types: tuple[str, ...] | None, options: dict[str, Any]
+) -> None:
+    from .remote.graph import not_supported
+
+    if options["form"] is not None or (out is not None and "://" in out):
+        raise not_supported("an export with Spark" if options["form"] is not None else "an export to an object store")
+    chunks, commit_id = graph.export_chunks(types, iso_dates=options["iso_dates"])
+    if out is None:
+        for chunk in chunks:
+            click.echo(chunk, nl=False)
+        return
+    from omnigraph.api.output_files import write_lines
+
+    entity_count = 0
+
+    def count_lines() -> Iterator[bytes]:
+        nonlocal entity_count
+        for chunk in chunks:
+            entity_count += chunk.count(b"\n")
+            yield chunk
+
+    write_lines(Path(out), count_lines())
+    _report_file(uri, out, entity_count, commit_id)
+
+
+def _report_file(uri: str, out: str, entity_count: int, commit_id: str | None) -> None:
+    if settings().json:
+        show.document({"uri": uri, "path": out, "entities": entity_count, "graph_commit_id": commit_id})
+    else:
+        show.note(f"exported {entity_count} entities to {out}")
 
 
 def _join_small(parts: Iterable[bytes]) -> Iterator[bytes]:

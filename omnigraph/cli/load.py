@@ -17,10 +17,11 @@ from .address import (
     external_blobs_option,
     graph_arguments,
     require_consent,
-    resolve_root,
+    resolve_target,
     yes_option,
 )
 from .engines import engine_options, open_spark_session
+from .opening import open_graph
 from .options import mark_as_write, settings, shared_options
 from .progress import show_progress
 
@@ -109,14 +110,12 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
     duplicates such edges. To prevent this, declare @key(src, dst) in the schema, give edges an "id" in their "data",
     pass --idempotency-key, or declare @unique(src, dst), which rejects the second edge.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     if mode == "overwrite":
         require_consent("load --mode overwrite", root, yes=options["yes"])
     announce_target("load into", root)
     mark_as_write()
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, actor=options["actor"], external_blobs=options["external_blobs"] or None)
+    graph = open_graph(root, actor=options["actor"], external_blobs=options["external_blobs"] or None)
     wants_report = options["report"] or options["rejects"] is not None or options["dry_run"]
     with show_progress("load", hidden=options["no_progress"]) as progress_bar:
         outcome = graph.load(

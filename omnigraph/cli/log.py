@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import GraphAddress, graph_arguments, resolve_root
+from .address import GraphAddress, graph_arguments, resolve_target
 from .commit import commit_document
+from .opening import open_graph
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -28,10 +29,8 @@ def log(address: GraphAddress, branch: str, limit: int, **options: Any) -> None:
 
     In scripts, use `omnigraph commit list`.
     """
-    root = resolve_root(address)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=branch, read_only=True)
+    root = resolve_target(address)
+    graph = open_graph(root, branch=branch, read_only=True)
     commits = graph.log(actor=options["who"], type=options["type_name"], all=options["every"])
     if settings().json:
         show.document({"commits": [commit_document(commit) for commit in commits[:limit]]})

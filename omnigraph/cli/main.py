@@ -59,6 +59,8 @@ _COMMANDS = {
     "describe": LazyCommand("omnigraph.cli.describe", "describe", "Show what queries take, return, read and write"),
     "profile": LazyCommand("omnigraph.cli.profile", "profile", "List and show profiles"),
     "config": LazyCommand("omnigraph.cli.config", "config", "Show the configuration"),
+    "login": LazyCommand("omnigraph.cli.login", "login", "Store the token for a server"),
+    "logout": LazyCommand("omnigraph.cli.login", "logout", "Remove the stored token for a server"),
     "serve": LazyCommand("omnigraph.cli.serve", "serve", "Serve graphs over HTTP"),
     "token": LazyCommand("omnigraph.cli.token", "token", "Create tokens for a server"),
     "shell": LazyCommand("omnigraph.cli.shell.command", "shell", "Run queries and commands interactively"),
@@ -69,8 +71,8 @@ COMPLETE_VARIABLE = "_OMNIGRAPH_COMPLETE"  # set by the shell completion scripts
 # Start-up creates many objects but no garbage, and garbage collection would take a tenth of the start-up time.
 _GC_THRESHOLD = 300_000
 _EPILOG = """
-A graph is a path or s3://bucket/prefix. Commands that need one take it as their first argument, or
-from --store, $OMNIGRAPH_STORE, a profile, or the default store in the configuration.
+A graph is a path, s3://bucket/prefix, or https://host/graphs/id on a server. Commands that need one take it as
+their first argument, or from --store, --server and --graph, $OMNIGRAPH_STORE, a profile, or the configuration.
 S3 access is configured with the AWS_* variables and the shared AWS configuration files.
 Exit codes: 0 success, 1 failure, 2 usage error, 4 --if-commit did not match, 5 --check found
 differences or warnings, 130 interrupted, 143 terminated.

@@ -7,7 +7,8 @@ import click
 from omnigraph.errors import PreconditionFailed
 
 from . import exits, show
-from .address import GraphAddress, actor_option, announce_target, external_blobs_option, resolve_root
+from .address import GraphAddress, actor_option, announce_target, external_blobs_option, resolve_target
+from .opening import open_graph
 from .options import mark_as_write, settings, shared_options
 from .query_input import QueryInput, query_options
 
@@ -31,12 +32,10 @@ def mutate(query_input: QueryInput, address: GraphAddress, actor: str | None, br
 
     Exits with code 4 if --if-commit names a commit that is no longer the head of the branch.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     announce_target("mutate", root)
     mark_as_write()
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=branch, actor=actor, external_blobs=options.pop("external_blobs") or None)
+    graph = open_graph(root, branch=branch, actor=actor, external_blobs=options.pop("external_blobs") or None)
     try:
         receipt = graph.mutate(query_input.source, name=query_input.query_name, params=query_input.params, **options)
     except PreconditionFailed as error:

@@ -34,7 +34,7 @@ _SECTIONS: dict[str, frozenset[str] | None] = {
 _ENTRY_KEYS = {
     "servers": frozenset({"url"}),
     "clusters": frozenset({"root"}),
-    "profiles": frozenset({*BINDINGS, "default_graph"}),
+    "profiles": frozenset({*BINDINGS, "default_graph", "graph", "token"}),
     "aliases": frozenset({"server", "graph", "query", "args", "params", "format"}),
 }
 _MIN_COLUMN_WIDTH = 8

@@ -200,9 +200,9 @@ def _remember_scope(parameter_name: str) -> Callable[[click.Context, click.Param
 _SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--store", "store", {"metavar": "URI", "help": "Graph location, for commands that need one"}),
     ("--profile", "profile", {"metavar": "NAME", "help": "Configuration profile that selects the graph"}),
-    ("--server", "server", {"metavar": "URL", "hidden": True}),
+    ("--server", "server", {"metavar": "NAME|URL", "help": "Server that has the graph"}),
     ("--cluster", "cluster", {"metavar": "URI", "hidden": True}),
-    ("--graph", "graph_id", {"metavar": "ID", "hidden": True}),
+    ("--graph", "graph_id", {"metavar": "ID", "help": "Graph on the server"}),
     ("--as", "actor", {"metavar": "ACTOR", "help": "Actor to record, for commands that write"}),
     ("--yes", "yes", {"is_flag": True, "help": "Skip confirmation prompts, for destructive commands"}),
 )

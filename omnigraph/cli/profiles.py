@@ -21,7 +21,8 @@ class ProfileScope:
     """A server, cluster or store, and where the configuration names it.
 
     `origin` is the profile or the key that names the scope, `binding` is the value as written, and `target` is the
-    location after server and cluster names have been replaced with their addresses.
+    location after server and cluster names have been replaced with their addresses. `token` refers to the token for a
+    server, as `env:VARIABLE` or `file:PATH`.
     """
 
     origin: str
@@ -29,6 +30,7 @@ class ProfileScope:
     binding: str
     target: str
     default_graph: str | None = None
+    token: str | None = None
 
 
 def active_profile(explicit_profile: str | None = None) -> tuple[str, str] | None:
@@ -48,7 +50,7 @@ def resolve_scope(config: OperatorConfig, explicit_profile: str | None = None) -
         return ProfileScope("defaults.store", "store", config.default_store, config.default_store)
     if config.default_server is not None:
         server = config.default_server
-        return ProfileScope("defaults.server", "server", server, _server_url(config, server), config.default_graph)
+        return ProfileScope("defaults.server", "server", server, locate_server(config, server), config.default_graph)
     return None
 
 
@@ -62,23 +64,27 @@ def profile_scope(config: OperatorConfig, name: str, selector: str = "--profile"
         problem = f"has {' and '.join(bindings)}" if bindings else f"has none of {', '.join(BINDINGS)}"
         raise _invalid_profile(config, name, f"{problem}: set exactly one")
     kind: Any = bindings[0]
-    default_graph = profile.get("default_graph")
-    for key in (kind, "default_graph"):
+    default_graph = profile.get("graph") or profile.get("default_graph")
+    for key in (kind, "graph", "default_graph", "token"):
         if profile.get(key) is not None and (not isinstance(profile[key], str) or not profile[key]):
             raise _invalid_profile(config, name, f"'{key}' must be a non-empty string")
     if kind == "store" and default_graph is not None:
-        raise _invalid_profile(
-            config, name, "'default_graph' requires a server or a cluster; a store contains only one graph"
-        )
+        key = "graph" if profile.get("graph") is not None else "default_graph"
+        raise _invalid_profile(config, name, f"'{key}' requires a server or a cluster; a store contains only one graph")
+    token = profile.get("token")
+    if token is not None and (kind != "server" or not token.startswith(("env:", "file:"))):
+        problem = "'token' must be env:VARIABLE or file:PATH, and requires a server"
+        raise _invalid_profile(config, name, problem)
     binding = profile[kind]
-    return ProfileScope(f"profile '{name}'", kind, binding, _locate_binding(config, kind, binding), default_graph)
+    target = _locate_binding(config, kind, binding)
+    return ProfileScope(f"profile '{name}'", kind, binding, target, default_graph, token)
 
 
 def describe_profile(config: OperatorConfig, name: str) -> dict[str, Any]:
     """Return a profile as JSON-compatible data, with an error instead of a scope if it is invalid."""
     selected = active_profile()
     members: dict[str, Any] = {"name": name, "binding": None, "scope_kind": None, "target": None}
-    default_graph = config.profiles[name].get("default_graph")
+    default_graph = config.profiles[name].get("graph") or config.profiles[name].get("default_graph")
     error_message = None
     try:
         scope = profile_scope(config, name)
@@ -91,11 +97,12 @@ def describe_profile(config: OperatorConfig, name: str) -> dict[str, Any]:
 
 def _locate_binding(config: OperatorConfig, kind: ScopeKind, binding: str) -> str:
     if kind == "server":
-        return _server_url(config, binding)
+        return locate_server(config, binding)
     return config.clusters.get(binding, binding) if kind == "cluster" else binding
 
 
-def _server_url(config: OperatorConfig, server: str) -> str:
+def locate_server(config: OperatorConfig, server: str) -> str:
+    """Return the URL of a server that is given by its URL or by its name in the configuration."""
     if "://" in server:
         return server
     if server not in config.servers:

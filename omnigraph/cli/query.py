@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import GraphAddress, open_snapshot, resolve_root
+from .address import GraphAddress, open_snapshot, resolve_target
 from .operator_config import load_config
 from .options import settings, shared_options, snapshot_option
 from .query_input import QueryInput, query_options
+from .served_graph import is_served
 
 if TYPE_CHECKING:
     from omnigraph.api.results.formats import TextStyle
     from omnigraph.api.results.result import Result
 
 _BINARY_FORMATS = ("arrow", "parquet")
-_FILE_FORMATS = ("ndjson", *_BINARY_FORMATS)
-_FORMATS = ("table", "kv", "csv", "jsonl", "json", "md", *_FILE_FORMATS)
+_FORMATS = ("table", "kv", "csv", "jsonl", "json", "md", "ndjson", *_BINARY_FORMATS)
 _LINES_PER_WRITE = 1000  # lines per write
 _MAX_COLUMN_WIDTH = 80
 
@@ -50,18 +50,22 @@ def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> Non
 
     The query comes from a file or from -e, which also accepts a bare `match { … } return { … }`.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     form, style = _choose_format(options["form"], options["out"]), _choose_style(options)
-    graph = open_snapshot(root.uri, options["branch"], options["snapshot"])
-    result = graph.query(
-        query_input.source, name=query_input.query_name, params=query_input.params, timeout=options["timeout"]
-    )
+    graph: Any = open_snapshot(root, options["branch"], options["snapshot"])
+    result = _run_query(graph, query_input, options["timeout"], needs_arrow=options["out"] or form in _BINARY_FORMATS)
     if options["out"] is not None:
         _write_file(result, Path(options["out"]), form, style)
-    elif form in _FILE_FORMATS:
-        _print_file(result, form)
+    elif form in _BINARY_FORMATS:
+        _print_binary(result, form)
     else:
         print_lines(result.render(form, style))
+
+
+def _run_query(graph: Any, query_input: QueryInput, timeout: float | None, *, needs_arrow: Any) -> Any:
+    """Run the query. A server returns Arrow for files, and otherwise JSON, so that Arrow need not be imported."""
+    run = graph.query_arrow if needs_arrow and is_served(graph) else graph.query
+    return run(query_input.source, name=query_input.query_name, params=query_input.params, timeout=timeout)
 
 
 def _choose_format(explicit_format: str | None, out: str | None) -> Any:
@@ -80,12 +84,9 @@ def _choose_format(explicit_format: str | None, out: str | None) -> Any:
     return explicit_format or load_config().output or "table"
 
 
-def _print_file(result: "Result", form: Any) -> None:
-    from omnigraph.api.results.result_files import copy_binary, render_lines
+def _print_binary(result: "Result", form: Any) -> None:
+    from omnigraph.api.results.result_files import copy_binary
 
-    if form not in _BINARY_FORMATS:
-        print_lines(render_lines(result, form))
-        return
     copy_binary(result, form, sys.stdout.buffer)
     sys.stdout.buffer.flush()
 

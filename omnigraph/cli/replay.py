@@ -7,7 +7,7 @@ import click
 from omnigraph.errors import MergeConflict
 
 from . import show
-from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_root
+from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_target
 from .conflicts import (
     build_typed_command,
     conflict_options,
@@ -19,6 +19,7 @@ from .conflicts import (
     print_lost_edges,
 )
 from .discarded_changes import discarded_change_documents, print_discarded_changes
+from .opening import open_graph
 from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
@@ -79,15 +80,13 @@ def cherry_pick(commit: str, branch: str, **options: Any) -> None:
 
 def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any]) -> None:
     address: GraphAddress = options.pop("address")
-    root = resolve_root(address)
+    root = resolve_target(address)
     actor, strategies = options.pop("actor"), options.pop("strategies")
     strategy = parse_strategies(strategies)
     if not options["dry_run"]:
         announce_target(verb, root)
         mark_as_write()
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=branch, actor=actor, read_only=options["dry_run"])
+    graph = open_graph(root, branch=branch, actor=actor, read_only=options["dry_run"])
     branch_flag = "--branch" if verb == "revert" else "--into"
     command_words = (verb, commit, *((branch_flag, branch) if branch != "main" else ()))
     typed_command = build_typed_command(command_words, address.typed_location, options, strategies)

@@ -8,7 +8,7 @@ from omnigraph.errors import LanguageError, language_error
 from omnigraph.errors.diagnostics import Diagnostic, SourceText
 
 from . import exits, files, show
-from .address import GraphAddress, graph_arguments, open_snapshot, resolve_root
+from .address import GraphAddress, graph_arguments, open_snapshot, resolve_target
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options, snapshot_option
 
@@ -42,8 +42,8 @@ def schema() -> None:
 @shared_options
 def show_(address: GraphAddress, branch: str | None, snapshot: str | None, diagram_format: str | None) -> None:
     """Print the schema of a graph as written, or as a diagram."""
-    root = resolve_root(address)
-    stored_schema = open_snapshot(root.uri, branch, snapshot).schema
+    root = resolve_target(address)
+    stored_schema = open_snapshot(root, branch, snapshot).schema
     source = stored_schema.source
     diagram = None if diagram_format is None else _draw(stored_schema, diagram_format)
     if settings().json:
@@ -168,13 +168,11 @@ _MARKS = {"add": "+", "drop": "-", "unsupported": "✗"}
 
 def print_plan(plan: Any) -> None:
     """Print the steps in a plan and whether the plan can be applied."""
-    from omnigraph.lang.schema.migrate import describe_step
-
-    for step in plan.steps:
+    for step, description in zip(plan.steps, str(plan).splitlines(), strict=False):
         mark = _MARKS.get(step.kind.partition("_")[0], "~")
         color = "red" if mark == "✗" else _COLORS[step.tier]
         loss_note = " [destructive]" if step.tier == "destructive" and mark != "✗" else ""
-        show.result(f"{click.style(mark, fg=color, bold=True)} {describe_step(step)}{loss_note}")
+        show.result(f"{click.style(mark, fg=color, bold=True)} {description}{loss_note}")
     for warning in plan.warnings:
         show.note(f"warning: {warning.message}")
     show.result(_describe_plan(plan))

@@ -13,9 +13,10 @@ from .address import (
     announce_target,
     graph_arguments,
     require_consent,
-    resolve_root,
+    resolve_target,
     yes_option,
 )
+from .opening import open_graph
 from .options import mark_as_write, settings, shared_options
 from .schema import print_plan
 
@@ -52,10 +53,8 @@ def plan(
 
     No data is read and nothing is changed. Exits with code 1 if a step is not supported.
     """
-    root, source = resolve_root(address), files.read_source(path)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=branch, read_only=True)
+    root, source = resolve_target(address), files.read_source(path)
+    graph = open_graph(root, branch=branch, read_only=True)
     schema_plan = graph.schema.plan(source, allow_data_loss=allow_data_loss)
     if settings().json:
         show.document({"uri": root.uri, **schema_plan.to_json()})
@@ -83,15 +82,13 @@ def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes:
     Data that violates a new rule is listed, and nothing is changed. Dropped data stays readable in
     earlier commits unless --allow-data-loss is given.
     """
-    root, source = resolve_root(address), files.read_source(path)
+    root, source = resolve_target(address), files.read_source(path)
     if not options["dry_run"]:
         announce_target("schema apply", root)
         mark_as_write()
     if options["allow_data_loss"] and not options["dry_run"]:
         require_consent("dropping data and its history", root, yes=yes)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=branch, actor=actor, read_only=options["dry_run"])
+    graph = open_graph(root, branch=branch, actor=actor, read_only=options["dry_run"])
     try:
         applied = graph.schema.apply(source, **options)
     except SchemaViolation as error:

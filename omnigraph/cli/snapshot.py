@@ -7,8 +7,9 @@ import click
 from omnigraph.values.table_key import TableKey
 
 from . import show
-from .address import GraphAddress, graph_arguments, open_snapshot, resolve_root
+from .address import GraphAddress, graph_arguments, open_snapshot, resolve_target
 from .options import settings, shared_options
+from .served_graph import ServedGraph
 
 if TYPE_CHECKING:
     from omnigraph.history.snapshot import Snapshot
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 @shared_options
 def snapshot(address: GraphAddress, branch: str | None, point: str | None) -> None:
     """Show the tables on a branch, now or at a past revision: types, versions and sizes."""
-    root = resolve_root(address)
-    opened_snapshot = open_snapshot(root.uri, branch, point).snapshot
+    root = resolve_target(address)
+    opened_snapshot = open_snapshot(root, branch, point).snapshot
     if settings().json:
-        show.document(_snapshot_document(opened_snapshot))
+        is_remote = isinstance(root, ServedGraph)
+        show.document(opened_snapshot.document if is_remote else _snapshot_document(opened_snapshot))
         return
     position = f"{opened_snapshot.commit_id}, version {opened_snapshot.manifest_version}"
     show.result(f"branch {opened_snapshot.branch} at {position}")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_root
+from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_target
 from .group import LazyCommand, LazyGroup
+from .opening import open_graph
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
@@ -39,11 +40,9 @@ def create(name: str, point: str | None, address: GraphAddress, **options: Any) 
     NAME may contain letters, digits, '.', '-' and '_', with '/' between parts, and must not exceed
     200 bytes.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     announce_target("tag create", root)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=options["branch"], actor=options["actor"])
+    graph = open_graph(root, branch=options["branch"], actor=options["actor"])
     new_tag = graph.tag(name, point, message=options["message"])
     if settings().json:
         show.document(_tag_document(new_tag))
@@ -56,10 +55,8 @@ def create(name: str, point: str | None, address: GraphAddress, **options: Any) 
 @shared_options
 def list_(address: GraphAddress) -> None:
     """List tags, sorted by name."""
-    root = resolve_root(address)
-    from omnigraph.api.opening import open as open_graph
-
-    tags = open_graph(root.uri, read_only=True).tags.values()
+    root = resolve_target(address)
+    tags = open_graph(root, read_only=True).tags.values()
     if settings().json:
         show.document({"tags": [_tag_document(listed_tag) for listed_tag in tags]})
         return
@@ -79,11 +76,9 @@ def list_(address: GraphAddress) -> None:
 @shared_options
 def delete(name: str, address: GraphAddress, actor: str | None) -> None:
     """Delete a tag. The commit is kept if it is recent or if a branch or another tag needs it."""
-    root = resolve_root(address)
+    root = resolve_target(address)
     announce_target("tag delete", root)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, actor=actor)
+    graph = open_graph(root, actor=actor)
     graph.tags.delete(name)
     if settings().json:
         show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})

@@ -68,6 +68,23 @@ class ServerBusy(ServerError, Transient):
     hint = "wait, then send the same request again"
 
 
+class ServerUnreachable(ServerError, Transient):
+    """The server could not be reached, or the connection was lost.
+
+    `effect` is `none` if the request was never sent, or only reads. Otherwise, the request may have been processed.
+
+    >>> print(ServerUnreachable(server="http://localhost:8080", reason="connection refused").message)
+    cannot reach the server at http://localhost:8080: connection refused
+    """
+
+    status = 503
+    http_code = None
+    sentence = "cannot reach the server at {server}[: {reason}]"
+    hint = "check the URL and that the server is running, then try again"
+    server: str | None = None
+    reason: str | None = None
+
+
 class TooManyRequests(ClientError, Transient):
     """The actor has too many requests in flight."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from .conflict import to_json_value
 from .root import Conflict
 
-_CONFLICT_MEMBERS = ("entity_kind", "type_name", "entity_id", "kind", "message", "base", "ours", "theirs")
+CONFLICT_MEMBERS = ("entity_kind", "type_name", "entity_id", "kind", "message", "base", "ours", "theirs")
 
 
 _PREVIEW_COUNT = 3  # maximum number of conflicts listed in the message; the rest are only counted
@@ -39,7 +39,7 @@ class EntityConflict:
 
     def to_json(self) -> dict[str, Any]:
         """Return the conflict as a JSON entry for `merge_conflicts`."""
-        members = {member_name: getattr(self, member_name) for member_name in _CONFLICT_MEMBERS}
+        members = {member_name: getattr(self, member_name) for member_name in CONFLICT_MEMBERS}
         members["changed"] = list(self.changed) or None
         return {
             member_name: to_json_value(member_value)
@@ -112,15 +112,15 @@ def conflict_table(conflicts: Sequence[EntityConflict], pa: Any) -> Any:
     json_rows = [conflict.to_json() for conflict in conflicts]
     columns = [
         pa.array([json_row.get(member_name) for json_row in json_rows], pa.string())
-        for member_name in _CONFLICT_MEMBERS[:5]
+        for member_name in CONFLICT_MEMBERS[:5]
     ]
-    for member_name in _CONFLICT_MEMBERS[5:]:
+    for member_name in CONFLICT_MEMBERS[5:]:
         json_texts = [
             None if json_row.get(member_name) is None else json.dumps(json_row[member_name]) for json_row in json_rows
         ]
         columns.append(pa.array(json_texts, pa.string()))
     columns.append(pa.array([list(conflict.changed) for conflict in conflicts], pa.list_(pa.string())))
-    return pa.table(columns, names=[*_CONFLICT_MEMBERS, "changed"])
+    return pa.table(columns, names=[*CONFLICT_MEMBERS, "changed"])
 
 
 def _to_entity_conflict(conflict: EntityConflict | Mapping[str, Any]) -> EntityConflict:

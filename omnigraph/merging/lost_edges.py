@@ -14,6 +14,7 @@ from omnigraph.values.table_key import TableKey
 
 from .conflicts import EntityKey
 from .decisions import Decisions, PropertyChoices
+from .lost_edge_text import describe_lost_edge
 from .table_merge import Choice, TableSides
 
 _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
@@ -33,8 +34,7 @@ class LostEdge(NamedTuple):
     side: Choice
 
     def __str__(self) -> str:
-        type_name = self.key.type_name
-        return f"{type_name} '{self.id}' ({self.src} -> {self.dst}) was deleted with '{self.node}'"
+        return describe_lost_edge(self.key.type_name, self.id, (self.src, self.dst), self.node)
 
 
 def find_lost_edges(

@@ -52,6 +52,10 @@ class CommitLog(list[Commit]):
         logged_ids = {commit.id for commit in self}
         return {commit.id: tuple(parent for parent in commit.parents if parent in logged_ids) for commit in self}
 
+    def ref_names(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the names of the branches and tags that point to commits, by commit id."""
+        return self._load_ref_names()
+
     def to_arrow(self) -> "pa.Table":
         """Return an Arrow table with one row per commit."""
         commit_rows = [

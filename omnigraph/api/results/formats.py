@@ -9,16 +9,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
-from typing import Any, Literal
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.api.query_labels import describe_origin
-from omnigraph.api.results.json_encoding import iter_json_rows
 from omnigraph.errors.diagnostics import character_width
 from omnigraph.records.frozen import record
 
-ResultFormat = Literal["table", "kv", "csv", "jsonl", "json", "md"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ResultFormat = Literal["table", "kv", "csv", "jsonl", "json", "md", "ndjson"]
 CellLayout = Literal["truncate", "wrap"]
 _MIN_COLUMN_WIDTH = 8
 _CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -30,10 +30,37 @@ _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 @record
+class PlainRows:
+    """Rows that were received as JSON. They can be printed like an Arrow table, without importing Arrow."""
+
+    column_names: Sequence[str]
+    json_rows: Sequence[Mapping[str, Any]]
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return len(self.json_rows)
+
+    @property
+    def num_columns(self) -> int:
+        """The number of columns."""
+        return len(self.column_names)
+
+
+def _iter_rows(table: "pa.Table | PlainRows") -> Iterator[Mapping[str, Any]]:
+    """Yield the rows as JSON values by column name, in column order."""
+    if isinstance(table, PlainRows):
+        return iter(table.json_rows)
+    from omnigraph.api.results.json_encoding import iter_json_rows
+
+    return iter_json_rows(table)
+
+
+@record
 class PrintableResult:
     """Rows to print, with the query, branch and commit that they come from."""
 
-    table: pa.Table
+    table: "pa.Table | PlainRows"
     query_name: str
     target: Mapping[str, Any] = field(default_factory=lambda: {"branch": "main", "snapshot": None})
     commit_id: str | None = None
@@ -44,7 +71,7 @@ class PrintableResult:
             "query_name": self.query_name,
             "target": dict(self.target),
             "row_count": self.table.num_rows,
-            "columns": self.table.column_names,
+            "columns": list(self.table.column_names),
             "graph_commit_id": self.commit_id,
         }
 
@@ -105,7 +132,7 @@ def _escape_character(match: "re.Match[str]") -> str:
 def _render_json(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
     metadata = printable.metadata() | {"rows": None}
     text_before, _, text_after = json.dumps(metadata, indent=2, ensure_ascii=False).rpartition("null")
-    row_documents = (json.dumps(row, indent=2, ensure_ascii=False) for row in iter_json_rows(printable.table))
+    row_documents = (json.dumps(row, indent=2, ensure_ascii=False) for row in _iter_rows(printable.table))
     first_document = next(row_documents, None)
     if first_document is None:
         yield from f"{text_before}[]{text_after}".split("\n")
@@ -125,12 +152,16 @@ def _indent_document(document: str) -> str:
 
 def _render_json_lines(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
     yield compact_json({"kind": "metadata"} | printable.metadata())
-    yield from map(compact_json, iter_json_rows(printable.table))
+    yield from map(compact_json, _iter_rows(printable.table))
+
+
+def _render_ndjson(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
+    return map(compact_json, _iter_rows(printable.table))
 
 
 def _render_csv(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
     yield ",".join(map(_quote_csv_field, printable.table.column_names))
-    for row in iter_json_rows(printable.table):
+    for row in _iter_rows(printable.table):
         csv_fields = (
             style.csv_null if value is None else _quote_csv_field(_value_text(value)) for value in row.values()
         )
@@ -150,7 +181,7 @@ def _render_blocks(printable: PrintableResult, style: TextStyle) -> Iterator[str
     yield printable.headline()
     if not printable.table.num_rows:
         yield "(no rows)"
-    for row_number, row in enumerate(iter_json_rows(printable.table), 1):
+    for row_number, row in enumerate(_iter_rows(printable.table), 1):
         if row_number > 1:
             yield ""
         yield f"row {row_number}"
@@ -162,10 +193,10 @@ def _render_table(printable: PrintableResult, style: TextStyle) -> Iterator[str]
     yield from render_grid(printable.table, style)
 
 
-def render_grid(table: pa.Table, style: TextStyle) -> Iterator[str]:
+def render_grid(table: "pa.Table | PlainRows", style: TextStyle) -> Iterator[str]:
     """Yield a header line with the column names, a horizontal rule, and the aligned rows."""
     header_cells = [format_cell(column_name) for column_name in table.column_names]
-    text_rows = [[format_cell(value) for value in row.values()] for row in iter_json_rows(table)]
+    text_rows = [[format_cell(value) for value in row.values()] for row in _iter_rows(table)]
     column_widths = _column_widths([header_cells, *text_rows], style.max_column_width)
     yield from _render_row(header_cells, column_widths, style.layout)
     yield "-+-".join("-" * width for width in column_widths)
@@ -225,7 +256,7 @@ def _split_at_width(text: str, width: int) -> tuple[str, str]:
 def _render_markdown(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
     yield _markdown_row(printable.table.column_names)
     yield _markdown_row(["---"] * printable.table.num_columns)
-    for row in iter_json_rows(printable.table):
+    for row in _iter_rows(printable.table):
         yield _markdown_row([_value_text(value) for value in row.values()])
 
 
@@ -237,6 +268,7 @@ def _markdown_row(cell_texts: Sequence[str]) -> str:
 _RENDERERS: dict[ResultFormat, Callable[[PrintableResult, TextStyle], Iterator[str]]] = {
     "json": _render_json,
     "jsonl": _render_json_lines,
+    "ndjson": _render_ndjson,
     "csv": _render_csv,
     "kv": _render_blocks,
     "table": _render_table,

@@ -14,9 +14,7 @@ from typing import IO, Literal
 import pyarrow as pa
 
 from omnigraph.api.output_files import open_output, unwritable_error, write_lines
-from omnigraph.api.results import formats
 from omnigraph.api.results.formats import ResultFormat, TextStyle
-from omnigraph.api.results.json_encoding import iter_json_rows
 from omnigraph.api.results.result import Result
 from omnigraph.errors import InputError
 
@@ -64,8 +62,6 @@ def write_result_file(result: Result, path: Path, form: ResultFileFormat, style:
 
 def render_lines(result: Result, form: ResultFileFormat, style: TextStyle | None = None) -> Iterator[str]:
     """Yield a result as lines of text. `ndjson` is one object per row, without metadata."""
-    if form == "ndjson":
-        return map(formats.compact_json, iter_json_rows(result.table))
     return result.render(form, style)  # type: ignore[arg-type]
 
 

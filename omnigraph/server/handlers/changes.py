@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from omnigraph.api.change_feed.diff_documents import iter_diff_documents
 from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.change_feed.pages import DEFAULT_PAGE_CHANGES, ChangePage
 from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
@@ -139,15 +140,19 @@ def diff(call: ServerCall) -> AnyAnswer:
     limit = values.get("limit", _DEFAULT_DIFF_CHANGES)
     if limit < 1:
         raise InputError("limit must be at least 1", reason="invalid value")
-    compared = call.graph_for_read().refresh().diff(values["from"], values.get("to"), **_change_filters(call))
+    graph = call.graph_for_read().refresh()
+    compared = graph.diff(values["from"], values.get("to"), **_change_filters(call))
     if call.media_type != JSON:
         return StreamAnswer(_diff_lines(iter(compared)), NDJSON_UTF8)
-    changes = list(islice(iter(compared), limit + 1))
+    is_feed = values.get("images") == "feed"
+    documents = iter_diff_documents(graph, compared) if is_feed else map(_diff_document, compared)
+    changes = list(islice(documents, limit + 1))
     document = {
         "from_commit_id": compared.from_commit,
         "to_commit_id": compared.to_commit,
         "summary": compared.summary(),
-        "changes": [_diff_document(change) for change in changes[:limit]],
+        "changes": [] if is_feed else changes[:limit],
+        **({"feed_changes": changes[:limit]} if is_feed else {}),
         "truncated": len(changes) > limit,
         **describe_schema_change(compared.schema_change),
     }

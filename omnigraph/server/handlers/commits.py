@@ -62,7 +62,13 @@ def list_commits(call: ServerCall) -> Answer:
     if limit is not None and not 1 <= limit <= _MAX_LIST:
         raise InputError("limit must be at least 1", reason="invalid value")
     graph = call.graph_for_read()
-    log = iter(graph.log(values.get("branch") or MAIN, actor=values.get("actor"), type=values.get("type")))
+    logged = graph.log(
+        values.get("branch") or MAIN,
+        actor=values.get("actor"),
+        type=values.get("type"),
+        all=bool(values.get("all")),
+    )
+    log = iter(logged)
     if before is not None:
         for commit in log:
             if commit.id == before:
@@ -71,8 +77,10 @@ def list_commits(call: ServerCall) -> Answer:
             raise CommitNotFound(commit=before)
     commits = list(islice(log, None if limit is None else limit + 1))
     is_cut = limit is not None and len(commits) > limit
-    shown = commits[:limit]
-    document = CommitListOutput(commits=[commit_output(commit, call) for commit in shown])
+    shown, with_types = commits[:limit], bool(values.get("types"))
+    document = CommitListOutput(commits=[commit_output(commit, call, with_types=with_types) for commit in shown])
+    if values.get("refs"):
+        document.refs = {commit_id: list(names) for commit_id, names in logged.ref_names().items()}
     if is_cut:
         document.next_cursor = shown[-1].id
     return json_answer(document)

@@ -7,8 +7,8 @@ from typing import IO, Any, cast
 
 import pyarrow as pa
 
-from omnigraph.api.results.receipt import Receipt
-from omnigraph.errors import BranchNotFound, InputError
+from omnigraph.api.results.receipt import LoadReport, Receipt
+from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
 from omnigraph.ingest.load import LoadMode
 from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import (
@@ -26,6 +26,7 @@ from .writes import REPLAY_HEADER
 
 LoadOptions = Mapping[str, Any]
 _DEFAULT_MODE: LoadMode = "merge"
+_MAX_ERRORS = 100
 _DIGEST_CHUNK_BYTES = 1 << 20
 
 
@@ -115,9 +116,11 @@ def _answer_load(call: ServerCall, data: Any, options: LoadOptions, *, with_uri:
 
 
 def _run_load(call: ServerCall, data: Any, mode: LoadMode, branch: str, base: str | None, options: LoadOptions) -> Any:
-    graph = call.graph_for_write(None)
+    graph, max_errors = call.graph_for_write(None), options.get("max_errors")
+    if max_errors is not None and not 0 <= max_errors <= _MAX_ERRORS:
+        raise InputError(f"max_errors must be between 0 and {_MAX_ERRORS}", reason="invalid value")
     try:
-        return graph.load(
+        outcome = graph.load(
             data,
             mode=mode,
             branch=branch,
@@ -128,12 +131,24 @@ def _run_load(call: ServerCall, data: Any, mode: LoadMode, branch: str, base: st
             message=options.get("message"),
             idempotency_key=call.idempotency_key,
             assume_utc=bool(options.get("assume_utc")),
+            **({} if max_errors is None else {"on_error": "report", "max_errors": max_errors}),
         )
     except BranchNotFound as error:
         if base is not None:
             raise
         hint = "create the branch first, or pass `from` with the branch to create it from"
         raise BranchNotFound(branch=error.branch or branch, hint=hint) from None
+    if isinstance(outcome, LoadReport):
+        raise _with_problems(outcome)
+    return outcome
+
+
+def _with_problems(report: LoadReport) -> OmnigraphError:
+    """Return the error for the first problem, with all listed problems in its details."""
+    error = report.error or InputError("the input has problems; nothing was written", reason="bad input")
+    error.details["problems"] = report.to_dicts()
+    error.details["problems_left_out"] = report.left_out
+    return error
 
 
 def _load_output(call: ServerCall, receipt: Receipt, mode: LoadMode, base: str | None) -> GraphBatchLoadOutput:

@@ -118,4 +118,6 @@ def explain(call: ServerCall) -> Answer:
     source = engine_access.query_text(body.query)
     plan = graph.explain(source, name=body.name, params=body.params, analyze=body.analyze)
     query_name = body.name or graph.prepare(source, name=body.name).name
-    return json_answer(ExplainOutput(query_name=query_name, plan=str(plan), graph_commit_id=graph.head.id))
+    document = ExplainOutput(query_name=query_name, plan=str(plan), graph_commit_id=graph.head.id)
+    document.details = plan.to_json()
+    return json_answer(document)

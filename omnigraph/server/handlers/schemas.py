@@ -1,5 +1,10 @@
 """The schema of a graph: read it, plan a change, and apply a change."""
 
+from collections.abc import Sequence
+from typing import Any
+
+from omnigraph.lang.schema.migrate import describe_step
+from omnigraph.lang.schema.migrate.steps import MigrationStep
 from omnigraph.server import engine_access
 from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import SchemaApplyOutput, SchemaOutput, SchemaPlanOutput
@@ -8,6 +13,11 @@ from omnigraph.server.wire.answer import Answer, json_answer
 from omnigraph.server.wire.conditions import make_etag, matches_etag
 
 from .documents import commit_output
+
+
+def describe_steps(documents: Sequence[dict[str, Any]], steps: Sequence[MigrationStep]) -> list[dict[str, Any]]:
+    """Return the documents of migration steps with a description of each step."""
+    return [document | {"description": describe_step(step)} for document, step in zip(documents, steps, strict=True)]
 
 
 def get_schema(call: ServerCall) -> Answer:
@@ -32,13 +42,14 @@ def plan_schema(call: ServerCall) -> Answer:
     body = call.body_as(SchemaPlanRequest)
     graph = call.graph_for_read(body.branch)
     source = engine_access.schema_text(body.schema_source)
-    plan = graph.schema.plan(source, allow_data_loss=body.allow_data_loss).to_json()
+    proposed = graph.schema.plan(source, allow_data_loss=body.allow_data_loss)
+    plan = proposed.to_json()
     return json_answer(
         SchemaPlanOutput(
             uri=call.graph.uri,
             supported=plan["supported"],
             step_count=plan["step_count"],
-            steps=plan["steps"],
+            steps=describe_steps(plan["steps"], proposed.steps),
             warnings=plan["warnings"],
         )
     )
@@ -61,7 +72,7 @@ def apply_schema(call: ServerCall) -> Answer:
         applied=applied.applied,
         step_count=members["step_count"],
         graph_manifest_version=members["graph_manifest_version"],
-        steps=members["steps"],
+        steps=describe_steps(members["steps"], applied.steps),
         commit=None if applied.commit is None else commit_output(applied.commit, call),
         warnings=members["warnings"],
     )

@@ -98,11 +98,12 @@ class ReadRowsOutput(Struct, kw_only=True):
 
 
 class ExplainOutput(Struct, kw_only=True):
-    """The plan of a query, as text."""
+    """The plan of a query, as text, and as JSON in `details`."""
 
     query_name: str
     plan: str
     graph_commit_id: str
+    details: Any = UNSET
 
 
 class ChangeOutput(Struct, kw_only=True):

@@ -29,10 +29,14 @@ class CommitOutput(Struct, kw_only=True):
 
 
 class CommitListOutput(Struct, kw_only=True):
-    """Commits, newest first. If the list is incomplete, `next_cursor` continues it."""
+    """Commits, newest first. If the list is incomplete, `next_cursor` continues it.
+
+    `refs` maps commit ids to the branches and tags that point to the commit.
+    """
 
     commits: list[CommitOutput]
     next_cursor: str | UnsetType = UNSET
+    refs: dict[str, list[str]] | UnsetType = UNSET
 
 
 class BranchListOutput(Struct, kw_only=True):
@@ -156,7 +160,7 @@ class ChangeImageOutput(Struct, kw_only=True):
 
 
 class EntityChangeOutput(Struct, kw_only=True, rename={"type_": "type"}):
-    """A change to an entity."""
+    """A change to an entity. `changed` is only present in a comparison of revisions."""
 
     kind: EntityKindName
     type_: ChangeTypeOutput
@@ -164,6 +168,7 @@ class EntityChangeOutput(Struct, kw_only=True, rename={"type_": "type"}):
     op: ChangeOpName
     before: ChangeImageOutput | UnsetType = UNSET
     after: ChangeImageOutput | UnsetType = UNSET
+    changed: list[str] | UnsetType = UNSET
 
 
 class ChangeCauseOutput(Struct, kw_only=True):
@@ -227,11 +232,15 @@ class EntityDiffOutput(Struct, kw_only=True):
 
 
 class DiffOutput(Struct, kw_only=True):
-    """The entities that differ between two states, up to the limit."""
+    """The entities that differ between two states, up to the limit.
+
+    With `images=feed`, they are in `feed_changes` instead of `changes`, in the format of the change feed.
+    """
 
     from_commit_id: str
     to_commit_id: str
     summary: dict[str, Any]
     changes: list[EntityDiffOutput]
     truncated: bool
+    feed_changes: list[EntityChangeOutput] | UnsetType = UNSET
     schema_change: Any = UNSET

@@ -40,6 +40,9 @@ _LOAD_PARAMETERS = (
     UrlParameter("message", description="Commit message"),
     UrlParameter("dry_run", "boolean", description="Check the input without writing"),
     UrlParameter("assume_utc", "boolean", description="Treat times without a time zone as UTC"),
+    UrlParameter(
+        "max_errors", "integer", description="Check all input, and list up to this many problems in the error's details"
+    ),
 )
 _TYPE = UrlParameter("type", required=True, description="Type of all rows")
 

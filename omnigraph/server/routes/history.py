@@ -111,6 +111,9 @@ HISTORY_ROUTES = (
             UrlParameter("before", description="Only commits older than this commit"),
             UrlParameter("actor", description="Only commits by this actor"),
             UrlParameter("type", description="Only commits that changed this type"),
+            UrlParameter("all", "boolean", description="Commits of all branches"),
+            UrlParameter("types", "boolean", description="Include the types that each commit changed"),
+            UrlParameter("refs", "boolean", description="Include the branches and tags that point to commits"),
         ),
     ),
     Route(
@@ -190,6 +193,11 @@ HISTORY_ROUTES = (
             UrlParameter("from", required=True, description="Older revision, or a range such as `main...dev`"),
             UrlParameter("to", description="Newer revision; defaults to the head of main"),
             UrlParameter("limit", "integer", description="Maximum number of changes in JSON"),
+            UrlParameter(
+                "images",
+                choices=("diff", "feed"),
+                description="Format of the changes in JSON; `feed` is that of the feed",
+            ),
             *_FILTERS,
         ),
         lane="heavy",

@@ -1,0 +1,84 @@
+"""A graph on a server, as a command addresses it: its URL and the token to send.
+
+This module turns `--server`, `--graph`, URLs and profiles into a served graph. It contacts the server only to ask for
+its graphs if none is named.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omnigraph.records.frozen import record
+
+from . import show
+
+if TYPE_CHECKING:
+    from .operator_config import OperatorConfig
+
+_SCHEMES = ("http://", "https://", "http+unix://")
+
+
+@record
+class ServedGraph:
+    """A graph on a server. It is used like the root of a graph whose files are accessed directly."""
+
+    uri: str
+    token: str | None = None
+    is_local: bool = False
+
+
+class ServedHandle:
+    """The base class of opened graphs on a server, by which commands recognize them without importing a client."""
+
+
+def is_served(graph: object) -> bool:
+    """Return whether an opened graph is on a server."""
+    return isinstance(graph, ServedHandle)
+
+
+def is_server_url(location: str) -> bool:
+    """Return whether a location is a server's URL instead of a storage location.
+
+    >>> is_server_url("https://db.example.org/graphs/g"), is_server_url("s3://bucket/g")
+    (True, False)
+    """
+    return location.lower().startswith(_SCHEMES)
+
+
+def locate_served_graph(
+    config: "OperatorConfig", url: str, graph_id: str | None = None, token_reference: str | None = None
+) -> ServedGraph:
+    """Return the graph that a URL names, or the graph with the given id on a server."""
+    from omnigraph.client.locations import parse_graph_address, parse_server_address
+
+    from .credentials import find_token
+
+    if graph_id is None and "/graphs/" in url:
+        graph_url = str(parse_graph_address(url))
+        return ServedGraph(graph_url, find_token(config, graph_url, token_reference))
+    server_url = str(parse_server_address(url))
+    token = find_token(config, server_url, token_reference)
+    if graph_id is None:
+        graph_id = _find_only_graph(server_url, token)
+    return ServedGraph(str(parse_graph_address(f"{server_url}/graphs/{graph_id}")), token)
+
+
+def _find_only_graph(server_url: str, token: str | None) -> str:
+    """Return the id of the only graph on a server; raise an error if the server has several or does not list them."""
+    from omnigraph.client.exchange import Exchange
+    from omnigraph.client.locations import parse_server_address
+    from omnigraph.errors import PermissionDenied
+
+    exchange = Exchange(parse_server_address(server_url), token=token)
+    try:
+        graphs: list[Any] = exchange.get("graphs")["graphs"]
+    except PermissionDenied:
+        raise click.UsageError(f"{server_url} does not list its graphs: pass the id of a graph with --graph") from None
+    finally:
+        exchange.close()
+    graph_ids = [graph["graph_id"] for graph in graphs]
+    if len(graph_ids) != 1:
+        available = ", ".join(graph_ids) or "none"
+        raise click.UsageError(f"{server_url} has {len(graph_ids)} graphs ({available}): choose one with --graph")
+    show.note(f"using graph {graph_ids[0]}, the only one on {server_url}")
+    return str(graph_ids[0])

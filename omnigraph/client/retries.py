@@ -1,0 +1,86 @@
+"""Decide whether and when a request is sent again.
+
+A request is repeated only if that cannot apply a write twice: reads, writes with an idempotency key, requests that
+never reached the server, and requests that the server rejected before it started them. This module never sends
+anything.
+"""
+
+import random
+from email.utils import parsedate_to_datetime
+
+from omnigraph.errors import (
+    OmnigraphError,
+    QueryTimeout,
+    RecoveryRequired,
+    ServerBusy,
+    Shutdown,
+    TooManyRequests,
+)
+from omnigraph.records.frozen import record
+from omnigraph.values import clock_and_ids
+
+_REPEATABLE_STATUSES = frozenset({429, 502, 503, 504})
+_REJECTED_BEFORE_START = (TooManyRequests, ServerBusy, Shutdown)
+
+
+@record
+class RetryPolicy:
+    """How often a request is repeated, and how long to wait. `max_wait` also limits `Retry-After`.
+
+    >>> RetryPolicy(retries=2).may_retry(2)
+    False
+    """
+
+    retries: int = 3
+    first_delay: float = 0.1
+    max_delay: float = 5.0
+    max_wait: float = 60.0
+
+    def may_retry(self, attempt: int) -> bool:
+        """Return whether the request may be sent again after `attempt` repetitions."""
+        return attempt < self.retries
+
+    def delay_before(self, attempt: int, retry_after: float | None) -> float:
+        """Return the seconds to wait before the next attempt: what the server asked for, or a random backoff."""
+        if retry_after is not None:
+            return min(retry_after, self.max_wait)
+        ceiling = min(self.first_delay * 2**attempt, self.max_delay)
+        return ceiling * random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients, protects nothing
+
+
+NO_RETRIES = RetryPolicy(retries=0)
+
+
+def is_worth_repeating(error: OmnigraphError, status: int, *, is_repeatable: bool) -> bool:
+    """Return whether the same request may succeed, and whether sending it again is safe.
+
+    `is_repeatable` is true for reads and for writes with an idempotency key.
+
+    >>> is_worth_repeating(TooManyRequests(), 429, is_repeatable=False)
+    True
+    >>> is_worth_repeating(QueryTimeout(limit=1), 503, is_repeatable=True)
+    False
+    """
+    if isinstance(error, _REJECTED_BEFORE_START):
+        return True
+    if status not in _REPEATABLE_STATUSES or isinstance(error, QueryTimeout | RecoveryRequired):
+        return False
+    return is_repeatable
+
+
+def read_retry_after(value: str | None) -> float | None:
+    """Return the seconds of a `Retry-After` header, which is a number or a date.
+
+    >>> read_retry_after("2"), read_retry_after("soon"), read_retry_after(None)
+    (2.0, None, None)
+    """
+    if not value:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - clock_and_ids.now().timestamp())
+    except (TypeError, ValueError):
+        return None
