@@ -27,6 +27,7 @@ from .deletions import cached_offsets, deletion_file_name, remember_offsets
 from .failures import DamagedError, failures_with_effect
 from .object_backend import TRANSFER_BLOCK_BYTES as PART
 from .store import Store
+from .table_fields import lance_columns
 
 LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 
@@ -64,13 +65,17 @@ def _append_fragments(dataset: Any, rows: pa.Table, rows_per_file: int, options:
 
 
 def _create_local_mirror(dataset: Any, directory: str) -> Any:
-    """Create an empty local table with the same fields and field ids as the dataset."""
-    return lance.LanceDataset.commit(
-        directory,
-        LanceOperation.Overwrite(dataset.lance_schema, []),
-        enable_v2_manifest_paths=True,
-        enable_stable_row_ids=True,
-    )
+    """Create an empty local table with the same fields and field ids as the dataset.
+
+    The commit that creates a table numbers its fields anew, so a dropped column or a different column order would
+    give rows written to the mirror the ids of other columns. A second commit restores the ids of the dataset.
+    """
+    set_schema = LanceOperation.Overwrite(dataset.lance_schema, [])
+    options: dict[str, Any] = {"enable_v2_manifest_paths": True, "enable_stable_row_ids": True}
+    mirror = lance.LanceDataset.commit(directory, set_schema, **options)
+    if lance_columns(mirror.lance_schema) != lance_columns(dataset.lance_schema):
+        mirror = lance.LanceDataset.commit(mirror, set_schema, read_version=mirror.version, **options)
+    return mirror
 
 
 def _upload_files(store: Store, location: str, directory: Path) -> Iterator[tuple[str, FileChecksum]]:
