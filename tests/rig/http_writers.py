@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import omnigraph
 from tests.rig.http_server import HttpServer
@@ -109,7 +110,7 @@ class _Writer:
             log.repeated += attempts > 1
             log.replayed += document["replayed"]
 
-    def _attempt(self, text: str) -> dict[str, dict[str, str]] | None:
+    def _attempt(self, text: str) -> dict[str, Any] | None:
         """Send a write once; return the answer, or None if the outcome is unknown or the server was busy."""
         body = json.dumps({"query": _ADD, "params": {"t": text}}).encode()
         headers = {"Content-Type": "application/json", "Idempotency-Key": f"key-{text}"}

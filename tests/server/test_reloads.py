@@ -1,5 +1,6 @@
-"""Reloads (SIGHUP) that are disturbed: workers that die, and successors that cannot start."""
+"""Workers that die while they start, and reloads (SIGHUP) that are disturbed in this way."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -54,3 +55,20 @@ def test_a_reload_is_repeated_until_a_successor_starts(uri: str, tmp_path: Path)
         wait_until(lambda: server.get("/whoami", token="new").status == 200)
         wait_until(lambda: len(workers_of(server)) == 1)
         assert server.get("/whoami", token="old").status == 401
+
+
+def test_workers_killed_during_startup_are_replaced_without_growing_delays(uri: str, tmp_path: Path) -> None:
+    with serving(tmp_path, uri, "--unauthenticated", "--log-format", "json") as server:
+        for count in range(1, 5):
+            (worker,) = workers_of(server)
+            os.kill(worker, signal.SIGKILL)
+            wait_until(lambda count=count: len(restart_delays(server)) == count)  # type: ignore[misc]
+            wait_until(lambda: len(workers_of(server)) == 1)
+        assert server.query(PEOPLE).status == 200
+    assert restart_delays(server) == [0.0, 0.5, 0.5, 0.5]
+
+
+def restart_delays(server: HttpServer) -> list[float]:
+    """The delays that the log reports for the workers that ended."""
+    events = [json.loads(line) for line in server.log.read_text().splitlines()]
+    return [event["restart_delay"] for event in events if "a worker ended" in event["message"]]

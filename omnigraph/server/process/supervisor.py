@@ -32,6 +32,7 @@ from .listener import announce_listener
 _TICK_SECONDS = 1.0
 _SILENCE_SECONDS = 60.0  # a call that holds the interpreter lock can delay a worker's heartbeats
 _READY_SECONDS = 120.0
+_MIN_BACKOFF_SECONDS = 0.5
 _MAX_BACKOFF_SECONDS = 30.0
 _EXTRA_GRACE_SECONDS = 5.0
 _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # where the metrics of all workers are collected
@@ -140,17 +141,19 @@ class Supervisor:
         for worker in [worker for worker in self._workers if worker.process.poll() is not None]:
             self._workers.remove(worker)
             self._forget_worker(worker)
-            self._log_end(worker)
             if not self._has_announced and not self._requests.stop_count:
                 reason = worker.failure or f"a worker exited with code {worker.process.returncode} during startup"
                 raise ConfigError(reason=reason)
             if not worker.is_ready:
-                self._delay_next_start()
+                self._delay_next_start(was_killed=worker.process.returncode < 0)
+            self._log_end(worker)
 
     def _log_end(self, worker: WorkerProcess) -> None:
         """Report a worker that ended although nobody asked it to."""
         if worker.stop_deadline is None and self._has_announced:
+            delay = 0.0 if worker.is_ready else self._backoff
             facts = {"worker": worker.process.pid, "code": worker.process.returncode, "reason": worker.failure}
+            facts["restart_delay"] = delay
             LOGGER.warning("a worker ended and is replaced", extra={"facts": facts})
 
     def _forget_worker(self, worker: WorkerProcess) -> None:
@@ -166,9 +169,14 @@ class Supervisor:
             if successor.replaces is worker:
                 successor.replaces = None  # it takes the place of the dead worker
 
-    def _delay_next_start(self) -> None:
-        """Wait longer after each worker that fails to start, so that a broken store is not accessed in a loop."""
-        self._backoff = min(max(self._backoff * 2, 0.5), _MAX_BACKOFF_SECONDS)
+    def _delay_next_start(self, *, was_killed: bool) -> None:
+        """Wait longer after each worker that fails to start, so that a broken store is not accessed in a loop.
+
+        A worker that a signal killed did not fail by itself, so the delay does not grow: otherwise, a few kills in a
+        row would leave the server without workers for a long time.
+        """
+        backoff = self._backoff if was_killed else self._backoff * 2
+        self._backoff = min(max(backoff, _MIN_BACKOFF_SECONDS), _MAX_BACKOFF_SECONDS)
         self._next_start = clock_and_ids.monotonic() + self._backoff
 
     # Starting and replacing -----------------------------------------------------------------------
