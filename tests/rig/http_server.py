@@ -151,6 +151,19 @@ class HttpServer:
         return self.process.wait(PATIENCE)
 
 
+def workers_of(server: HttpServer) -> set[int]:
+    """The process ids of the workers that run now."""
+    children: set[int] = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == server.process.pid and fields[0] != "Z":
+            children.add(int(status.parent.name))
+    return children
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
     """Wait for a condition; the limit of a whole test ends a wait in vain."""
     while not condition():

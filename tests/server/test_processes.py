@@ -19,26 +19,22 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 import omnigraph
-from tests.rig.http_server import HttpServer, Reply, serving, start_server, stop_server, wait_for_end, wait_until
+from tests.rig.http_server import (
+    HttpServer,
+    Reply,
+    serving,
+    start_server,
+    stop_server,
+    wait_for_end,
+    wait_until,
+    workers_of,
+)
 from tests.rig.timeouts import PATIENCE
 from tests.server.conftest import make_graph
 
 GRAPH = "/graphs/default"
 PEOPLE = "match { $p: Person } return { $p.name }"
 ADD = "query add($n: String) { insert Person { name: $n } }"
-
-
-def workers_of(server: HttpServer) -> set[int]:
-    """The process ids of the workers that run now."""
-    children: set[int] = set()
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == server.process.pid and fields[0] != "Z":
-            children.add(int(status.parent.name))
-    return children
 
 
 @pytest.fixture(scope="module")

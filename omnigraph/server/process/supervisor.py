@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -32,10 +32,11 @@ from .listener import announce_listener
 _TICK_SECONDS = 1.0
 _SILENCE_SECONDS = 60.0  # a call that holds the interpreter lock can delay a worker's heartbeats
 _READY_SECONDS = 120.0
+_MIN_BACKOFF_SECONDS = 0.5
 _MAX_BACKOFF_SECONDS = 30.0
 _EXTRA_GRACE_SECONDS = 5.0
 _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # where the metrics of all workers are collected
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 
 
 @dataclass(slots=True, eq=False)
@@ -140,17 +141,19 @@ class Supervisor:
         for worker in [worker for worker in self._workers if worker.process.poll() is not None]:
             self._workers.remove(worker)
             self._forget_worker(worker)
-            self._log_end(worker)
             if not self._has_announced and not self._requests.stop_count:
                 reason = worker.failure or f"a worker exited with code {worker.process.returncode} during startup"
                 raise ConfigError(reason=reason)
             if not worker.is_ready:
-                self._delay_next_start()
+                self._delay_next_start(was_killed=worker.process.returncode < 0)
+            self._log_end(worker)
 
     def _log_end(self, worker: WorkerProcess) -> None:
         """Report a worker that ended although nobody asked it to."""
         if worker.stop_deadline is None and self._has_announced:
+            delay = 0.0 if worker.is_ready else self._backoff
             facts = {"worker": worker.process.pid, "code": worker.process.returncode, "reason": worker.failure}
+            facts["restart_delay"] = delay
             LOGGER.warning("a worker ended and is replaced", extra={"facts": facts})
 
     def _forget_worker(self, worker: WorkerProcess) -> None:
@@ -162,10 +165,18 @@ class Supervisor:
             gauge_file.unlink()  # the current values of a worker end with it
         if worker in self._to_replace:
             self._to_replace.remove(worker)
+        for successor in self._workers:
+            if successor.replaces is worker:
+                successor.replaces = None  # it takes the place of the dead worker
 
-    def _delay_next_start(self) -> None:
-        """Wait longer after each worker that fails to start, so that a broken store is not accessed in a loop."""
-        self._backoff = min(max(self._backoff * 2, 0.5), _MAX_BACKOFF_SECONDS)
+    def _delay_next_start(self, *, was_killed: bool) -> None:
+        """Wait longer after each worker that fails to start, so that a broken store is not accessed in a loop.
+
+        A worker that a signal killed did not fail by itself, so the delay does not grow: otherwise, a few kills in a
+        row would leave the server without workers for a long time.
+        """
+        backoff = self._backoff if was_killed else self._backoff * 2
+        self._backoff = min(max(backoff, _MIN_BACKOFF_SECONDS), _MAX_BACKOFF_SECONDS)
         self._next_start = clock_and_ids.monotonic() + self._backoff
 
     # Starting and replacing -----------------------------------------------------------------------
@@ -184,11 +195,12 @@ class Supervisor:
             self._to_replace = [worker for worker in self._workers if worker.stop_deadline is None]
         for successor in [worker for worker in self._workers if worker.replaces is not None and worker.is_ready]:
             replaced, successor.replaces = successor.replaces, None
-            if replaced is not None and replaced in self._workers:
+            if replaced is not None:
                 self._stop_worker(replaced)
         is_busy = any(worker.replaces is not None or worker.stop_deadline is not None for worker in self._workers)
-        if self._to_replace and not is_busy:
-            self._start_worker(replaces=self._to_replace.pop(0))
+        # A worker stays in the list until its successor is ready, so that a successor that cannot start is retried.
+        if self._to_replace and not is_busy and clock_and_ids.monotonic() >= self._next_start:
+            self._start_worker(replaces=self._to_replace[0])
 
     def _start_worker(self, replaces: WorkerProcess | None = None) -> None:
         own_end, worker_end = socket.socketpair()
@@ -198,8 +210,9 @@ class Supervisor:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=inherited)  # noqa: S603 - our own program
         worker_end.close()
         assert process.stdin is not None  # noqa: S101 - it is a pipe
-        process.stdin.write(msgspec.json.encode(self._settings))
-        process.stdin.close()
+        with suppress(BrokenPipeError):  # a worker that is already dead is reaped like any other
+            process.stdin.write(msgspec.json.encode(self._settings))
+            process.stdin.close()
         now = clock_and_ids.monotonic()
         worker = WorkerProcess(process, own_end, index, now, now, replaces=replaces)
         self._workers.append(worker)
@@ -219,6 +232,8 @@ class Supervisor:
                 self._stop_worker(worker)
 
     def _stop_worker(self, worker: WorkerProcess) -> None:
+        if worker in self._to_replace:
+            self._to_replace.remove(worker)
         grace = self._settings.shutdown_grace + _EXTRA_GRACE_SECONDS
         worker.stop_deadline = clock_and_ids.monotonic() + grace
         worker.process.terminate()
@@ -265,5 +280,5 @@ class Supervisor:
     def _note_signal(self, number: int, _: FrameType | None) -> None:
         if number == signal.SIGHUP:
             self._requests.wants_reload = True
-        else:
+        elif number != signal.SIGCHLD:  # the end of a worker only wakes the loop, which then looks for it
             self._requests.stop_count += 1

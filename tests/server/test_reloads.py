@@ -1,0 +1,74 @@
+"""Workers that die while they start, and reloads (SIGHUP) that are disturbed in this way."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.rig.http_server import HttpServer, serving, wait_until, workers_of
+from tests.server.conftest import make_graph
+
+PEOPLE = "match { $p: Person } return { $p.name }"
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return make_graph(tmp_path_factory.mktemp("reloads") / "graph")
+
+
+def reload_and_wait(server: HttpServer) -> None:
+    """Replace all workers, and wait until none of the old ones runs."""
+    before = workers_of(server)
+    server.signal(signal.SIGHUP)
+    wait_until(lambda: not workers_of(server) & before)
+
+
+def test_a_worker_killed_during_its_replacement_is_replaced_once(uri: str, tmp_path: Path) -> None:
+    with serving(tmp_path, uri, "--unauthenticated") as server:
+        (old,) = workers_of(server)
+        server.signal(signal.SIGHUP)
+        wait_until(lambda: len(workers_of(server)) == 2)
+        (successor,) = workers_of(server) - {old}
+        os.kill(successor, signal.SIGSTOP)  # it cannot become ready before the old worker is missed
+        os.kill(old, signal.SIGKILL)
+        wait_until(lambda: "a worker ended" in server.log.read_text())
+        os.kill(successor, signal.SIGCONT)
+        assert server.query(PEOPLE).status == 200, "the connection waits for the successor"
+        assert workers_of(server) == {successor}
+        reload_and_wait(server)
+        assert server.query(PEOPLE).status == 200
+        assert len(workers_of(server)) == 1
+
+
+def test_a_reload_is_repeated_until_a_successor_starts(uri: str, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text('{"ann": {"token": "old", "permission": "admin"}}')
+    variables = {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(tokens)}
+    with serving(tmp_path, uri, variables=variables, token="old") as server:
+        tokens.write_text("not JSON")
+        server.signal(signal.SIGHUP)
+        wait_until(lambda: "a worker ended" in server.log.read_text())
+        assert server.query(PEOPLE).status == 200, "the old worker serves on"
+        tokens.write_text('{"ann": {"token": "new", "permission": "admin"}}')
+        wait_until(lambda: server.get("/whoami", token="new").status == 200)
+        wait_until(lambda: len(workers_of(server)) == 1)
+        assert server.get("/whoami", token="old").status == 401
+
+
+def test_workers_killed_during_startup_are_replaced_without_growing_delays(uri: str, tmp_path: Path) -> None:
+    with serving(tmp_path, uri, "--unauthenticated", "--log-format", "json") as server:
+        for count in range(1, 5):
+            (worker,) = workers_of(server)
+            os.kill(worker, signal.SIGKILL)
+            wait_until(lambda count=count: len(restart_delays(server)) == count)  # type: ignore[misc]
+            wait_until(lambda: len(workers_of(server)) == 1)
+        assert server.query(PEOPLE).status == 200
+    assert restart_delays(server) == [0.0, 0.5, 0.5, 0.5]
+
+
+def restart_delays(server: HttpServer) -> list[float]:
+    """The delays that the log reports for the workers that ended."""
+    events = [json.loads(line) for line in server.log.read_text().splitlines()]
+    return [event["restart_delay"] for event in events if "a worker ended" in event["message"]]

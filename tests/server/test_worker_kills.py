@@ -1,0 +1,66 @@
+"""Workers that are killed while clients write: no acknowledged write is lost, doubled or blocked."""
+
+import os
+import random
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from tests.rig.http_server import HttpServer, serving, workers_of
+from tests.rig.http_writers import SCHEMA, WriteLog, Writers, check_writes
+from tests.rig.plugin import S3
+
+CLIENTS = 8
+# Five minutes: OMNIGRAPH_TEST_KILLS=300
+LONG_RUN_KILLS = int(os.environ.get("OMNIGRAPH_TEST_KILLS", "60"))
+# A write outlives a few kills at most: each worker that dies is replaced, and the others serve.
+MOST_KILLS_DURING_A_WRITE = 30
+
+
+class Killer:
+    """Kills a random worker once per second."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server, self._random = server, random.Random(7)
+        self.kills = 0
+
+    def run(self, kills: int) -> None:
+        while self.kills < kills:
+            threading.Event().wait(1.0)
+            workers = sorted(workers_of(self._server))
+            if workers:
+                os.kill(self._random.choice(workers), signal.SIGKILL)
+                self.kills += 1
+
+
+def run_kills(folder: Path, uri: str, kills: int, workers: int) -> WriteLog:
+    """Let clients write while workers are killed, and check the graph after the server has ended."""
+    omnigraph.init(uri, SCHEMA, durability="os")
+    with serving(folder, uri, "--unauthenticated", "--workers", str(workers)) as server:
+        killer = Killer(server)
+        with Writers([server], CLIENTS, fault_count=lambda: killer.kills) as writers:
+            killer.run(kills)
+    print(f"{kills} kills of {workers} workers:", writers.log.figures())
+    check_writes(uri, writers.log)
+    assert writers.log.most_faults <= MOST_KILLS_DURING_A_WRITE
+    return writers.log
+
+
+def test_writes_survive_killed_workers(tmp_path: Path) -> None:
+    log = run_kills(tmp_path, str(tmp_path / "graph"), kills=10, workers=2)
+    assert log.repeated, "no kill hit a write"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_writes_survive_many_killed_workers_on_disk(tmp_path: Path) -> None:
+    run_kills(tmp_path, str(tmp_path / "graph"), kills=LONG_RUN_KILLS, workers=4)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_writes_survive_many_killed_workers_on_s3(tmp_path: Path, s3: S3) -> None:
+    run_kills(tmp_path, s3.url, kills=LONG_RUN_KILLS, workers=4)
