@@ -148,10 +148,10 @@ class Supervisor:
                 self._delay_next_start()
 
     def _log_end(self, worker: WorkerProcess) -> None:
-        """Report a worker that ended although nobody asked it to."""
+        """Log a worker that exited unexpectedly."""
         if worker.stop_deadline is None and self._has_announced:
             facts = {"worker": worker.process.pid, "code": worker.process.returncode, "reason": worker.failure}
-            LOGGER.warning("a worker ended and is replaced", extra={"facts": facts})
+            LOGGER.warning("a worker exited unexpectedly and is being replaced", extra={"facts": facts})
 
     def _forget_worker(self, worker: WorkerProcess) -> None:
         if worker.channel in self._selector.get_map():
