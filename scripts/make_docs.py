@@ -161,7 +161,7 @@ _HTTP = """\
 This page lists every operation of [the server](../how-to/serve.md). A running server returns the complete description,
 with all parameters and documents, as `/openapi.json`, and shows it at `/docs`.
 
-- *action* is the permission that the caller needs; operations with a dash need none.
+- *action* is the permission that the caller needs; a dash means that none is needed.
 - *response* lists the media types of the response. The first one is the default, and `Accept` selects another one.
 - *statuses* are possible besides 200 and 500. Every error has the same form: see [errors](errors.md).
 """

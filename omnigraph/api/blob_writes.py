@@ -92,5 +92,5 @@ def _media_type_value(address: BlobAddress, media_type: str | None) -> dict[str,
             hint=f"add `{wanted}: String?` to {address.type_name}, or omit the media type",
         )
     if not _MEDIA_TYPE.fullmatch(media_type):
-        raise InputError(f"'{media_type}' is not a media type", reason="expected a form such as image/png")
+        raise InputError(f"'{media_type}' is not a media type", reason="expected a value such as image/png")
     return {companion: media_type}

@@ -279,7 +279,7 @@ class Handle:
         return reopen_handle, self._reopening_arguments(self._public_options())
 
     def reader_arguments(self) -> tuple[Any, ...]:
-        """Return the arguments with which a process of this program opens the same graph for reading.
+        """Return the arguments that a child process needs to open the same graph for reading.
 
         The arguments may contain secrets, unlike a pickled handle.
         """

@@ -74,7 +74,7 @@ def resolve_load_source(
     """Determine the input and the engine of a load, and the reason for the engine.
 
     The input is None if it needs no preparation: a small NDJSON file, or no files at all. Such an input is always read
-    by this process. `has_rows` tells whether the graph has rows that a merge may replace.
+    by this process. `has_rows` indicates whether the graph has rows that a merge may replace.
     """
     if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
         if options.engine == "local":

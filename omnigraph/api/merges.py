@@ -78,13 +78,13 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     pinned to a past commit or a tag. Changes made on only one side are merged without conflict. Different changes on
     both sides are conflicts, all of which are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy`
     resolves the conflicts. It is `ours` (the target), `theirs` (the source), a dict that maps conflict kinds or types
-    to one of these (`*` means all other conflicts), or a function that takes a conflict and returns `ours`,
-    `theirs`, a dict of property values, or None. Changes to different properties of an entity are combined, and a
-    strategy decides only the properties in conflict. With `granularity="entity"`, whole entities are compared and
-    decided. The result's `discarded` lists the changes that were dropped when conflicts were resolved. If both sides
-    added equal edges, `collapse_edges` keeps only one of them. The default `message` is "Merge branch 'x' into main".
-    `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto", which uses Spark if both
-    sides together changed millions of rows. The result does not depend on the engine.
+    to one of these (`*` means all other conflicts), or a function that takes a conflict and returns `ours`, `theirs`, a
+    dict of property values, or None. Changes to different properties of an entity are combined, and a strategy decides
+    only the properties in conflict. With `granularity="entity"`, conflicts are detected and resolved per entity. The
+    result's `discarded` lists the changes that were dropped when conflicts were resolved. If both sides added equal
+    edges, `collapse_edges` keeps only one of them. The default `message` is "Merge branch 'x' into main". `engine` is
+    "local" (this process), "spark" (the session `spark`, or a new one) or "auto", which uses Spark if both sides
+    together changed millions of rows. The result does not depend on the engine.
 
     Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved in the
     meantime, `PreconditionFailed`, and `ReadOnlyError`.

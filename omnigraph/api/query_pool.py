@@ -63,7 +63,7 @@ class _PoolWorker:
         return facts, _map_file(recv_handle(self.connection)) if content is None else content
 
     def stop(self, *, kill: bool = False) -> int:
-        """End the process and return its exit code."""
+        """Stop the process and return its exit code."""
         self.connection.close()
         if kill:
             self.process.kill()
@@ -128,7 +128,7 @@ class QueryPool(Guarded):
     ) -> Result:
         """Run a query in one of the processes, with the arguments and errors of `Graph.query`.
 
-        If the process ends before it has answered, raise `QueryProcessDied` and start another process.
+        If the process exits before returning a result, raise `QueryProcessDied` and start another process.
         """
         arguments = combine_arguments(params, values)
         options = {"name": name, "branch": branch, "at": at, "timeout": timeout, "assume_utc": assume_utc}
@@ -187,9 +187,7 @@ class QueryPool(Guarded):
                 raise UsageError(reason="this query pool is closed", hint="open a new pool with `graph.pool()`")
             worker = self._idle.popleft()
             if worker.process.poll() is not None:
-                LOGGER.warning(
-                    "a process of a query pool ended with exit code %d while idle", worker.process.returncode
-                )
+                LOGGER.warning("an idle query pool process exited with code %d", worker.process.returncode)
                 worker.connection.close()
                 worker = _start_worker(self._handle)
             self._busy.add(worker)
@@ -238,7 +236,7 @@ def pool(handle: Handle, processes: int = DEFAULT_PROCESSES) -> QueryPool:
 
 
 def _start_worker(handle: Handle) -> _PoolWorker:
-    """Start a process without waiting until it has opened the graph.
+    """Start a process without waiting for it to open the graph.
 
     The process imports only this package, never the program's main module, so programs need no `__main__` guard.
     """

@@ -297,6 +297,6 @@ def require_consent(action: str, root: "GraphRoot | ServedGraph", *, yes: bool) 
             reason="not confirmed",
             hint="pass --yes to confirm",
         )
-    click.echo(f"{action} on {root.uri}? [yes/no] ", nl=False, err=True)
+    click.echo(f"{action} on {root.uri}: continue? [yes/no] ", nl=False, err=True)
     if sys.stdin.readline().strip().lower() not in ("yes", "y"):
         raise click.Abort

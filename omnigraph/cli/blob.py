@@ -57,9 +57,7 @@ def _read_options(command: Command) -> Command:
 
 @click.command()
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write atomically to a file")
-@click.option(
-    "--range", "byte_range", metavar="A-B", help="Read only bytes A up to but not including B; A- reads to the end"
-)
+@click.option("--range", "byte_range", metavar="A-B", help="Read only bytes A to B (B excluded); A- reads to the end")
 @click.option("--if-match", metavar="ETAG", help="Fail unless the blob has this ETag")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @_read_options

@@ -93,7 +93,7 @@ def delete(name: str, address: GraphAddress, actor: str | None, force: bool, yes
     A branch with unmerged commits is deleted only with --force. Its unmerged commits then become unreadable.
     """
     root = resolve_target(address)
-    require_consent(f"delete branch {name}", root, yes=yes)
+    require_consent(f"branch delete {name}", root, yes=yes)
     announce_target("branch delete", root)
     graph = open_graph(root, branch=current_branch(root.uri), actor=actor)
     graph.branches.delete(name, force=force)

@@ -18,8 +18,8 @@ from .progress import show_progress
 def copy(source: str, target: str, no_progress: bool, no_verify: bool, actor: str | None) -> None:
     """Copy a graph with all branches and history to an empty location.
 
-    The graph may be in use: each branch is copied as of one point in time. An interrupted copy cannot
-    be opened. Every file that has a recorded checksum is verified while it is copied.
+    The graph may be in use: each branch is copied as of a single point in time. An interrupted copy cannot
+    be opened. Every file that has a recorded checksum is verified as it is copied.
     """
     source_root, target_root = parse_storage_uri(source), parse_storage_uri(target)
     announce_target("copy to", target_root)

@@ -203,8 +203,8 @@ _SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--server", "server", {"metavar": "NAME|URL", "help": "Server that has the graph"}),
     ("--cluster", "cluster", {"metavar": "URI", "hidden": True}),
     ("--graph", "graph_id", {"metavar": "ID", "help": "Graph on the server"}),
-    ("--as", "actor", {"metavar": "ACTOR", "help": "Actor to record, for commands that write"}),
-    ("--yes", "yes", {"is_flag": True, "help": "Skip confirmation prompts, for destructive commands"}),
+    ("--as", "actor", {"metavar": "ACTOR", "help": "Actor to record (write commands only)"}),
+    ("--yes", "yes", {"is_flag": True, "help": "Skip confirmation prompts for destructive commands"}),
 )
 
 snapshot_option = click.option(

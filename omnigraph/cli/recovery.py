@@ -43,7 +43,7 @@ def list_(address: GraphAddress) -> None:
     """List recovered operations, oldest first, then pending ones, then those that need a decision.
 
     A pending operation is running, or its process crashed and the next write recovers it. An
-    operation that recovery cannot resolve is set aside: it blocks no other operation, and its data
+    operation that recovery cannot resolve is set aside: it does not block other operations, and its data
     is kept. Fix the cause and retry the operation, or drop it.
     """
     root = resolve_root(address)

@@ -87,7 +87,7 @@ def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes:
         announce_target("schema apply", root)
         mark_as_write()
     if options["allow_data_loss"] and not options["dry_run"]:
-        require_consent("dropping data and its history", root, yes=yes)
+        require_consent("schema apply --allow-data-loss", root, yes=yes)
     graph = open_graph(root, branch=branch, actor=actor, read_only=options["dry_run"])
     try:
         applied = graph.schema.apply(source, **options)

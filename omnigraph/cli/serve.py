@@ -30,7 +30,7 @@ from .options import shared_options
     help="Permission for tokens that do not specify one",
 )
 @click.option("--oidc-issuer", metavar="URL", help="Also accept tokens from this OpenID Connect identity provider")
-@click.option("--oidc-audience", metavar="NAME", help="Audience that the provider's tokens must specify")
+@click.option("--oidc-audience", metavar="NAME", help="Required audience (`aud`) of the provider's tokens")
 @click.option(
     "--oidc-jwks-url", metavar="URL", help="URL of the provider's keys  [default: discovered from the provider]"
 )
@@ -71,8 +71,8 @@ from .options import shared_options
 def serve(context: click.Context, /, graphs: tuple[str, ...], **options: Any) -> None:
     """Serve one or more graphs over HTTP.
 
-    A single graph is served as `default`, and also without its prefix. Several graphs require names, as in people=URI
-    docs=URI. When the server is ready, it prints one line, OMNIGRAPH_LISTEN_ADDR=HOST:PORT. Tokens come from
+    A single graph is served as `default`, and is also reachable without the prefix. Several graphs require names, as in
+    people=URI docs=URI. When the server is ready, it prints one line, OMNIGRAPH_LISTEN_ADDR=HOST:PORT. Tokens come from
     OMNIGRAPH_SERVER_BEARER_TOKENS_FILE, OMNIGRAPH_SERVER_BEARER_TOKENS_JSON or OMNIGRAPH_SERVER_BEARER_TOKEN. SIGHUP
     replaces the workers one by one; SIGTERM finishes running requests and exits.
     """
@@ -81,7 +81,7 @@ def serve(context: click.Context, /, graphs: tuple[str, ...], **options: Any) ->
     try:
         from omnigraph.server.boot import run_server
     except ModuleNotFoundError as error:
-        raise ConfigError(reason=f"the server requires the extra 'server' ({error.name} is not installed)") from None
+        raise ConfigError(reason=f"the server requires the 'server' extra ({error.name} is not installed)") from None
     context.exit(run_server(_make_settings(graphs, options)))
 
 

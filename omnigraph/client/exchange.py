@@ -8,7 +8,7 @@ import http.client
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from urllib.parse import quote, urlencode
 
 from omnigraph.errors import OmnigraphError, ServerUnreachable
@@ -24,6 +24,16 @@ CHUNK_BYTES = 1 << 18
 _CONNECT_SECONDS = 10.0
 _FIRST_ERROR_STATUS = 400
 _UNCHANGING_METHODS = ("GET", "HEAD")
+
+
+class RequestOptions(TypedDict, total=False):
+    """What a request can carry besides its path and parameters. `condition` is the required head of the branch."""
+
+    json_body: Mapping[str, Any] | None
+    body: Iterable[bytes] | None
+    headers: Mapping[str, str]
+    condition: str | None
+    is_read: bool
 
 
 class Exchange:
@@ -62,23 +72,15 @@ class Exchange:
         return json.loads(b"".join(self.stream(method, segments, parameters, **options).chunks()))
 
     def stream(
-        self,
-        method: str,
-        segments: Iterable[str],
-        parameters: Mapping[str, Any],
-        *,
-        json_body: Mapping[str, Any] | None = None,
-        body: Iterable[bytes] | None = None,
-        headers: Mapping[str, str] | None = None,
-        condition: str | None = None,
-        is_read: bool = False,
+        self, method: str, segments: Iterable[str], parameters: Mapping[str, Any], **options: Unpack[RequestOptions]
     ) -> "Reply":
         """Send a request and return the answer, whose body has not been read yet.
 
         A streamed `body` can be read only once, so such a request is never sent twice.
         """
         path = "/".join([self._path, *(quote(segment, safe="") for segment in segments)])
-        all_headers = {"Accept": JSON, **self._authorization(), **(headers or {})}
+        all_headers = {"Accept": JSON, **self._authorization(), **options.get("headers", {})}
+        body, json_body, condition = options.get("body"), options.get("json_body"), options.get("condition")
         if condition is not None:
             path += "/if-graph-commit"
             all_headers["Omnigraph-If-Graph-Commit"] = condition
@@ -87,7 +89,9 @@ class Exchange:
         if json_body is not None:
             content = json.dumps(_without_none(json_body), ensure_ascii=False).encode("utf-8", "surrogatepass")
             all_headers["Content-Type"] = JSON
-        is_repeatable = body is None and (is_read or method in _UNCHANGING_METHODS or "Idempotency-Key" in all_headers)
+        is_repeatable = body is None and (
+            options.get("is_read", False) or method in _UNCHANGING_METHODS or "Idempotency-Key" in all_headers
+        )
         return self._send(method, f"{path}?{query}" if query else path, content, all_headers, is_repeatable)
 
     def close(self) -> None:

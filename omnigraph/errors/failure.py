@@ -117,17 +117,17 @@ class QueryTimeout(ServerError, Transient):
 
 
 class QueryProcessDied(ServerError, Transient):
-    """A process of a query pool ended before it answered.
+    """A query pool process exited before returning a result.
 
     >>> print(QueryProcessDied(process_exit_code=-9).message)
-    the process that ran the query ended with exit code -9
+    the process running the query exited with code -9
     """
 
     status = 503
     http_code = None
     effect = "none"
-    sentence = "the process that ran the query ended[ with exit code {process_exit_code}]"
-    hint = "run the query again in the process that replaces it; -9 often means a lack of memory"
+    sentence = "the process running the query exited[ with code {process_exit_code}]"
+    hint = "run the query again; a new process has been started. Exit code -9 often means that it ran out of memory"
     process_exit_code: int | None = None
 
 

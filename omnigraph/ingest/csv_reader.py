@@ -91,7 +91,7 @@ def _take_sample(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 def _with_newlines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Normalize line ends in files that use only carriage returns."""
+    """Normalize line endings in files that use only carriage returns."""
     first_piece = next(pieces, b"")
     all_pieces = chain([first_piece], pieces)
     if b"\r" in first_piece and b"\n" not in first_piece:

@@ -68,7 +68,7 @@ def _split_elements(text: bytes) -> Iterator[tuple[int, int]]:
     for token in _TOKEN.finditer(text):
         symbol = token[0]
         if symbol == b'"':
-            raise _malformed(text, token.start(), "a string has no closing quote")
+            raise _malformed(text, token.start(), "unterminated string")
         if depth == 1 and symbol in b",]":
             start, end = _strip_span(text, element_start, token.start())
             if start < end:

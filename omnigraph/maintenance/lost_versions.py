@@ -274,7 +274,7 @@ def _weigh_manifest_files(
         if head.commit_id not in evidence.proved_commits:
             evidence.candidate_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
             swap_note = (
-                ", although its publication was started" if fragment.version - 1 in manifest_files.swap_bases else ""
+                ", even though publishing had started" if fragment.version - 1 in manifest_files.swap_bases else ""
             )
             evidence.suspicions.append(
                 f"the rows for version {fragment.version} (commit {head.commit_id})"

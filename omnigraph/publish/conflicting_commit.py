@@ -1,6 +1,6 @@
 """Find the commit behind a conflict: the newest commit by another writer that changed the conflicting rows.
 
-This module only helps to explain an error. If the log or an old version cannot be read, the conflict is reported
+This module only improves error messages. If the log or an old version cannot be read, the conflict is reported
 without a commit.
 """
 

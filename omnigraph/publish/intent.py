@@ -69,7 +69,7 @@ class PendingIntent:
 class UnreadableIntent:
     """An intent that cannot be read, with the error that explains why.
 
-    The error tells whether the intent is damaged, was written by a newer release, or may become readable later.
+    The error indicates whether the intent is damaged, was written by a newer release, or may become readable later.
     """
 
     id: str
@@ -298,7 +298,7 @@ def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, 
     try:
         marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:
-        marker_facts = {"error": f"the reason why the operation was set aside cannot be read: {error.message}"}
+        marker_facts = {"error": f"the reason the operation was set aside cannot be read: {error.message}"}
     needs, recorded_at = marker_facts.get("needs"), marker_facts.get("recorded_at")
     return SetAsideIntent(
         listed_intent,

@@ -37,6 +37,10 @@ def _check_settings(settings: ServerSettings, authenticator: Authenticator) -> N
     """Raise `ConfigError` for settings that contradict each other."""
     graph_ids = [location.graph_id for location in settings.graphs]
     if settings.default_graph is not None and settings.default_graph not in graph_ids:
-        raise ConfigError(reason=f"--default-graph names no graph of this server; expected {' or '.join(graph_ids)}")
+        raise ConfigError(
+            reason=f"--default-graph does not match any graph on this server; expected {' or '.join(graph_ids)}"
+        )
     if ANY_ORIGIN in settings.cors_origins and not authenticator.is_open:
-        raise ConfigError(reason="--cors-origin '*' would let every page use the tokens of its visitors: list origins")
+        raise ConfigError(
+            reason="--cors-origin '*' would let any website use its visitors' tokens; list the allowed origins instead"
+        )

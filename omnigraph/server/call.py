@@ -83,7 +83,7 @@ class ServerCall:
 
     @property
     def writes(self) -> bool:
-        """Whether the request changes the graph: it then needs admission, and continues when its client leaves."""
+        """Whether the request changes the graph. Such requests need admission and outlive their client's connection."""
         return self.route.is_write and not self.only_reads
 
     @property

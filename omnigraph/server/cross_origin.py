@@ -14,13 +14,13 @@ _EXPOSED_HEADERS = "ETag, Retry-After, Server-Timing, Content-Range, Omnigraph-R
 
 
 class CrossOrigin:
-    """Answers preflight requests and marks responses for allowed origins."""
+    """Responds to preflight requests and marks responses for allowed origins."""
 
     def __init__(self, origins: Sequence[str]) -> None:
         self._origins = frozenset(origins)
 
     def preflight(self, method: str, headers: Mapping[str, str]) -> Answer | None:
-        """Return the answer to a preflight request, or None for any other request."""
+        """Return the response to a preflight request, or None for any other request."""
         is_preflight = method == "OPTIONS" and "access-control-request-method" in headers
         if not is_preflight or not self._allows_origin(headers.get("origin")):
             return None

@@ -1,7 +1,7 @@
 """The interface between the server and the engine, which opens graphs and creates a graph object for each request.
 
-Every request has its own actor and its own read set. All requests share one store. A text from a request is always
-passed as text, never as a path.
+Every request has its own actor and its own read set. All requests share one store. Source text from a request is never
+interpreted as a path.
 """
 
 from contextlib import suppress
@@ -73,7 +73,7 @@ def encode_row_lines(batch: pa.RecordBatch, *, integers_as_text: bool = False) -
 
 
 def _with_text_integers(value: Any) -> Any:
-    """Return a value in which integers that a JavaScript number cannot represent are decimal strings.
+    """Return the value with integers beyond JavaScript's safe range converted to decimal strings.
 
     >>> _with_text_integers({"a": [2**53, 1, True]})
     {'a': ['9007199254740992', 1, True]}

@@ -61,7 +61,7 @@ class GraphRegistry:
         raise GraphNotFound(graph=graph_id)
 
     def reopen_due(self) -> None:
-        """Retry the quarantined graphs whose waiting time has passed."""
+        """Retry the quarantined graphs whose retry delay has elapsed."""
         with self._lock:
             now = clock_and_ids.monotonic()
             for graph_id in [graph_id for graph_id, due in self._quarantined.items() if due <= now]:

@@ -106,7 +106,7 @@ class JobStore:
             return None
         if record.job.state == "running" and not _is_running(record.process_id):
             record.job.state = "failed"
-            record.job.error = {"error": "the worker that ran this job has ended", "effect": "unknown"}
+            record.job.error = {"error": "the worker running this job exited", "effect": "unknown"}
         return record
 
     def _forget_oldest(self) -> None:

@@ -1,8 +1,8 @@
 """Find the route of a request from its raw path.
 
 The path is split before its segments are percent-decoded, so that `review%2Fx` is one segment, which names the branch
-`review/x`. A fixed segment takes precedence over a placeholder, but only among routes with the request's method. So a
-branch named `merge` can be deleted although `POST /branches/merge` exists.
+`review/x`. A fixed segment takes precedence over a placeholder, but only among routes with the request's method. For
+example, a branch named `merge` can be deleted even though `POST /branches/merge` exists.
 """
 
 from collections.abc import Iterable, Mapping

@@ -120,7 +120,7 @@ def parse_graph_locations(arguments: tuple[str, ...]) -> tuple[GraphLocation, ..
     graph_ids = [location.graph_id for location in locations]
     repeated = next((graph_id for graph_id in graph_ids if graph_ids.count(graph_id) > 1), None)
     if repeated is not None:
-        raise InputError(f"the graph '{repeated}' is specified twice", reason="graph ids must differ")
+        raise InputError(f"the graph '{repeated}' is specified twice", reason="graph ids must be unique")
     return tuple(locations)
 
 
@@ -137,7 +137,7 @@ def _parse_location(argument: str) -> GraphLocation:
 def require_graph_id(graph_id: str) -> str:
     """Return a valid graph id; raise `InputError` for anything else."""
     if GRAPH_ID_PATTERN.fullmatch(graph_id) is None or graph_id in RESERVED_GRAPH_IDS:
-        hint = "a graph id must have 1 to 64 letters, digits and hyphens, and must not be a reserved word"
+        hint = "a graph id must consist of 1 to 64 letters, digits or hyphens, and must not be a reserved word"
         raise InputError("invalid graph id", reason="invalid graph id", hint=hint)
     return graph_id
 

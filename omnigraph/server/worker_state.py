@@ -1,4 +1,4 @@
-"""The state that all requests of a worker share: settings, graphs, lanes, authentication and admission."""
+"""State shared by all of a worker's requests: settings, graphs, lanes, authentication and admission."""
 
 import threading
 from dataclasses import dataclass, field

@@ -150,7 +150,7 @@ def _stored_edges_without_node(
 
 
 def cardinality_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> Iterator[Violation]:
-    """Yield violations of cardinality bounds; each source's stored edges are counted, too."""
+    """Yield violations of cardinality bounds; each source's stored edges are also counted."""
     bounded_edges = {
         edge_key: edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges

@@ -123,7 +123,7 @@ def _read_buffer(raw_buffer: bytes, expected_size: int) -> bytes:
         raise ValueError("a buffer is truncated")
     (stated_size,) = struct.unpack_from("<q", raw_buffer)
     if stated_size not in (_UNCOMPRESSED, expected_size):
-        raise ValueError(f"a buffer states a size of {stated_size} bytes, expected {expected_size}")
+        raise ValueError(f"a buffer declares a size of {stated_size} bytes, expected {expected_size}")
     content = raw_buffer[_BUFFER_PREFIX_BYTES:]
     if stated_size != _UNCOMPRESSED:
         content = pa.decompress(content, expected_size, codec="zstd", asbytes=True)

@@ -202,7 +202,7 @@ def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None =
         raise SwapOutcomeUnknown(str(error)) from error
     swapped_cell = ManifestCell(store, cell.location, dataset, base=cell)
     if swapped_cell.stamp != (cell.stamp if stamp is None else str(stamp)):
-        raise InternalError("the published manifest has a wrong format stamp")
+        raise InternalError("the published manifest has the wrong format stamp")
     # 5. Make the new version durable before any caller can acknowledge it.
     _sync_swapped_version(swapped_cell)
     return swapped_cell

@@ -161,5 +161,5 @@ def _find_stream_fault(stream_name: str) -> str | None:
     if stream_name != stream_name.strip():
         return "it begins or ends with whitespace"
     if not unicodedata.is_normalized("NFC", stream_name):
-        return "it is not in Unicode normal form C"
+        return "it is not in Unicode Normalization Form C (NFC)"
     return find_length_fault(stream_name)

@@ -192,11 +192,11 @@ def test_terminal_user_is_asked_for_confirmation(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", Terminal("yes\n"))
-        require_consent("delete branch b", parse_storage_uri(s3.url), yes=False)
+        require_consent("branch delete b", parse_storage_uri(s3.url), yes=False)
         assert capsys.readouterr().err.endswith("? [yes/no] ")
         patch.setattr(sys, "stdin", Terminal("\n"))
         with pytest.raises(click.Abort):
-            require_consent("delete branch b", parse_storage_uri(s3.url), yes=False)
+            require_consent("branch delete b", parse_storage_uri(s3.url), yes=False)
 
 
 def test_the_commands_on_files_load_no_storage(omnigraph: Program) -> None:

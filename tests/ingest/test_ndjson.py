@@ -158,7 +158,7 @@ def test_an_array_of_records_is_read_like_lines(records: list[Any], indent: int 
         (b'[{"a": 1},\n,{}]', "line 2: malformed JSON array: a record is missing before ','"),
         (b'[\n{"a": [1}', "line 2: malformed JSON array: the closing bracket is missing"),
         (b'[{"a": 1}]\n{}', "line 1: malformed JSON array: unexpected text after the closing bracket"),
-        (b'[{"a": "x\ny"}]', "line 1: malformed JSON array: a string has no closing quote"),
+        (b'[{"a": "x\ny"}]', "line 1: malformed JSON array: unterminated string"),
     ],
 )
 def test_malformed_arrays_are_rejected(text: bytes, reason: str) -> None:

@@ -44,7 +44,7 @@ class Sample:
 
 
 def read_samples(data: Any, max_rows: int) -> list[Sample]:
-    """Return a sample for each type in the data; `data` has any form that `Schema.infer` accepts."""
+    """Return a sample for each type in the data; `data` can be anything that `Schema.infer` accepts."""
     if isinstance(data, Mapping):
         return [_read_typed(name, type_data, max_rows) for name, type_data in data.items()]
     paths = [data] if isinstance(data, str | PathLike) else data

@@ -26,10 +26,10 @@ class FindingCode:
 
 _MIGRATION_CODES = (
     FindingCode("OG-DS-101", "destructive", "error", "a populated graph type is dropped entirely"),
-    FindingCode("OG-DS-102", "destructive", "warning", "a node type is dropped with its nodes"),
-    FindingCode("OG-DS-103", "destructive", "warning", "an edge type is dropped with its edges"),
-    FindingCode("OG-DS-104", "destructive", "warning", "a property is dropped with its values"),
-    FindingCode("OG-DS-105", "destructive", "warning", "a vector property is dropped with its vectors"),
+    FindingCode("OG-DS-102", "destructive", "warning", "a node type is dropped along with its nodes"),
+    FindingCode("OG-DS-103", "destructive", "warning", "an edge type is dropped along with its edges"),
+    FindingCode("OG-DS-104", "destructive", "warning", "a property is dropped along with its values"),
+    FindingCode("OG-DS-105", "destructive", "warning", "a vector property is dropped along with its vectors"),
     FindingCode("OG-MF-103", "validated", "error", "a required property is added without a default"),
     FindingCode("OG-MF-104", "validated", "warning", "a nullable property becomes required"),
     FindingCode("OG-MF-106", "destructive", "error", "a property changes to an incompatible type"),

@@ -102,9 +102,10 @@ def _properties_of_variable(context: _Context, name: str) -> Iterator[Candidate]
             yield Candidate(definition.name, "property", describe_property(declared, definition))
 
 
-def _property_candidates(context: _Context, type_name: str, block: Block) -> Iterator[Candidate]:
+def _property_candidates(context: _Context, type_name: str | None, block: Block) -> Iterator[Candidate]:
     declared = entity_type(context.catalog, type_name)
-    names = ["from", "to"] if block.is_insert and context.catalog and context.catalog.edge(type_name) else []
+    is_edge = type_name is not None and context.catalog is not None and context.catalog.edge(type_name) is not None
+    names = ["from", "to"] if block.is_insert and is_edge else []
     yield from (Candidate(name, "property", "endpoint", f"{name}: ") for name in names)
     for definition in properties_of(declared):
         if _is_query_name(definition.name) and definition.name not in block.used_names:
@@ -210,9 +211,7 @@ def _fits_block(terminal: str, kind: str, *, after_value: bool, in_case: bool) -
             return not after_value or kind == "match"
         case "NOT":
             return in_case or kind in ("match", "where", "having", "row")
-        case "OPTIONAL":
-            return kind == "match"
-        case "BY":
+        case "OPTIONAL" | "BY":
             return kind == "match"
         case "DIRECTION":
             return kind == "order" and after_value

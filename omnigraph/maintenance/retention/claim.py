@@ -82,7 +82,7 @@ def _take_over_expired(store: Store, run_id: str, store_time: datetime) -> None:
     if renewal_times and store_time - renewal_times[0] <= CLAIM_LEASE:
         raise ConcurrentCommit(
             f"another cleanup is running; its lease was last renewed at {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
-            hint=f"wait for that cleanup to end; if it was killed, try again in {CLAIM_LEASE.seconds} seconds",
+            hint=f"wait for that cleanup to finish; if it was killed, try again in {CLAIM_LEASE.seconds} seconds",
         )
     store.objects.write_lease(CLAIM_NAME, {"run": run_id})
 

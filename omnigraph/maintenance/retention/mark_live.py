@@ -220,7 +220,7 @@ def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
             marking.add_state(manifest, "a branch")
         else:
             return log
-    raise unreadable_error("the log for a branch", "its chunks are removed while they are read")
+    raise unreadable_error("the log for a branch", "its chunks are being removed while they are read")
 
 
 def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None:

@@ -48,7 +48,7 @@ class Admission:
                 limit=slots,
                 actual=slots + 1,
                 retry_after=1,
-                hint="wait until another export of this graph has finished",
+                hint="wait for another export of this graph to finish",
             )
 
     def close_export(self, graph_id: str) -> None:

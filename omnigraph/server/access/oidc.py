@@ -55,7 +55,7 @@ class OidcVerifier:
         self._verdicts: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
 
     async def verify(self, token: str) -> Principal:
-        """Return the caller of a token; raise `Unauthenticated` for a token that cannot be trusted."""
+        """Return the caller that a token identifies; raise `Unauthenticated` for a token that cannot be trusted."""
         digest = hash_token(token)
         verdict = self._verdicts.get(digest)
         if verdict is not None and verdict[0] > _epoch_seconds():
@@ -156,9 +156,9 @@ def _epoch_seconds() -> float:
 
 
 def make_verifier(settings: OidcSettings) -> OidcVerifier:
-    """Return a verifier; raise `ConfigError` if the extra `oidc` is not installed."""
+    """Return a verifier; raise `ConfigError` if the `oidc` extra is not installed."""
     from importlib.util import find_spec
 
     if find_spec("jwt") is None or find_spec("cryptography") is None:
-        raise ConfigError(reason="tokens from an identity provider require the extra 'oidc'")
+        raise ConfigError(reason="tokens from an identity provider require the 'oidc' extra")
     return OidcVerifier(settings)

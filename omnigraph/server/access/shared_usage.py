@@ -51,7 +51,7 @@ class SharedUsage:
         self._all_rows, self._own_row = rows, rows[worker_index]
 
     def acquire(self, name: str, *, max_requests: int, size: int = 0, max_bytes: int = 0) -> int:
-        """Count a request under a name; return 0, or by how many requests or bytes it would exceed a limit.
+        """Count a request under a name; return 0, or the number of requests or bytes over the limit.
 
         >>> usage = SharedUsage(create_usage_file(1), 0)
         >>> usage.acquire("ann", max_requests=1), usage.acquire("ann", max_requests=1)

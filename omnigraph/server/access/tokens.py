@@ -77,7 +77,7 @@ def format_hash(token: str) -> str:
 
 
 def read_bearer_token(authorization: str | None) -> str:
-    """Return the token of an `Authorization` header; raise `Unauthenticated` if there is none."""
+    """Return the token in an `Authorization` header; raise `Unauthenticated` if there is none."""
     scheme, _, token = (authorization or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthenticated("missing bearer token")

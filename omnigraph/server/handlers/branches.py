@@ -1,4 +1,4 @@
-"""Branches: list, create, show and delete them."""
+"""List, create, show and delete branches."""
 
 from omnigraph.server.call import ServerCall
 from omnigraph.server.models.history import (

@@ -64,7 +64,7 @@ def load_text(call: ServerCall) -> Answer:
 
 
 class DigestedFile:
-    """A file with the digest of its content, by which a repeated load is told from a different one with its key."""
+    """A file plus a digest of its content, used to tell a retried load from a different load with the same key."""
 
     name = "<body>"
 

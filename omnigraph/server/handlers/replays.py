@@ -10,7 +10,7 @@ from .merges import make_strategy, merge_output
 
 
 def revert(call: ServerCall) -> Answer:
-    """Undo a commit or a range with a new commit."""
+    """Undo a commit or a range of commits by creating a new commit."""
     body = call.body_as(ReplayRequest)
     branch = body.branch or MAIN
     result = call.graph_for_write(branch).revisions.revert(

@@ -1,4 +1,4 @@
-"""The schema of a graph: read it, plan a change, and apply a change."""
+"""Read a graph's schema, and plan and apply schema changes."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -60,7 +60,7 @@ def _receipt_answer(call: ServerCall, receipt: Receipt) -> Answer:
 
 def _endpoint_tuples(records: list[Any] | None) -> list[tuple[Any, ...]]:
     if records is None or not all(isinstance(record, list) and len(record) in (2, 3) for record in records):
-        raise InputError("each record to connect is [from, to] or [from, to, properties]", reason="invalid body")
+        raise InputError("each record to connect must be [from, to] or [from, to, properties]", reason="invalid body")
     return [tuple(record) for record in records]
 
 
@@ -134,7 +134,7 @@ def _require_member(operation: TransactionOperation, member: str) -> Any:
 
 
 def _run_query(running: Transaction, operation: TransactionOperation) -> TransactionResult:
-    """Run a query in a transaction; raise `ReadSetConflict` if the client saw a different result before."""
+    """Run a query in a transaction; raise `ReadSetConflict` if the client previously saw a different result."""
     source = engine_access.query_text(_require_member(operation, "query"))
     result = running.query(source, name=operation.name, params=operation.params)
     rows = engine_access.encode_rows(result.table)

@@ -22,7 +22,7 @@ def mutate(call: ServerCall) -> Answer:
 
 
 def run_mutation(call: ServerCall, text: str, name: str | None, body: ChangeRequest) -> Answer:
-    """Run the mutation in a text, with the options of a request."""
+    """Run a mutation with the request's options."""
     receipt = call.graph_for_write(body.branch).mutate(
         engine_access.query_text(text),
         name=name,

@@ -149,12 +149,12 @@ class Supervisor:
             self._log_end(worker)
 
     def _log_end(self, worker: WorkerProcess) -> None:
-        """Report a worker that ended although nobody asked it to."""
+        """Log a worker that exited unexpectedly."""
         if worker.stop_deadline is None and self._has_announced:
             delay = 0.0 if worker.is_ready else self._backoff
             facts = {"worker": worker.process.pid, "code": worker.process.returncode, "reason": worker.failure}
             facts["restart_delay"] = delay
-            LOGGER.warning("a worker ended and is replaced", extra={"facts": facts})
+            LOGGER.warning("a worker exited unexpectedly and is being replaced", extra={"facts": facts})
 
     def _forget_worker(self, worker: WorkerProcess) -> None:
         if worker.channel in self._selector.get_map():

@@ -96,7 +96,7 @@ _LOAD_ARROW = replace(
     _LOAD_NDJSON,
     path=f"{GRAPH_PREFIX}/load/arrow",
     operation="loadArrow",
-    summary="Load an Arrow stream of one type in one commit",
+    summary="Load an Arrow stream with rows of a single type in one commit",
     handler="loads:load_arrow",
     body=ARROW,
     parameters=(_TYPE, *_LOAD_PARAMETERS),
@@ -105,7 +105,7 @@ _LOAD_PARQUET = replace(
     _LOAD_ARROW,
     path=f"{GRAPH_PREFIX}/load/parquet",
     operation="loadParquet",
-    summary="Load a Parquet file of one type in one commit",
+    summary="Load a Parquet file with rows of a single type in one commit",
     handler="loads:load_parquet",
     body=PARQUET,
 )

@@ -315,7 +315,7 @@ ENTITY_ROUTES = (
         _DIAGNOSE,
         path=f"{GRAPH_PREFIX}/language/describe",
         operation="describeQueries",
-        summary="Return the parameters, results and types of the queries in a text",
+        summary="Return the parameters, results and types of the queries in a query document",
         handler="language:describe",
         body=requests.DescribeRequest,
         answer=entities.DescribeOutput,

@@ -169,7 +169,7 @@ HISTORY_ROUTES = (
         "POST",
         f"{GRAPH_PREFIX}/changes/baseline",
         "captureChangeBaseline",
-        "Read everything on a branch, and the cursor to continue the feed from",
+        "Read everything on a branch and get a cursor for continuing the feed",
         "changes:capture_baseline",
         action="export",
         body=requests.ChangeBaselineRequest,

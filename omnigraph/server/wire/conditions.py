@@ -58,7 +58,7 @@ def make_etag(commit_id: str, *facts: object) -> str:
 
 
 def matches_etag(if_none_match: str | None, etag: str) -> bool:
-    """Return whether an `If-None-Match` header contains an entity tag, using weak comparison.
+    """Return whether an `If-None-Match` header matches an entity tag (weak comparison).
 
     >>> matches_etag('W/"a", "b"', '"b"'), matches_etag("*", '"b"'), matches_etag('"x"', '"b"')
     (True, True, False)

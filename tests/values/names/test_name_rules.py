@@ -64,7 +64,7 @@ def test_stream_names_are_validated(name: str) -> None:
         ("", "must not be empty"),
         (" \t", "must not be empty"),
         (" a", "begins or ends with whitespace"),
-        ("e\u0301", "normal form C"),
+        ("e\u0301", "Normalization Form C"),
         ("a\x1bb", "printable"),
         ("\ud800", "printable"),
         ("\u00e9" * 101, "it is 202 bytes long"),

@@ -1,4 +1,4 @@
-"""The checked form of a query: names are resolved, but clauses are still in textual order rather than execution order.
+"""The checked form of a query: names are resolved, but clauses are still in source order rather than execution order.
 
 The checker passes this form to lowering. Variables already have their plan names.
 """

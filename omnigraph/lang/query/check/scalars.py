@@ -78,7 +78,7 @@ def common_type(rules: ScalarRules, alternatives: list[TypedValue], construct: s
 
 
 def _wider_type(first_type: PropertyType | None, second_type: PropertyType) -> PropertyType:
-    """Return a type that can hold the values of both of two comparable types."""
+    """Return a type that can hold the values of two comparable types."""
     if first_type is None or first_type.as_nullable(False) == second_type.as_nullable(False):
         return second_type
     if not second_type.scalar.is_numeric:

@@ -96,7 +96,7 @@ def _check_pattern(pattern: model.Literal, findings: SchemaFindings) -> None:
         error_detail = error.args[0]
         reason = str(error_detail, "utf-8", "replace") if isinstance(error_detail, bytes) else "not Unicode text"
         span, message = _locate_pattern_error(pattern, reason, findings)
-        hint = "patterns use RE2 syntax, which has no look-around or back-references"
+        hint = "patterns use RE2 syntax, which has no lookaround or backreferences"
         findings.add(CheckStage.CONSTRAINT, span, f"`@check`: {message}", hint)
 
 
