@@ -213,8 +213,9 @@ class EntityTracer:
         if not self._may_have_decided(differing_ids, base_ids):
             return set()
         try:
-            parents = [self._expressed_row(parent_id) for parent_id in commit.parents]
-            bases = [self._expressed_row(base_id) for base_id in base_ids]
+            # A default that a schema change filled in is not an edit, so the rows are compared with their defaults.
+            parents = [self._expressed_row(parent_id, with_defaults=True) for parent_id in commit.parents]
+            bases = [self._expressed_row(base_id, with_defaults=True) for base_id in base_ids]
         except (HistoryReclaimed, ChangeSchemaBoundary):
             return set()
         return {
@@ -234,14 +235,14 @@ class EntityTracer:
         )
         return find_merge_bases(our_snapshot, their_snapshot)[0]
 
-    def _expressed_row(self, commit_id: str) -> pa.Table | None:
+    def _expressed_row(self, commit_id: str, *, with_defaults: bool = False) -> pa.Table | None:
         """Return the entity at a commit, with the current columns, or None if the commit does not contain the entity.
 
-        Properties that the entity did not have yet are null, so a default is attributed to the commit that added the
-        property.
+        Without defaults, properties that the entity did not have yet are null, so a default is attributed to the
+        commit that added the property.
         """
         past_row = self._row_at_commit(commit_id)
-        return None if past_row is None or past_row.is_absent else past_row.express(with_defaults=False)
+        return None if past_row is None or past_row.is_absent else past_row.express(with_defaults=with_defaults)
 
     def _unchanged_properties(self, commit_id: str, property_names: set[str], current_row: pa.Table) -> set[str]:
         """Return the properties that already had their current value at a commit."""

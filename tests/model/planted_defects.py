@@ -167,7 +167,7 @@ def forgotten_edits(patch: Patch) -> None:
 
 def values_not_restored(patch: Patch) -> None:
     """A property that a decision brings back has only the values that were edited."""
-    patch.setattr(planner, "with_restored_rows", lambda delta, _: delta)
+    patch.setattr(planner, "with_target_rows", lambda delta, _: delta)
 
 
 def hidden_values(patch: Patch) -> None:

@@ -22,7 +22,7 @@ def failure(program: Program, *, whole: bool = True) -> BaseException | None:
     """How a program fails, if it does."""
     try:
         run(program, whole=whole)
-    except Exception as error:
+    except (Exception, pytest.fail.Exception) as error:
         return error
     return None
 

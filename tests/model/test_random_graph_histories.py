@@ -371,4 +371,4 @@ def test_many_random_operations_match_the_model(steps: int, capsys: pytest.Captu
     with capsys.disabled():
         print(f"\nproductions hit: {dict(sorted(GraphMachine.hits.items()))}")
     rare = {name for name in WRITES if GraphMachine.hits[name] < 5 * DEPTH}
-    assert steps < 60 or rare == {"aggregate_of_alias"}
+    assert steps < 60 or DEPTH < 1 or rare == {"aggregate_of_alias"}  # a small sample misses rare productions

@@ -51,6 +51,7 @@ def test_some_accepted_names_work_on_a_disk(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
+@pytest.mark.filterwarnings("ignore::omnigraph.errors.AmbiguousRevision")  # some names look like dates
 def test_many_accepted_names_work_on_a_disk(tmp_path: Path) -> None:
     accepted = list(filter(name_lifecycle.is_accepted, sample_names(min(COUNT, repeats(400)))))
     for start in range(0, len(accepted), 100):  # listings grow with the names that were ever used
