@@ -72,6 +72,7 @@ def _check_lives(root: str, branches: list[str], tags: list[str]) -> None:
     "names", [FEW, pytest.param(sample_names(min(COUNT, repeats(80))), marks=pytest.mark.full)], ids=["few", "many"]
 )
 @pytest.mark.timeout(1800)
+@pytest.mark.filterwarnings("ignore::omnigraph.errors.AmbiguousRevision")
 def test_an_accepted_name_works_on_s3(s3: S3, names: list[str]) -> None:
     graph = name_lifecycle.make_graph(s3.url)
     for name in names:
