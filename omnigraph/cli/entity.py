@@ -8,7 +8,6 @@ import click
 from . import show
 from .address import graph_arguments, open_snapshot, resolve_target
 from .conflicts import Command, format_value
-from .opening import open_graph
 from .options import settings, shared_options, snapshot_option
 from .served_graph import is_served
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def snapshot(address: GraphAddress, branch: str | None, point: str | None) -> None:
     """Show the tables on a branch, now or at a past revision: types, versions and sizes."""
     root = resolve_target(address)
-    opened_snapshot = open_snapshot(root, branch, point).snapshot
+    opened_snapshot: Any = open_snapshot(root, branch, point).snapshot
     if settings().json:
         is_remote = isinstance(root, ServedGraph)
         show.document(opened_snapshot.document if is_remote else _snapshot_document(opened_snapshot))

@@ -129,7 +129,7 @@ class ConnectionPool:
 
 
 def _is_closed_by_server(connection: http.client.HTTPConnection) -> bool:
-    """Return whether an idle connection has input. The server sends nothing unasked, so that is the end of the stream."""
+    """Return whether an idle connection has input; without a request, the input can only be the end of the stream."""
     if connection.sock is None:
         return True
     poller = select.poll()

@@ -72,9 +72,9 @@ _TYPED_MEMBERS = (
 
 
 def decode_error(status: int, body: bytes, *, request_id: str | None = None) -> OmnigraphError:
-    """Return the exception for an error response.
+    r"""Return the exception for an error response.
 
-    >>> error = decode_error(404, b'{"error": "branch \\'dev\\' not found", "kind": "BranchNotFound",'
+    >>> error = decode_error(404, b'{"error": "branch \'dev\' not found", "kind": "BranchNotFound",'
     ...     b' "details": {"branch": "dev"}}')
     >>> type(error).__name__, error.branch
     ('BranchNotFound', 'dev')
@@ -145,7 +145,7 @@ def _read_facts(error_class: type[OmnigraphError], members: dict[str, Any]) -> d
         typed_member = members.get(member_name)
         if isinstance(typed_member, dict):
             names = _FACT_NAMES.get(member_name, {})
-            facts |= {names.get(name, name): value for name, value in typed_member.items()}
+            facts |= {names.get(str(name), str(name)): value for name, value in typed_member.items()}
     if members.get("merge_conflicts"):
         facts["merge_conflicts"] = members["merge_conflicts"]
     return {

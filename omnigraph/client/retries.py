@@ -44,7 +44,7 @@ class RetryPolicy:
         """Return the seconds to wait before the next attempt: what the server asked for, or a random backoff."""
         if retry_after is not None:
             return min(retry_after, self.max_wait)
-        ceiling = min(self.first_delay * 2**attempt, self.max_delay)
+        ceiling = min(self.first_delay * 2.0**attempt, self.max_delay)
         return ceiling * random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients, protects nothing
 
 

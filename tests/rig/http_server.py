@@ -103,6 +103,7 @@ class HttpServer:
             connection.request(method, path, body, all_headers)
             response = connection.getresponse()
             lower = {name.lower(): value for name, value in response.getheaders()}
+            assert len(response.headers.get_all("Content-Length", [])) <= 1, (method, path)
             reply = Reply(response.status, lower, response.read())
         finally:
             connection.close()

@@ -1,6 +1,7 @@
 """Blobs of a graph on a server: read them in ranges, save them to files, and replace them."""
 
 from collections.abc import Iterator, Mapping
+from http.client import HTTPMessage
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ _COMMIT_HEADER, _MEDIA_TYPE_HEADER = "Omnigraph-Snapshot-Id", "Omnigraph-Blob-Me
 class ServedBlob:
     """A blob, pinned to the commit at which its headers were read."""
 
-    def __init__(self, exchange: Exchange, parameters: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+    def __init__(self, exchange: Exchange, parameters: Mapping[str, Any], headers: HTTPMessage) -> None:
         self._exchange, self._parameters = exchange, parameters
         self.kind, self.type_name = parameters["entity"], parameters["type"]
         self.property_name = parameters["property"]

@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 from omnigraph.api.results.receipt import Receipt
+from omnigraph.cli.options import Invocation, settings
+from omnigraph.cli.served_graph import ServedGraph, ServedHandle
 from omnigraph.client.exchange import NDJSON, Exchange
 from omnigraph.client.locations import parse_graph_address
 from omnigraph.client.retries import NO_RETRIES
@@ -18,8 +20,6 @@ from omnigraph.errors import NotSupportedRemotely, UsageError
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.history.commit import Commit
 
-from omnigraph.cli.options import Invocation, settings
-from omnigraph.cli.served_graph import ServedGraph, ServedHandle
 from . import records
 from .source_errors import with_source
 
@@ -171,7 +171,9 @@ class RemoteGraph(ServedHandle):
         segments = ("branches", "merge", *(("preview",) if is_preview else ()))
         return self.run_merge(segments, body, None if is_preview else condition)
 
-    def run_merge(self, segments: tuple[str, ...], body: Mapping[str, Any], condition: str | None) -> Any:
+    def run_merge(
+        self, segments: tuple[str, ...], body: Mapping[str, Any], condition: str | None
+    ) -> records.ServedMerge:
         """Send a request that is answered with the effect of a merge."""
         document = self.exchange.post(*segments, body=body, condition=condition)
         self.actor = document["actor_id"]

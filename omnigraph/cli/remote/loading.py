@@ -134,7 +134,7 @@ def _length_header(upload: Upload) -> dict[str, str]:
 
 
 def _read_chunks(upload: Upload, report_progress: Any) -> Iterator[bytes]:
-    """Yield the bytes of all files; a text file that does not end with a newline is completed if another one follows."""
+    """Yield the bytes of all files. A newline is added between files if the first one does not end with one."""
     total_bytes = sum(Path(path).stat().st_size for path in upload.paths if path is not None)
     sent_bytes, last_byte = 0, b"\n"
     for path in upload.paths:

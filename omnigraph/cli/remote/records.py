@@ -48,7 +48,7 @@ class ServedResult:
     @property
     def num_rows(self) -> int:
         """The number of rows."""
-        return self.printable.table.num_rows  # type: ignore[no-any-return]
+        return self.printable.table.num_rows
 
     @property
     def commit_id(self) -> str | None:
@@ -102,8 +102,14 @@ class ServedTag:
 
 def read_tag(document: Document) -> ServedTag:
     """Return the tag that a document describes."""
-    members = (document[name] for name in ("name", "graph_commit_id", "graph_branch", "created_at", "actor_id"))
-    return ServedTag(*members, document.get("message"))
+    return ServedTag(
+        name=document["name"],
+        commit_id=document["graph_commit_id"],
+        branch=document["graph_branch"],
+        created_at=document["created_at"],
+        actor=document["actor_id"],
+        message=document.get("message"),
+    )
 
 
 @record

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.cli.options import settings
 from omnigraph.records.frozen import record
 
-from omnigraph.cli.options import settings
 from . import records
 
 if TYPE_CHECKING:

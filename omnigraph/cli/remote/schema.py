@@ -151,5 +151,10 @@ def read_snapshot(document: records.Document) -> ServedSnapshot:
         key = TableKey.of(dataset["entity_kind"], dataset["type_name"])
         version, row_count = dataset["published_dataset_version"], dataset["entity_count"]
         tables[key] = TableEntry(key, dataset["dataset_path"], version, 0, "", row_count)
-    position = (document[name] for name in ("graph_branch", "graph_commit_id", "graph_manifest_version"))
-    return ServedSnapshot(*position, tables, document)
+    return ServedSnapshot(
+        branch=document["graph_branch"],
+        commit_id=document["graph_commit_id"],
+        manifest_version=document["graph_manifest_version"],
+        tables=tables,
+        document=document,
+    )
