@@ -302,7 +302,7 @@ def build_segment(store: Store, table: Table, segment_build: SegmentBuild) -> In
 
 def _write_segment(store: Store, table: Table, segment_build: SegmentBuild, index_options: Mapping[str, Any]) -> Index:
     action = partial(
-        table.dataset.create_index_uncommitted,
+        table.unshared_dataset().create_index_uncommitted,
         segment_build.index_key,
         segment_build.kind,
         name=segment_build.index_name,

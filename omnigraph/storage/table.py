@@ -4,6 +4,7 @@ A table version never changes, and this package never moves HEAD once the table 
 the exact version that a manifest references. Neither this module nor Lance enforces unique ids.
 """
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import field
@@ -45,6 +46,14 @@ class Table:
         """The Arrow schema."""
         schema: pa.Schema = self.dataset.schema
         return schema
+
+    def unshared_dataset(self) -> Any:
+        """Return a copy of the dataset for calls that need exclusive access to it, such as index builds.
+
+        During such a call, every other use of the same object raises "Already mutably borrowed", and threads share the
+        datasets of tables.
+        """
+        return copy.copy(self.dataset)
 
     @property
     def highest_field_id(self) -> int:

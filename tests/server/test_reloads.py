@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
 from tests.rig.http_server import HttpServer, serving, wait_until, workers_of
+from tests.rig.http_writers import SCHEMA, Writers, check_writes
 from tests.server.conftest import make_graph
 
 PEOPLE = "match { $p: Person } return { $p.name }"
@@ -72,3 +74,24 @@ def restart_delays(server: HttpServer) -> list[float]:
     """The delays that the log reports for the workers that ended."""
     events = [json.loads(line) for line in server.log.read_text().splitlines()]
     return [event["restart_delay"] for event in events if "a worker ended" in event["message"]]
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_twenty_reloads_under_load_fail_no_request(tmp_path: Path) -> None:
+    uri = omnigraph.init(tmp_path / "graph", SCHEMA, durability="os").uri
+    reads = 0
+    # The writers keep their connections open, and each read opens its own connection.
+    with (
+        serving(tmp_path, uri, "--unauthenticated", "--workers", "2") as server,
+        Writers([server], 4) as writers,
+    ):
+        for _ in range(20):
+            before = workers_of(server)
+            server.signal(signal.SIGHUP)
+            while workers_of(server) & before:
+                assert server.query("match { $m: Mark } return { $m.text } limit 1").status == 200
+                reads += 1
+    print(f"{reads} reads,", writers.log.figures())
+    assert writers.log.failures == {}
+    check_writes(uri, writers.log)

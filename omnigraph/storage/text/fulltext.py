@@ -84,7 +84,8 @@ def write_text_index(store: Store, table: Table, column: str, index_name: str, f
     """
 
     def write_segment() -> Index:
-        raw_segment = table.dataset.create_index_uncommitted(
+        dataset = table.unshared_dataset()
+        raw_segment = dataset.create_index_uncommitted(
             column,
             TEXT_INDEX_KIND,
             name=index_name,
@@ -93,7 +94,7 @@ def write_text_index(store: Store, table: Table, column: str, index_name: str, f
             **_TOKENIZER_OPTIONS,
         )
         # Lance cannot read the segment until it has been merged.
-        merged_segment: Index = table.dataset.merge_existing_index_segments([raw_segment])
+        merged_segment: Index = dataset.merge_existing_index_segments([raw_segment])
         _write_tokens(store, table, merged_segment.uuid, count_tokens(table, column, fragment_ids))
         return merged_segment
 
