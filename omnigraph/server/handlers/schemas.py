@@ -58,7 +58,8 @@ def plan_schema(call: ServerCall) -> Answer:
 def apply_schema(call: ServerCall) -> Answer:
     """Change the schema of a branch as one commit."""
     body = call.body_as(SchemaApplyRequest)
-    applied = call.graph_for_write(body.branch).schema.apply(
+    graph = call.graph_for_write(body.branch)
+    applied = graph.schema.apply(
         engine_access.schema_text(body.schema_source),
         allow_data_loss=body.allow_data_loss,
         if_commit=call.condition,
@@ -77,5 +78,7 @@ def apply_schema(call: ServerCall) -> Answer:
         warnings=members["warnings"],
     )
     if call.uses_old_names:
-        document.manifest_version = document.graph_manifest_version
+        # Version 0.3 declares a number, also if nothing was applied.
+        applied_version = document.graph_manifest_version
+        document.manifest_version = graph.snapshot.manifest_version if applied_version is None else applied_version
     return json_answer(document)

@@ -197,7 +197,7 @@ class SchemaApplyOutput(Struct, kw_only=True):
     steps: list[Any]
     commit: CommitOutput | None
     warnings: list[Any] | UnsetType = UNSET
-    manifest_version: Int64 | UnsetType | None = UNSET
+    manifest_version: Int64 | UnsetType = UNSET
 
 
 class GraphBatchDeclarationOutput(Struct, kw_only=True):
