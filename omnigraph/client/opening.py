@@ -92,7 +92,11 @@ def open_remote(  # noqa: PLR0913 - all but the first are keywords
         timeout=timeout,
     )
     handle = RemoteHandle(exchange, str(address), strip_name(branch), read_only=read_only)
-    exchange.get("snapshot", branch=handle.branch_name)
+    try:
+        exchange.get("snapshot", branch=handle.branch_name)
+    except BaseException:
+        exchange.close()
+        raise
     graph: Any = RemoteGraph(handle)
     return graph  # type: ignore[no-any-return] # has the same interface, without the members that need files
 

@@ -30,10 +30,11 @@ def read_source(source: QuerySource, arguments: Mapping[str, Any]) -> QueryText:
 def with_source(query_text: QueryText) -> Iterator[None]:
     """Add the caller's text and file name to language errors, as if the text had been compiled here."""
     try:
-        with map_errors_to_body(query_text):
-            yield
+        yield
     except LanguageError as error:
-        if not query_text.prefix_length:
-            error.source = SourceText(query_text.source_name, query_text.text)
-            error.message = error.message.replace(f"{_SERVER_NAME}:", f"{query_text.source_name}:")
+        if query_text.prefix_length and error.diagnostics:
+            with map_errors_to_body(query_text):
+                raise
+        error.source = SourceText(query_text.source_name, query_text.text)
+        error.message = error.message.replace(f"{_SERVER_NAME}:", f"{query_text.source_name}:")
         raise
