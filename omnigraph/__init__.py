@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from omnigraph.api.linting import LintReport as LintReport
     from omnigraph.api.linting import lint as lint
     from omnigraph.api.opening import init as init
-    from omnigraph.api.opening import open as open
     from omnigraph.api.results.node import Node as Node
     from omnigraph.api.results.receipt import LoadReport as LoadReport
     from omnigraph.api.results.receipt import Receipt as Receipt
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.subgraph import Subgraph as Subgraph
     from omnigraph.api.schema import Schema as Schema
     from omnigraph.api.transactions import Transaction as Transaction
+    from omnigraph.client.opening import open as open
     from omnigraph.history.commit import Commit as Commit
     from omnigraph.ingest.csv_options import CsvOptions as CsvOptions
     from omnigraph.lang.schema.propose.python_types import key as key
@@ -69,7 +69,7 @@ _EXPORTS = {
     "init": "api.opening:init",
     "key": "lang.schema.propose.python_types:key",
     "lint": "api.linting:lint",
-    "open": "api.opening:open",
+    "open": "client.opening:open",
     "testing": "testing:",
     "upgrade": "api.format_upgrade:upgrade",
 }

@@ -73,6 +73,10 @@ class ConnectionPool:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
+    def __del__(self) -> None:
+        if self._process_id == os.getpid():  # an abandoned graph must not leave open sockets behind
+            self.close()
+
     def take(self, timeout: float | None) -> http.client.HTTPConnection:
         """Return an open connection. Raises `OSError` if none can be opened, before anything has been sent."""
         connection = self._take_idle() or self._open()

@@ -113,7 +113,7 @@ class Exchange:
                 error = self._read_error(response, connection)
                 may_repeat = is_worth_repeating(error, response.status, is_repeatable=is_repeatable)
             except ServerUnreachable as lost:
-                error, may_repeat = lost, is_repeatable
+                error, may_repeat = lost, is_repeatable or lost.effect == "none"
             is_streamed = content is not None and not isinstance(content, bytes)
             if is_streamed or not may_repeat or not self._policy.may_retry(attempt):
                 raise error
@@ -176,6 +176,11 @@ class Reply:
                 self._exchange.give_back(self._connection)
             else:
                 self._connection.close()
+
+    def close(self) -> None:
+        """Discard the rest of the body, with the connection."""
+        if not self._response.isclosed():
+            self._connection.close()
 
 
 def _write_request(

@@ -181,7 +181,7 @@ class CompiledQueryCache:
             if named_query is not None:
                 return (named_query,)
         try:
-            with _map_errors_to_body(query_text):
+            with map_errors_to_body(query_text):
                 return compile_queries(query_text.text, catalog(), query_text.source_name)
         except LanguageError:
             if query_name is None or query_text.prefix_length:  # a bare body is the only query
@@ -244,7 +244,7 @@ def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuer
 
 
 @contextmanager
-def _map_errors_to_body(query_text: QueryText) -> Iterator[None]:
+def map_errors_to_body(query_text: QueryText) -> Iterator[None]:
     """Map diagnostic positions in a wrapped query back to the caller's body."""
     try:
         yield

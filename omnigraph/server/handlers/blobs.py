@@ -125,5 +125,7 @@ def put_blob(call: ServerCall) -> Answer:
         affected_edges=receipt.affected_edges,
         actor_id=call.actor,
         commit=receipt_commit(receipt, call),
+        nodes=dict(receipt.nodes),
+        edges=dict(receipt.edges),
     )
     return json_answer(document, headers={REPLAY_HEADER: "true"} if receipt.replayed else {})

@@ -2,6 +2,7 @@
 
 from itertools import islice
 
+from omnigraph.api.graph import Graph
 from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.server.call import ServerCall
@@ -20,8 +21,7 @@ _MAX_LIST = 1_000_000
 
 def snapshot(call: ServerCall) -> Answer:
     """Return the tables of a branch or a revision."""
-    graph = call.graph_for_read(call.query_values.get("branch"), call.query_values.get("snapshot"))
-    state = graph.refresh().snapshot
+    state = _graph_of(call).refresh().snapshot
     etag = make_etag(state.commit_id, "snapshot", state.manifest_version, call.uses_old_names)
     if matches_etag(call.headers.get("if-none-match"), etag):
         return Answer(b"", status=304, headers={"ETag": etag})
@@ -36,6 +36,16 @@ def snapshot(call: ServerCall) -> Answer:
         document.branch, document.manifest_version = document.graph_branch, document.graph_manifest_version
         document.tables = document.datasets
     return json_answer(document, headers={"ETag": etag})
+
+
+def _graph_of(call: ServerCall) -> Graph:
+    """Return the graph at the requested branch or revision."""
+    values = call.query_values
+    if "relative_to" not in values:
+        return call.graph_for_read(values.get("branch"), values.get("snapshot"))
+    if "snapshot" not in values or "branch" in values:
+        raise InputError("relative_to needs `snapshot`, and excludes `branch`", reason="invalid parameters")
+    return call.graph_for_read(values["relative_to"]).refresh().at(values["snapshot"])
 
 
 def _dataset_output(state: Snapshot, key: TableKey, *, uses_old_names: bool) -> SnapshotDatasetOutput:

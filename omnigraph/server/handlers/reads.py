@@ -18,6 +18,7 @@ from omnigraph.server.wire.conditions import make_etag
 from omnigraph.server.wire.row_formats import arrow_chunks, arrow_codec, csv_chunks, ndjson_chunks
 
 SNAPSHOT_HEADER = "Omnigraph-Snapshot-Id"
+QUERY_NAME_HEADER = "Omnigraph-Query-Name"
 
 
 def query(call: ServerCall) -> AnyAnswer:
@@ -68,7 +69,7 @@ def stream_answer(call: ServerCall, graph: Graph, body: QueryRequest) -> StreamA
         assume_utc=body.assume_utc,
     )
     batches = _limit_batches(call, body, stream)
-    headers = {SNAPSHOT_HEADER: str(stream.commit_id)}
+    headers = {SNAPSHOT_HEADER: str(stream.commit_id), QUERY_NAME_HEADER: stream.query_name}
     media_type = call.media_type
     if media_type == ARROW:
         return StreamAnswer(arrow_chunks(stream.schema, batches, arrow_codec(call.headers)), ARROW, headers=headers)

@@ -52,6 +52,8 @@ def _receipt_answer(call: ServerCall, receipt: Receipt) -> Answer:
         affected_edges=receipt.affected_edges,
         actor_id=call.actor,
         commit=receipt_commit(receipt, call),
+        nodes=dict(receipt.nodes),
+        edges=dict(receipt.edges),
     )
     if receipt.ids:
         document.ids = {type_name: list(ids) for type_name, ids in receipt.ids.items()}
@@ -91,6 +93,8 @@ def run_transaction(call: ServerCall) -> Answer:
         commit=receipt_commit(receipt, call),
         results=results,
         base_commit_id=base_commit_id,
+        nodes=dict(receipt.nodes),
+        edges=dict(receipt.edges),
     )
     return json_answer(document, headers={REPLAY_HEADER: "true"} if receipt.replayed else {})
 

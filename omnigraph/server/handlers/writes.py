@@ -39,6 +39,8 @@ def run_mutation(call: ServerCall, text: str, name: str | None, body: ChangeRequ
         affected_edges=receipt.affected_edges,
         actor_id=call.actor,
         commit=receipt_commit(receipt, call),
+        nodes=dict(receipt.nodes),
+        edges=dict(receipt.edges),
     )
     if receipt.ids:
         document.ids = {type_name: list(ids) for type_name, ids in receipt.ids.items()}

@@ -107,7 +107,7 @@ class ExplainOutput(Struct, kw_only=True):
 
 
 class ChangeOutput(Struct, kw_only=True):
-    """The effect of a mutation. `commit` is null if nothing changed."""
+    """The effect of a mutation. `commit` is null if nothing changed. `nodes` and `edges` count entities by type."""
 
     branch: str
     query_name: str | None
@@ -115,6 +115,8 @@ class ChangeOutput(Struct, kw_only=True):
     affected_edges: int
     actor_id: str | None
     commit: CommitOutput | None
+    nodes: dict[str, int] | UnsetType = UNSET
+    edges: dict[str, int] | UnsetType = UNSET
     ids: dict[str, list[str]] | UnsetType = UNSET
     replayed: bool | UnsetType = UNSET
 
@@ -137,6 +139,8 @@ class TransactionOutput(Struct, kw_only=True):
     commit: CommitOutput | None
     results: list[TransactionResult]
     base_commit_id: str
+    nodes: dict[str, int] | UnsetType = UNSET
+    edges: dict[str, int] | UnsetType = UNSET
     replayed: bool | UnsetType = UNSET
 
 

@@ -163,7 +163,13 @@ DATA_ROUTES = (
         action="read",
         answer=answers.SnapshotOutput,
         statuses=statuses.CACHED_READ,
-        parameters=(_BRANCH, _SNAPSHOT),
+        parameters=(
+            _BRANCH,
+            _SNAPSHOT,
+            UrlParameter(
+                "relative_to", description="Branch that times, versions and HEAD in `snapshot` refer to; main by default"
+            ),
+        ),
     ),
     Route(
         "POST",

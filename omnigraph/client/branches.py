@@ -1,0 +1,137 @@
+"""`graph.branches` on a server: list, create, rename, reset and delete branches, and branch blocks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from omnigraph.errors import BranchNotFound, UsageError
+from omnigraph.history.branch_info import BranchInfo
+from omnigraph.history.revisions import Revision
+from omnigraph.values.name_rules import strip_name
+
+from .answers import read_branch
+from .facet import RemoteFacet
+from .handle import RemoteHandle
+from .merges import RemoteMergeResult, run_merge
+from .unsupported import reject
+
+if TYPE_CHECKING:
+    from .graph import RemoteGraph
+
+
+class RemoteBranches(RemoteFacet):
+    """The branches of a graph on a server."""
+
+    __slots__ = ()
+
+    def names(self) -> list[str]:
+        """Return the names of all branches, sorted."""
+        return list(self._handle.exchange.get("branches")["branches"])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.strip() in self.names()
+
+    def __getitem__(self, name: str) -> BranchInfo:
+        """Return a branch by name. Raises `BranchNotFound`, which is a `KeyError`, if there is no such branch."""
+        return read_branch(self._handle.exchange.get("branches", strip_name(name)))
+
+    def get(self, name: str) -> BranchInfo | None:
+        """Return a branch by name, or None."""
+        with suppress(BranchNotFound):
+            return self[name]
+        return None
+
+    def create(
+        self, name: str, *, from_: Revision | None = None, commit: Revision | None = None, exist_ok: bool = False
+    ) -> "RemoteGraph":
+        """Create a branch and return a graph on it; see `Graph.branches.create`."""
+        if from_ is not None and commit is not None and not isinstance(from_, str):
+            raise UsageError(reason="pass a branch as `from_` if you also pass `commit`")
+        return self._graph_on(create_branch(self._handle, name, from_, commit, exist_ok=exist_ok))
+
+    def rename(self, name: str, new: str) -> "RemoteGraph":
+        """Rename a branch and return a graph on it."""
+        self._handle.require_writable("renaming a branch")
+        body = {"name": new}
+        document = self._handle.exchange.post("branches", strip_name(name), "rename", body=body)
+        return self._graph_on(self._handle.on_branch(document["name"]))
+
+    def delete(self, name: str, *, force: bool = False) -> None:
+        """Delete a branch. Unless `force` is true, a branch with unmerged commits is kept."""
+        self._handle.require_writable("deleting a branch")
+        self._handle.exchange.call("DELETE", ("branches", strip_name(name)), {"force": force})
+
+    def reset(
+        self,
+        name: str,
+        *,
+        to: Revision,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        dry_run: bool = False,
+    ) -> RemoteMergeResult:
+        """Restore the state of a revision on a branch, with a new commit."""
+        self._handle.require_writable("resetting a branch")
+        self._handle.reject_actor(actor)
+        branch = self._handle.on_branch(strip_name(name))
+        body = {"to": branch.resolve(to), "message": message, "dry_run": dry_run}
+        return run_merge(branch, ("branches", branch.branch_name, "reset"), body, if_commit)
+
+    def merge_session(self, source: str | None = None, into: str | None = None, **options: Any) -> NoReturn:
+        """Raise `NotSupportedRemotely`, because a session compares rows that are stored with the graph."""
+        reject("branches.merge_session")
+
+
+def create_branch(
+    handle: RemoteHandle, name: str, from_: Revision | None, commit: Revision | None = None, *, exist_ok: bool = False
+) -> RemoteHandle:
+    """Create a branch, by default from the commit that the handle reads from, and return a handle on it."""
+    handle.require_open()
+    if handle.read_only and not handle.pinned:
+        handle.require_writable("creating a branch")
+    origin = handle.commit_id or handle.branch_name if from_ is None else _write_origin(handle, from_)
+    body = {
+        "name": name,
+        "from": origin,
+        "commit": None if commit is None else handle.resolve(commit),
+        "exist_ok": exist_ok,
+    }
+    document = handle.exchange.post("branches", body=body)
+    return RemoteHandle(handle.exchange, handle.uri, document["name"])
+
+
+def _write_origin(handle: RemoteHandle, from_: Revision) -> str:
+    """Return a branch name unchanged, so that the server records it as the parent; resolve other revisions."""
+    if isinstance(from_, str) and from_.strip() in handle.exchange.get("branches")["branches"]:
+        return from_.strip()
+    return handle.resolve(from_)
+
+
+@contextmanager
+def branch_block(
+    handle: RemoteHandle, name: str, *, from_: Revision | None, exist_ok: bool, delete: bool
+) -> Iterator[RemoteHandle]:
+    """Yield a handle on a branch. If `delete` is true, the branch is deleted after the block if it has been merged."""
+    branch = create_branch(handle, name, from_, exist_ok=exist_ok)
+    yield branch
+    if delete:
+        with suppress(BranchNotFound):  # a merge inside the block may have deleted it
+            _delete_if_merged(handle, branch)
+
+
+def _delete_if_merged(handle: RemoteHandle, branch: RemoteHandle) -> None:
+    """Delete a branch if its parent or the outer handle's branch contains its head."""
+    info = read_branch(handle.exchange.get("branches", branch.branch_name))
+    is_merged = info.ahead == 0
+    if not is_merged:
+        commits = handle.exchange.get("commits", branch=handle.branch_name)["commits"]
+        is_merged = any(commit["graph_commit_id"] == info.head.id for commit in commits)
+    if is_merged:
+        handle.exchange.call("DELETE", ("branches", branch.branch_name), {"force": True})

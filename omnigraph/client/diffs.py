@@ -1,0 +1,95 @@
+"""Compare two revisions on a server. The result is the `Diff` of an embedded graph, with the same tables."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.api.results.diff import Diff, LazyTableChanges
+from omnigraph.history.entities import OPS, TableChanges
+from omnigraph.ingest.entity_schema import entity_schema
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.values.name_rules import require_names
+from omnigraph.values.table_key import TableKey
+
+from .answers import Document
+from .handle import RemoteHandle
+from .schema_changes import read_schema_change
+from .wire_values import decode_properties
+
+_ALL_CHANGES = 2**31 - 1
+_ENDPOINT_NAMES = {"src": "from", "dst": "to"}
+
+
+def compare_revisions(handle: RemoteHandle, old: str, new: str | None, filters: Mapping[str, Any]) -> Diff:
+    """Return the changes between two revisions, optionally only for some types, kinds or operations."""
+    names = {option: _read_names(filters.get(option), option[:-1]) for option in ("types", "kinds", "ops")}
+    document = handle.exchange.call(
+        "GET",
+        ("diff",),
+        {"from": old, "to": new, "limit": _ALL_CHANGES, "images": "feed"} | filter_parameters(names),
+    )
+    handles = [handle.pin(document[name]) for name in ("to_commit_id", "from_commit_id")]
+    return Diff(
+        LazyTableChanges(lambda: _read_tables(handles, document["feed_changes"])),
+        document["from_commit_id"],
+        document["to_commit_id"],
+        schema_change=read_schema_change(document, document["to_commit_id"]),  # type: ignore[arg-type]
+    )
+
+
+def _read_names(names: Any, label: str) -> list[str] | None:
+    return None if names is None else list(require_names(names, label))
+
+
+def filter_parameters(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return filters as URL parameters."""
+    return {"type": filters.get("types"), "kind": filters.get("kinds"), "op": filters.get("ops")}
+
+
+def _read_tables(handles: Sequence[RemoteHandle], changes: list[Document]) -> Iterator[TableChanges]:
+    """Yield the changes of each type as Arrow tables with the columns of the newest schema that has the type."""
+    by_key: dict[TableKey, list[Document]] = defaultdict(list)
+    for change in changes:
+        by_key[TableKey.of(change["kind"], change["type"]["name"])].append(change)
+    catalogs = [handle.schema_ir().catalog for handle in handles] if changes else []
+    for key in sorted(by_key):
+        entity_type = next(filter(None, (_find_type(catalog, key) for catalog in catalogs)))
+        arrow_schema = _table_schema(entity_type)
+        images = {
+            op: [_read_images(entity_type, change) for change in by_key[key] if change["op"] == op] for op in OPS
+        }
+        yield TableChanges(
+            key,
+            _build_table([after for _, after in images["insert"]], arrow_schema),
+            _build_table([before for before, _ in images["update"]], arrow_schema),
+            _build_table([after for _, after in images["update"]], arrow_schema),
+            _build_table([before for before, _ in images["delete"]], arrow_schema),
+        )
+
+
+def _find_type(catalog: Catalog, key: TableKey) -> NodeType | EdgeType | None:
+    return catalog.edge(key.type_name) if key.is_edge else catalog.node(key.type_name)
+
+
+def _table_schema(entity_type: NodeType | EdgeType) -> pa.Schema:
+    columns = {name: column for column, name in _ENDPOINT_NAMES.items()} if entity_type.kind == "edge" else {}
+    fields = entity_schema(entity_type)
+    return pa.schema([field.with_name(columns.get(field.name, field.name)) for field in fields])
+
+
+def _read_images(entity_type: NodeType | EdgeType, change: Document) -> tuple[dict[str, Any] | None, ...]:
+    return tuple(_read_row(entity_type, change["id"], change.get(side)) for side in ("before", "after"))
+
+
+def _read_row(entity_type: NodeType | EdgeType, entity_id: str, image: Document | None) -> dict[str, Any] | None:
+    if image is None:
+        return None
+    endpoints = image.get("endpoints")
+    columns = {} if endpoints is None else {column: endpoints[name] for column, name in _ENDPOINT_NAMES.items()}
+    return {"id": entity_id, **columns, **(decode_properties(entity_type, image["properties"]) or {})}
+
+
+def _build_table(rows: list[dict[str, Any] | None], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist(sorted((row for row in rows if row), key=lambda row: row["id"]), schema=schema)

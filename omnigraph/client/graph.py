@@ -1,0 +1,469 @@
+"""`RemoteGraph`: a graph on a server, with the public interface of an embedded graph.
+
+Each method is one request, or a few if an answer lacks something. Members that a server cannot offer raise
+`NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never changes the branch or commit that it is bound to.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from os import PathLike
+from random import uniform
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
+
+from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
+from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
+from omnigraph.api.queries import Params, QueryCall, combine_arguments
+from omnigraph.api.results.commit_log import CommitLog
+from omnigraph.api.results.diff import Diff
+from omnigraph.api.results.node import Node
+from omnigraph.api.results.receipt import Receipt
+from omnigraph.api.results.result import Result, ResultStream
+from omnigraph.api.results.subgraph import Subgraph
+from omnigraph.api.write_options import WriteOptions
+from omnigraph.api.writes import RecordKeywords
+from omnigraph.errors import EntityNotFound, OmnigraphError, UsageError
+from omnigraph.history.commit import Commit
+from omnigraph.history.revisions import Revision
+from omnigraph.history.tags import Tag
+from omnigraph.maintenance.health_thresholds import LimitWarning
+
+from . import branches, diffs, merges, queries, revisions, schema, tags, writes
+from .handle import RemoteHandle
+from .unsupported import reject, reject_if
+
+if TYPE_CHECKING:
+    from omnigraph.api.surface import GraphSurface
+
+Answer = TypeVar("Answer")
+Path = str | PathLike[str]
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.004, 0.5
+
+
+class RemoteGraph:
+    """A graph on a server, bound to a branch or pinned to one commit. `omnigraph.open` returns one for a URL."""
+
+    def __init__(self, handle: RemoteHandle) -> None:
+        self._handle = handle
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return self._handle.describe()
+
+    # State --------------------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        """The URL of the graph."""
+        return self._handle.uri
+
+    @property
+    def branch_name(self) -> str:
+        """The branch that this graph is bound to."""
+        return self._handle.branch_name
+
+    @property
+    def head(self) -> Commit:
+        """The commit that this graph reads from: the pinned commit, or the newest commit of the branch."""
+        return self._handle.head()
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are rejected."""
+        return self._handle.read_only
+
+    @property
+    def actor(self) -> str | None:
+        """The author of writes, which the server derives from the token."""
+        self._handle.require_open()
+        actor: str | None = self._handle.exchange.get_from_server("whoami")["actor_id"]
+        return actor
+
+    @property
+    def warnings(self) -> list[LimitWarning]:
+        """An empty list, because the server logs the limits that writes exceed."""
+        return []
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether calls are sent to a server. Always true."""
+        return True
+
+    @property
+    def snapshot(self) -> NoReturn:
+        """Raise `NotSupportedRemotely`."""
+        reject("snapshot")
+
+    def refresh(self) -> Self:
+        """Return this graph. Every read already uses the newest commit on the branch."""
+        self._handle.require_open()
+        return self
+
+    def close(self) -> None:
+        """Close the graph and its connections. Later calls raise `GraphClosed`."""
+        self._handle.closed = True
+        self._handle.exchange.close()
+
+    # Facets -------------------------------------------------------------------------------------
+
+    @property
+    def branches(self) -> branches.RemoteBranches:
+        """Facet for listing, creating, renaming and deleting branches."""
+        return branches.RemoteBranches(self._handle)
+
+    @property
+    def tags(self) -> tags.RemoteTags:
+        """Facet for listing, creating and deleting tags."""
+        return tags.RemoteTags(self._handle)
+
+    @property
+    def revisions(self) -> revisions.RemoteRevisions:
+        """Facet for commits and entity history, including revert and cherry-pick."""
+        return revisions.RemoteRevisions(self._handle)
+
+    @property
+    def schema(self) -> schema.RemoteSchema:
+        """The schema. `.source` is its text, and `.apply` changes it."""
+        return schema.RemoteSchema(self._handle)
+
+    @property
+    def spark(self) -> NoReturn:
+        """Raise `NotSupportedRemotely`."""
+        reject("spark")
+
+    # Reads --------------------------------------------------------------------------------------
+
+    def query(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        source: QuerySource,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Revision | None = None,
+        timeout: float | None = None,
+        assume_utc: bool = False,
+        lazy: bool = False,
+        **values: Any,
+    ) -> Any:
+        """Run a query on the newest commit, or on another branch or revision; see `Graph.query`."""
+        call = QueryCall(source, name, combine_arguments(params, values), timeout, assume_utc)
+        run = queries.stream_query if lazy else queries.run_query
+        return run(self._handle.for_read(branch, at), call)
+
+    def stream(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        source: QuerySource,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Revision | None = None,
+        timeout: float | None = None,
+        assume_utc: bool = False,
+        **values: Any,
+    ) -> ResultStream:
+        """Run a query on one snapshot and read its rows one batch at a time, in bounded memory."""
+        call = QueryCall(source, name, combine_arguments(params, values), timeout, assume_utc)
+        return queries.stream_query(self._handle.for_read(branch, at), call)
+
+    def explain(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        source: QuerySource,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Revision | None = None,
+        analyze: bool = False,
+        **values: Any,
+    ) -> Any:
+        """Return a query's plan. If `analyze` is true, also run the query and measure it."""
+        call = QueryCall(source, name, combine_arguments(params, values))
+        return queries.explain_query(self._handle.for_read(branch, at), call, analyze=analyze)
+
+    def subgraph(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        source: QuerySource | Result,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Revision | None = None,
+        timeout: float | None = None,
+        **values: Any,
+    ) -> Subgraph:
+        """Return the nodes and edges in a query result; see `Graph.subgraph`."""
+        from omnigraph.api.subgraphs import collect_subgraph
+
+        target = self._handle.for_read(branch, at)
+        if isinstance(source, Result):
+            result = source
+        else:
+            result = queries.run_query(
+                target, QueryCall(source, name, combine_arguments(params, values), timeout)
+            )
+        return collect_subgraph(result, target.schema_ir().catalog)
+
+    def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared:
+        """Compile and check a query now, and return a function that runs it later."""
+        return queries.prepare_query(self, self._handle, source, name)
+
+    def nodes(self, type_name: str, /) -> NodeSet:
+        """Return the nodes of a given type or interface, as a set that can be filtered, traversed and read."""
+        return queries.nodes(self._handle, type_name)
+
+    def edges(self, type_name: str, /) -> EdgeSet:
+        """Return the edges of a given type, with their ids, endpoints and properties."""
+        return queries.edges(self._handle, type_name)
+
+    def node(self, type_name: str, key: Any, /) -> Node | None:
+        """Return a node by key, or by id if the type has no key. Return None if there is no such node."""
+        return queries.find_node(self._handle, type_name, key)
+
+    def __getitem__(self, wanted: tuple[str, Any]) -> Node:
+        """Return a node by its key, as in `graph["Person", "ada"]`. Raises `KeyError` if there is no such node."""
+        type_name, key = wanted
+        node = self.node(type_name, key)
+        if node is None:
+            raise EntityNotFound(f"no {type_name} '{key}' found")
+        return node
+
+    def export(
+        self,
+        path: Path | None = None,
+        /,
+        *,
+        types: Sequence[str] | None = None,
+        branch: str | None = None,
+        at: Revision | None = None,
+        iso_dates: bool = False,
+    ) -> Any:
+        """Export one snapshot as NDJSON that can be loaded again; see `Graph.export`."""
+        lines = queries.export_lines(self._handle.for_read(branch, at), types, iso_dates=iso_dates)
+        return lines if path is None else queries.export_to_file(path, lines)
+
+    def table(self, name: str, *, kind: str | None = None) -> NoReturn:
+        """Raise `NotSupportedRemotely`."""
+        reject("table")
+
+    def scan(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise `NotSupportedRemotely`."""
+        reject("scan")
+
+    def duckdb(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise `NotSupportedRemotely`."""
+        reject("duckdb")
+
+    def pool(self, processes: int = 2) -> NoReturn:
+        """Raise `NotSupportedRemotely`."""
+        reject("pool")
+
+    # Writes -------------------------------------------------------------------------------------
+
+    def mutate(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        source: QuerySource,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        assume_utc: bool = False,
+        **values: Any,
+    ) -> Receipt:
+        """Run a mutation in one commit. If nothing matches, no commit is made; see `Graph.mutate`."""
+        call = QueryCall(source, name, combine_arguments(params, values), assume_utc=assume_utc)
+        options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return writes.run_mutation(self._handle, call, branch, options)
+
+    def insert(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
+        """Add entities; see `Graph.insert`."""
+        return writes.write_records(self._handle, "insert", type_name, records, options)
+
+    def upsert(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
+        """Add entities, or update those with the same key or `id`; see `Graph.upsert`."""
+        return writes.write_records(self._handle, "upsert", type_name, records, options)
+
+    def patch(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
+        """Update existing entities; see `Graph.patch`."""
+        return writes.write_records(self._handle, "patch", type_name, records, options)
+
+    def connect_nodes(
+        self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[RecordKeywords]
+    ) -> Receipt:
+        """Add edges, given as `(from, to)` or `(from, to, properties)`; see `Graph.connect_nodes`."""
+        return writes.connect_nodes(self._handle, edge_type, ends, options)
+
+    def update(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        type_name: str,
+        /,
+        *,
+        where: str,
+        set: Mapping[str, Any],
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        assume_utc: bool = False,
+        **values: Any,
+    ) -> Receipt:
+        """Set properties of the entities that match a predicate; see `Graph.update`."""
+        call = QueryCall("", None, combine_arguments(params, values), assume_utc=assume_utc)
+        options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return writes.update_entities(self._handle, type_name, where, set, call, branch, options)
+
+    def delete(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        type_name: str,
+        /,
+        *,
+        where: str,
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        assume_utc: bool = False,
+        **values: Any,
+    ) -> Receipt:
+        """Delete edges, or nodes together with their edges; see `Graph.delete`."""
+        call = QueryCall("", None, combine_arguments(params, values), assume_utc=assume_utc)
+        options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return writes.delete_entities(self._handle, type_name, where, call, branch, options)
+
+    def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
+        """Call `fn(graph)`, and repeat the call after each conflict that a newer state may resolve."""
+        for attempt in range(1, attempts + 1):
+            try:
+                return fn(self)
+            except OmnigraphError as error:
+                if error.retryable != "fresh" or attempt == attempts:
+                    raise
+                time.sleep(uniform(0, min(_FIRST_PAUSE_SECONDS * 2**attempt, _MAX_PAUSE_SECONDS)))  # noqa: S311
+        raise UsageError(reason="attempts must be at least 1")
+
+    # Branches and revisions ---------------------------------------------------------------------
+
+    def acting(self, actor: str | None) -> NoReturn:
+        """Raise `NotSupportedRemotely`, because the token determines the actor."""
+        reject("acting")
+
+    def checkout(self, branch: str) -> "RemoteGraph":
+        """Return a graph on the newest commit of a branch. Raises `BranchNotFound` if the branch does not exist."""
+        return RemoteGraph(self._handle.checkout(branch))
+
+    @contextmanager
+    def branch(
+        self, name: str, *, from_: Revision | None = None, exist_ok: bool = False, delete: bool = False
+    ) -> "Iterator[RemoteGraph]":
+        """Yield a graph on a new branch for the duration of a `with` block; see `Graph.branch`."""
+        block = branches.branch_block(self._handle, name, from_=from_, exist_ok=exist_ok, delete=delete)
+        with block as branch_handle:
+            yield RemoteGraph(branch_handle)
+
+    def at(self, point: Revision) -> "RemoteGraph":
+        """Return a read-only graph pinned to a revision; see `Graph.at`."""
+        return RemoteGraph(self._handle.at(point))
+
+    def tag(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag:
+        """Tag a revision, or the commit that this graph reads from."""
+        return tags.create_tag(self._handle, name, point, message)
+
+    def log(
+        self,
+        branch: str | None = None,
+        *,
+        limit: int | None = None,
+        since: datetime | None = None,
+        actor: str | None = None,
+        type: str | None = None,
+        all: bool = False,
+    ) -> CommitLog:
+        """Return the commits in this graph's history, newest first; see `Graph.log`."""
+        return revisions.read_log(
+            self._handle, branch, limit=limit, since=since, actor=actor, type_name=type, all_branches=all
+        )
+
+    def diff(
+        self,
+        a: "Revision | RemoteGraph | None",
+        b: "Revision | RemoteGraph | None" = None,
+        *,
+        types: Any = None,
+        kinds: Any = None,
+        ops: Any = None,
+    ) -> Diff:
+        """Return the changes from `a` to `b`, entity by entity; see `Graph.diff`."""
+        self._handle.require_open()
+        filters = {"types": types, "kinds": kinds, "ops": ops}
+        if isinstance(a, str) and ".." in a and b is None:
+            return diffs.compare_revisions(self._handle, a, None, filters)
+        return diffs.compare_revisions(self._handle, self._find_state(a), self._find_state(b), filters)
+
+    def _find_state(self, state: "Revision | RemoteGraph | None") -> str:
+        if state is None:
+            return self._handle.head().id
+        return state.head.id if isinstance(state, RemoteGraph) else self._handle.resolve(state)
+
+    def merge(  # noqa: PLR0913 - all but two are keywords
+        self,
+        source: str | None = None,
+        into: str | None = None,
+        *,
+        message: str | None = None,
+        actor: str | None = None,
+        delete_branch: bool = False,
+        if_commit: str | None = None,
+        strategy: Any = None,
+        granularity: Any = "property",
+        collapse_edges: bool = False,
+        dry_run: bool = False,
+        limits: Any = None,
+        engine: Any = "auto",
+        spark: Any = None,
+    ) -> merges.RemoteMergeResult:
+        """Merge a branch into another one, by default this graph's branch; see `Graph.merge`."""
+        self._handle.require_open()
+        self._handle.reject_actor(actor)
+        merges.check_merge_options(strategy, engine, spark)
+        reject_if(limits is not None, "merge(limits=…)")
+        if not dry_run:
+            self._handle.require_writable("merging")
+        if source is None and into is None:
+            raise UsageError(reason="name the source or the target of the merge")
+        body = {
+            "source": self.branch_name if source is None else source,
+            "target": self.branch_name if into is None else into,
+            "message": message,
+            "strategy": strategy,
+            "granularity": granularity,
+            "collapse_edges": collapse_edges,
+            "delete_branch": delete_branch,
+        }
+        segments = ("branches", "merge", *(("preview",) if dry_run else ()))
+        return merges.run_merge(self._handle, segments, body, None if dry_run else if_commit, is_read=dry_run)
+
+
+if TYPE_CHECKING:
+
+    def _check_surface(graph: RemoteGraph) -> GraphSurface:
+        return graph  # mypy compares every signature with the protocol

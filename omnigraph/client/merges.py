@@ -1,0 +1,92 @@
+"""Send merges, reverts, cherry-picks and resets, and read their effects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from omnigraph.api.merge_sessions import MergeResult
+from omnigraph.api.results.diff import Diff
+from omnigraph.merging.discarded_changes import DiscardedChange
+from omnigraph.merging.lost_edges import LostEdge
+from omnigraph.merging.parallel_edges import ParallelEdgePair
+from omnigraph.values.option_text import check_option_text
+from omnigraph.values.table_key import TableKey
+
+from .answers import Document, read_optional_commit
+from .diffs import compare_revisions
+from .failures import read_conflict
+from .handle import RemoteHandle
+from .schema_changes import ServedSchemaChange, read_schema_change
+from .unsupported import reject, reject_if
+
+
+@dataclass(frozen=True, repr=False)
+class RemoteMergeResult(MergeResult):
+    """The actual or previewed effect of a merge on a server."""
+
+    document: Document = field(default_factory=dict, compare=False)
+    handle: RemoteHandle | None = field(default=None, compare=False)
+
+    @cached_property
+    def stats(self) -> dict[str, Any]:
+        """Counts of changes, conflicts, resolutions and combined properties."""
+        return dict(self.document["stats"])
+
+    @cached_property
+    def schema_change(self) -> ServedSchemaChange | None:  # type: ignore[override]
+        """The actual or previewed schema changes on the target, or None if its schema stays the same."""
+        return read_schema_change(self.document, self.target)
+
+    @cached_property
+    def delta(self) -> Diff:
+        """The changes to the target. A preview has no changes to request, except for a fast-forward."""
+        if self.outcome == "already_up_to_date" or self.handle is None:
+            return super().delta
+        if self.commit is None and self.outcome != "fast_forward":
+            reject("merge(dry_run=True).delta")
+        new_commit_id = self.source if self.commit is None else self.commit.id
+        return compare_revisions(self.handle, self.target, new_commit_id, {})
+
+
+def run_merge(
+    handle: RemoteHandle, segments: tuple[str, ...], body: Document, condition: str | None, *, is_read: bool = False
+) -> RemoteMergeResult:
+    """Send a request that is answered with the effect of a merge."""
+    check_option_text(body.get("message"), "message")
+    document = handle.exchange.post(*segments, body=body, condition=condition, is_read=is_read)
+    return RemoteMergeResult(
+        document["outcome"],
+        read_optional_commit(document["commit"]),
+        tuple(read_conflict(conflict) for conflict in document["merge_conflicts"]),
+        tuple(
+            ParallelEdgePair(TableKey.edge(pair["type_name"]), pair["ours"], pair["theirs"])
+            for pair in document["parallel_edges"]
+        ),
+        document["base_commit_id"],
+        document["source_commit_id"],
+        document["target_commit_id"],
+        branch_deleted=document.get("branch_deleted", False),
+        branch_delete_error=document.get("branch_delete_error"),
+        lost_edges=tuple(map(_read_lost_edge, document["lost_edges"])),
+        discarded=tuple(map(_read_discarded, document["discarded"])),
+        document=document,
+        handle=handle,
+    )
+
+
+def check_merge_options(strategy: Any, engine: str, spark: Any) -> None:
+    """Raise `NotSupportedRemotely` for options that a server does not offer."""
+    reject_if(callable(strategy), "merge(strategy=callable)")
+    reject_if(isinstance(strategy, Mapping) and any(map(callable, strategy.values())), "merge(strategy=callable)")
+    reject_if(engine == "spark" or spark is not None, "engine='spark'")
+
+
+def _read_discarded(document: Document) -> DiscardedChange:
+    members = [document[name] for name in ("entity_kind", "type_name", "entity_id", "side", "part")]
+    return DiscardedChange(*members, document.get("property"), document.get("value"))
+
+
+def _read_lost_edge(document: Document) -> LostEdge:
+    members = [document[name] for name in ("entity_id", "from", "to", "node", "side")]
+    return LostEdge(TableKey.edge(document["type_name"]), *members)

@@ -1,0 +1,194 @@
+"""Queries, streams, plans, node and edge sets, and exports of a graph on a server.
+
+Rows arrive as an Arrow stream and become the same `Result` as in an embedded graph. No function here writes.
+"""
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_set
+from omnigraph.api.builders.mutation_text import resolve_node_id
+from omnigraph.api.builders.prepared_queries import COMPILED_QUERIES, Prepared, QuerySource, select_query
+from omnigraph.api.queries import QueryCall
+from omnigraph.api.results.node import Node
+from omnigraph.api.results.result import Result, ResultStream
+from omnigraph.errors import InputError
+from omnigraph.errors.diagnostics import SourceText
+from omnigraph.values import clock_and_ids
+
+from .exchange import NDJSON, Reply
+from .handle import RemoteHandle
+from .query_requests import build_query_body, read_source, with_source
+
+ARROW = "application/vnd.apache.arrow.stream"
+_COMMIT_HEADER, _NAME_HEADER = "Omnigraph-Snapshot-Id", "Omnigraph-Query-Name"
+
+
+def run_query(handle: RemoteHandle, call: QueryCall) -> Result:
+    """Run a read query and return all of its rows."""
+    started = clock_and_ids.monotonic()
+    reply = _send_query(handle, call)
+    with pa.ipc.open_stream(pa.BufferReader(b"".join(reply.chunks()))) as reader:
+        table = reader.read_all()
+    return Result(
+        table,
+        query_name=reply.headers.get(_NAME_HEADER, "query"),
+        params=dict(call.arguments),
+        target=handle.result_target(),
+        commit_id=reply.headers.get(_COMMIT_HEADER),
+        elapsed=clock_and_ids.monotonic() - started,
+    )
+
+
+def stream_query(handle: RemoteHandle, call: QueryCall) -> ResultStream:
+    """Run a read query and return its rows as a stream of batches."""
+    reply = _send_query(handle, call)
+    reader = pa.ipc.open_stream(pa.PythonFile(_ReplyFile(reply), mode="r"))
+    return ResultStream(
+        reader.schema,
+        _iter_batches(reader, reply),
+        query_name=reply.headers.get(_NAME_HEADER, "query"),
+        target=handle.result_target(),
+        commit_id=reply.headers.get(_COMMIT_HEADER),
+    )
+
+
+def _send_query(handle: RemoteHandle, call: QueryCall) -> Reply:
+    handle.require_open()
+    text = read_source(call.source, call.arguments)
+    body = build_query_body(text, call.name, call.arguments) | handle.position
+    body |= {"timeout": call.timeout, "assume_utc": call.assume_utc or None}
+    with with_source(text):
+        return handle.exchange.stream(
+            "POST", ("query",), {}, json_body=body, headers={"Accept": ARROW}, is_read=True
+        )
+
+
+class _ReplyFile(io.RawIOBase):
+    """The body of an answer, as a file that Arrow reads sequentially."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._chunks, self._rest = reply.chunks(), b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        parts, missing = [], size if size is not None and size >= 0 else None
+        while missing is None or missing > 0:
+            chunk = self._rest or next(self._chunks, b"")
+            if not chunk:
+                break
+            part, self._rest = (chunk, b"") if missing is None else (chunk[:missing], chunk[missing:])
+            parts.append(part)
+            missing = None if missing is None else missing - len(part)
+        return b"".join(parts)
+
+
+def _iter_batches(reader: pa.RecordBatchReader, reply: Reply) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from reader
+    finally:
+        reply.close()
+
+
+class RemotePlan:
+    """The plan of a query: `str()` returns it as text."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+
+    def __str__(self) -> str:
+        return str(self._document["plan"])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def to_json(self) -> Any:
+        """Return the plan as JSON."""
+        return self._document["details"]
+
+
+def explain_query(handle: RemoteHandle, call: QueryCall, *, analyze: bool) -> RemotePlan:
+    """Return the plan of a query."""
+    handle.require_open()
+    text = read_source(call.source, call.arguments)
+    body = build_query_body(text, call.name, call.arguments) | handle.position | {"analyze": analyze}
+    with with_source(text):
+        return RemotePlan(handle.exchange.post("explain", body=body, is_read=True))
+
+
+def prepare_query(graph: Any, handle: RemoteHandle, source: QuerySource, name: str | None) -> Prepared:
+    """Check a query with the schema of the graph, and return a `Prepared` object that runs it."""
+    text, ir = read_source(source, {}), handle.schema_ir()
+    queries = COMPILED_QUERIES.get_or_compile(text, f"remote:{hash(ir)}", lambda: ir.catalog, name)
+    query = select_query(queries, name)
+    checked = SourceText(text.source_name, text.text)
+
+    def call(params: Mapping[str, Any]) -> Any:
+        run = graph.query if query.kind == "read" else graph.mutate
+        return run(checked, name=query.name, params=params)
+
+    def explain(params: Mapping[str, Any], analyze: bool) -> Any:
+        return graph.explain(checked, name=query.name, params=params, analyze=analyze)
+
+    types = {parameter.name: parameter.type.display() for parameter in query.parameters}
+    return Prepared(query.name, query.kind, types, query.description, call, explain)
+
+
+def nodes(handle: RemoteHandle, type_name: str) -> NodeSet:
+    """Return the nodes of a type or interface, as a set that can be filtered, traversed and read."""
+    return node_set(partial(_run_text, handle), handle.schema_ir().catalog, type_name)
+
+
+def edges(handle: RemoteHandle, type_name: str) -> EdgeSet:
+    """Return the edges of a type."""
+    return edge_set(partial(_run_text, handle), handle.schema_ir().catalog, type_name)
+
+
+def _run_text(handle: RemoteHandle, text: str, arguments: Mapping[str, Any]) -> Result:
+    return run_query(handle, QueryCall(text, None, arguments))
+
+
+def find_node(handle: RemoteHandle, type_name: str, key: Any) -> Node | None:
+    """Return a node by key, or None if there is no such node."""
+    ir = handle.schema_ir()
+    candidates = node_set(partial(_run_text, handle), ir.catalog, type_name)
+    row = candidates.where(id=resolve_node_id(ir, type_name, key)).result().one_or_none()
+    if row is None:
+        return None
+    values = dict(row)
+    return Node(values.pop("id"), type_name, values)
+
+
+def export_lines(handle: RemoteHandle, types: Sequence[str] | None, *, iso_dates: bool) -> Iterator[bytes]:
+    """Yield the lines of an export, each with its newline."""
+    handle.require_open()
+    body = {"type_names": list(types or ()), "iso_dates": iso_dates} | handle.position
+    reply = handle.exchange.stream("POST", ("export",), {}, json_body=body, headers={"Accept": NDJSON}, is_read=True)
+    return _split_lines(reply)
+
+
+def _split_lines(reply: Reply) -> Iterator[bytes]:
+    rest = b""
+    for chunk in reply.chunks():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+    if rest:
+        yield rest
+
+
+def export_to_file(path: str | PathLike[str], lines: Iterator[bytes]) -> int:
+    """Write an export to a file, which appears only once it is complete, and return the number of entities."""
+    from omnigraph.api.output_files import write_lines
+
+    if not isinstance(path, str | PathLike) or (isinstance(path, str) and "://" in path):
+        raise InputError("the path of an export must be a local path", reason="not a path")
+    return write_lines(Path(path), lines)

@@ -1,0 +1,40 @@
+"""Read a query before it is sent, and show errors that the server finds with the caller's own text.
+
+A bare body is wrapped here, because only the caller's values tell the types of its parameters: JSON has no dates.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from omnigraph.api.builders.prepared_queries import QuerySource, QueryText, map_errors_to_body, read_query
+from omnigraph.errors import LanguageError
+from omnigraph.errors.diagnostics import SourceText
+
+from .wire_values import encode_value
+
+_SERVER_NAME = "<query>"
+
+
+def build_query_body(query_text: QueryText, name: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a request that contain a query and its parameters."""
+    return {"query": query_text.text, "name": name, "params": encode_value(arguments) if arguments else None}
+
+
+def read_source(source: QuerySource, arguments: Mapping[str, Any]) -> QueryText:
+    """Return the text to send. Files are read, and bare bodies are wrapped as a query."""
+    return read_query(source, arguments)
+
+
+@contextmanager
+def with_source(query_text: QueryText) -> Iterator[None]:
+    """Add the caller's text and file name to language errors, as if the text had been compiled here."""
+    try:
+        yield
+    except LanguageError as error:
+        if query_text.prefix_length and error.diagnostics:
+            with map_errors_to_body(query_text):
+                raise
+        error.source = SourceText(query_text.source_name, query_text.text)
+        error.message = error.message.replace(f"{_SERVER_NAME}:", f"{query_text.source_name}:")
+        raise

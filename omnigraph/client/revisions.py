@@ -1,0 +1,240 @@
+"""`graph.revisions` on a server, and commit logs."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.api.results.commit_log import CommitLog
+from omnigraph.errors import EntityNotFound, InputError, NotFound, TypeCheckError
+from omnigraph.history.commit import Commit
+from omnigraph.history.entity_history import Blamed, EntityHistory, EntityVersion
+from omnigraph.history.revisions import Revision
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.values.describe_value import describe
+from omnigraph.values.name_rules import strip_name
+from omnigraph.values.option_text import check_option_text
+
+from .answers import Document, read_commit
+from .facet import RemoteFacet
+from .handle import RemoteHandle, write_revision
+from .merges import RemoteMergeResult, check_merge_options, run_merge
+from .wire_values import decode_properties, encode_value
+
+if TYPE_CHECKING:
+    from .graph import RemoteGraph
+
+
+class RemoteHistory(EntityHistory):
+    """The versions of an entity, newest first."""
+
+    gap_reason: str = ""
+
+    def describe_gap(self) -> str:
+        """Return why earlier versions are not listed, or an empty string if all versions are listed."""
+        return self.gap_reason
+
+
+class RemoteRevisions(RemoteFacet):
+    """Commits, and the versions of single entities, of a graph on a server."""
+
+    __slots__ = ()
+
+    def commit(self, commit_id: str) -> Commit:
+        """Return a commit by its id, or by another revision."""
+        return read_commit(self._handle.exchange.get("commits", commit_id))
+
+    def pin(self) -> "RemoteGraph":
+        """Return a read-only graph on the commit that the graph reads from now."""
+        return self._graph_on(self._handle.pin(self._handle.head().id))
+
+    def history(
+        self, type_name: str, key: Any, /, *, kind: str | None = None, limit: int | None = None
+    ) -> EntityHistory:
+        """Return the versions of an entity, newest first."""
+        try:
+            kind, document = self._read_entity(type_name, key, kind, "history", limit=limit)
+        except EntityNotFound:
+            return RemoteHistory()
+        entity_type = self._find_type(type_name, kind)
+        history = RemoteHistory(_read_version(entity_type, version) for version in document["versions"])
+        if "gap_commit_id" in document:
+            history.gap, history.gap_reason = self.commit(document["gap_commit_id"]), document["gap_reason"]
+        return history
+
+    def blame(self, type_name: str, key: Any, /, *, kind: str | None = None) -> dict[str, Blamed]:
+        """Return the commit that last set each property of an entity."""
+        kind, document = self._read_entity(type_name, key, kind, "blame")
+        values = {entry["name"]: entry["value"] for entry in document["properties"]}
+        decoded = decode_properties(self._find_type(type_name, kind), values) or {}
+        return {
+            entry["name"]: Blamed(
+                entry["name"],
+                decoded[entry["name"]],
+                None if entry["commit"] is None else read_commit(entry["commit"]),
+            )
+            for entry in document["properties"]
+        }
+
+    def _find_type(self, type_name: str, kind: str) -> NodeType | EdgeType | None:
+        catalog = self._handle.schema_ir().catalog
+        return catalog.edge(type_name) if kind == "edge" else catalog.node(type_name)
+
+    def _read_entity(
+        self, type_name: str, key: Any, kind: str | None, view: str, **parameters: Any
+    ) -> tuple[str, Document]:
+        """Request a view of an entity. Without a kind, an edge type is tried if there is no such node type."""
+        parameters |= self._handle.position
+        text = write_key(key)
+        try:
+            found_kind = kind or "node"
+            return found_kind, self._handle.exchange.get(
+                "entities", found_kind, type_name, text, view, **parameters
+            )
+        except EntityNotFound:
+            raise
+        except (NotFound, TypeCheckError, InputError):
+            if kind is not None:
+                raise
+            return "edge", self._handle.exchange.get("entities", "edge", type_name, text, view, **parameters)
+
+    def revert(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        commit: Revision,
+        *,
+        mainline: int | None = None,
+        branch: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        strategy: Any = None,
+        granularity: Any = "property",
+        dry_run: bool = False,
+    ) -> RemoteMergeResult:
+        """Undo a commit or a range of commits with a new commit."""
+        options = {"mainline": mainline, "message": message, "strategy": strategy}
+        options |= {"granularity": granularity, "dry_run": dry_run}
+        return self._replay("revert", commit, branch, actor, if_commit, options)
+
+    def cherry_pick(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        commit: Revision,
+        into: str | None = None,
+        *,
+        mainline: int | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        strategy: Any = None,
+        granularity: Any = "property",
+        dry_run: bool = False,
+    ) -> RemoteMergeResult:
+        """Apply the changes from one commit to a branch."""
+        options = {"mainline": mainline, "message": message, "strategy": strategy}
+        options |= {"granularity": granularity, "dry_run": dry_run}
+        return self._replay("cherry-pick", commit, into, actor, if_commit, options)
+
+    def _replay(
+        self,
+        route: str,
+        commit: Revision,
+        branch: str | None,
+        actor: str | None,
+        if_commit: str | None,
+        options: dict[str, Any],
+    ) -> RemoteMergeResult:
+        handle = self._handle if branch is None else self._handle.on_branch(strip_name(branch))
+        handle.require_writable("applying the changes from a commit")
+        handle.reject_actor(actor)
+        check_merge_options(options["strategy"], "auto", None)
+        text = write_revision(commit)
+        if ".." not in text:
+            text = self._handle.resolve(text)
+        body = {"commit": text, "branch": handle.branch_name, **options}
+        return run_merge(handle, (route,), body, if_commit)
+
+
+def write_key(key: Any) -> str:
+    """Return the key of an entity as the text that the server reads.
+
+    >>> write_key("ada"), write_key(7)
+    ('ada', '7')
+    """
+    encoded = encode_value(key)
+    if isinstance(encoded, str):
+        return encoded
+    if isinstance(encoded, list | dict):
+        raise InputError(
+            f"{describe(key)} cannot be used as a key on a server",
+            reason="composite key",
+            hint="pass the id of the entity",
+        )
+    return "true" if encoded is True else "false" if encoded is False else str(encoded)
+
+
+def _read_version(entity_type: NodeType | EdgeType | None, document: Document) -> EntityVersion:
+    endpoints = document.get("endpoints")
+    return EntityVersion(
+        read_commit(document["commit"]),
+        document["op"],
+        decode_properties(entity_type, document["properties"]),
+        decode_properties(entity_type, document["before"]),
+        tuple(document["changed"]),
+        None if endpoints is None else {"src": endpoints["from"], "dst": endpoints["to"]},
+    )
+
+
+def read_log(
+    handle: RemoteHandle,
+    branch: str | None,
+    *,
+    limit: int | None,
+    since: datetime | None,
+    actor: str | None,
+    type_name: str | None,
+    all_branches: bool,
+) -> CommitLog:
+    """Return the commits of a branch or of all branches, newest first."""
+    handle.require_open()
+    check_option_text(actor, "actor")
+    if since is not None and (not isinstance(since, datetime) or since.tzinfo is None):
+        raise InputError(f"since must be a datetime with a time zone, got {describe(since)}", reason="not a timestamp")
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise InputError(f"limit must be a number of commits, got {describe(limit)}", reason="not a count")
+    is_pinned = handle.pinned and branch is None and not all_branches
+    requested = None if is_pinned or since is not None or limit == 0 else limit
+    name = handle.branch_name if branch is None else strip_name(branch)
+    document = handle.exchange.get(
+        "commits",
+        branch=None if is_pinned or all_branches else name,
+        all=is_pinned or all_branches,
+        limit=requested,
+        actor=None if is_pinned else actor,
+        type=None if is_pinned else type_name,
+        types=True,
+    )
+    commits: Iterable[Commit] = map(read_commit, document["commits"])
+    if is_pinned:
+        commits = _keep_ancestors(list(commits), str(handle.commit_id))
+    selected = [commit for commit in commits if _is_selected(commit, since, actor, type_name)]
+    return CommitLog(selected[:limit], lambda: _read_ref_names(handle))
+
+
+def _is_selected(commit: Commit, since: datetime | None, actor: str | None, type_name: str | None) -> bool:
+    if (actor is not None and commit.actor != actor) or (since is not None and commit.published < since):
+        return False
+    return type_name is None or type_name in {key.type_name for key in commit.tables}
+
+
+def _keep_ancestors(commits: list[Commit], commit_id: str) -> list[Commit]:
+    wanted = {commit_id}
+    kept = []
+    for commit in commits:  # newest first, so every commit comes before its parents
+        if commit.id in wanted:
+            kept.append(commit)
+            wanted.update(commit.parents)
+    return kept
+
+
+def _read_ref_names(handle: RemoteHandle) -> dict[str, tuple[str, ...]]:
+    document = handle.exchange.get("commits", limit=1, refs=True)
+    return {commit_id: tuple(names) for commit_id, names in document.get("refs", {}).items()}

@@ -1,0 +1,43 @@
+"""Schema changes that a server describes: a description and a document for each step."""
+
+from typing import Any, ClassVar, Literal
+
+from omnigraph.records.frozen import record
+
+from .answers import Document
+
+
+@record
+class ServedSchemaChange:
+    """The schema changes up to a commit.
+
+    >>> change = ServedSchemaChange("01J", {"steps": [{"kind": "rename_type", "description": "rename Lamp to Light"}]})
+    >>> change.op, change.descriptions
+    ('schema', ('rename Lamp to Light',))
+    """
+
+    op: ClassVar[Literal["schema"]] = "schema"
+    commit_id: str
+    document: Document
+
+    @property
+    def steps(self) -> tuple[Document, ...]:
+        """The steps, as documents."""
+        return tuple(self.document["steps"])
+
+    @property
+    def descriptions(self) -> tuple[str, ...]:
+        """A description of each step, one line per step."""
+        return tuple(step["description"] for step in self.steps)
+
+    def __str__(self) -> str:
+        return "\n".join(self.descriptions)
+
+    def to_json(self) -> Any:
+        """Return the document."""
+        return self.document
+
+
+def read_schema_change(document: Document, commit_id: str) -> ServedSchemaChange | None:
+    """Return the schema change in an answer, or None if there is none."""
+    return ServedSchemaChange(commit_id, document["schema_change"]) if document.get("schema_change") else None

@@ -1,0 +1,50 @@
+"""What a graph on a server cannot do, and what to do instead.
+
+`LIMITATIONS` is the only list of these members. The how-to page shows it, and a test compares the two.
+"""
+
+from typing import NoReturn
+
+from omnigraph.errors import NotSupportedRemotely
+
+_LOCAL = "open the graph where its files are stored"
+
+LIMITATIONS: dict[str, str] = {
+    "snapshot": "use `graph.at(revision)` to read a past state, and `graph.schema` for the types",
+    "table": "Lance datasets need direct access to the files; use `graph.query` or `graph.export`",
+    "scan": "lazy scans need direct access to the files; use `graph.stream`",
+    "duckdb": "DuckDB views need direct access to the files; pass a query result to DuckDB",
+    "pool": "the server runs queries in its own processes",
+    "acting": "the token determines the actor; open the graph with the token of the other actor",
+    "schema.contract": "use `graph.schema.source`",
+    "schema.ir": "permanent ids are not sent to clients; use `graph.schema.current`",
+    "branches.merge_session": "pass `strategy` to `graph.merge`, or resolve the conflicts where the files are stored",
+    "merge(strategy=callable)": "pass 'ours', 'theirs' or a mapping of conflict kinds and types to sides",
+    "merge(dry_run=True).delta": "use `conflicts` and `stats`, or compare the two branches with `graph.diff`",
+    "merge(limits=…)": "the server decides how much memory a merge may use",
+    "engine='spark'": "Spark jobs need direct access to the files",
+    "spark": "Spark jobs need direct access to the files",
+    "changes.baseline": "use `graph.export`, and start the feed at the exported commit",
+    "maintenance.repair": f"{_LOCAL}, and run `omnigraph repair` there",
+    "maintenance.copy_to": f"{_LOCAL}, and run `omnigraph copy` there; or use `graph.export`",
+    "maintenance.hold": "tag the commits that cleanup must keep",
+    "maintenance.check_absent": f"{_LOCAL}, and check there",
+    "maintenance.ensure_indices": "use `graph.maintenance.optimize`, which also builds indexes",
+    "maintenance.pending_indices": "use `graph.maintenance.status`",
+    "maintenance.operations": f"{_LOCAL}; the server recovers interrupted operations itself",
+    "load(mapping=…)": "rename the members before loading",
+    "load(rejects=…)": "use `on_error='report'`, which returns the problems",
+}
+
+
+def reject(member: str, *, what: str | None = None) -> NoReturn:
+    """Raise `NotSupportedRemotely` for a member of `LIMITATIONS`."""
+    raise NotSupportedRemotely(
+        f"{what or f'`{member}`'} is not available on a graph on a server", what=what or member, hint=LIMITATIONS[member]
+    )
+
+
+def reject_if(condition: object, member: str) -> None:
+    """Raise `NotSupportedRemotely` for a member of `LIMITATIONS` if a condition holds."""
+    if condition:
+        reject(member)
