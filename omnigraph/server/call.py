@@ -83,7 +83,7 @@ class ServerCall:
 
     @property
     def writes(self) -> bool:
-        """Whether the request changes the graph. If so, it needs admission and keeps running if the client disconnects."""
+        """Whether the request changes the graph; it then needs admission and outlives a client disconnect."""
         return self.route.is_write and not self.only_reads
 
     @property
