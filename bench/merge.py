@@ -3,7 +3,7 @@
 Prints requests on an S3 server and times on a disk, for changes of several sizes on targets of
 several sizes and numbers of tables; then the memory of a merge into a type with vectors, and the
 cost of a branch. The line: ten times the rows, at most 1.2 times the requests, 1.5 times the time.
-Changed rows are neighbours; with `--spread` they lie all over a table, each in a page of its own.
+Changed rows are neighbors; with `--spread` they lie all over a table, each in a page of its own.
 Commits of tables by Lance are told apart: one that keeps row ids looks at the ids of all rows.
 Small by default; `--whole` takes hours and about 20 GB.
 """
@@ -75,7 +75,7 @@ class Target:
         return source, target
 
     def _changed(self, count: int) -> pa.Table:
-        """Rows of one table, half of them new and half changed: neighbours, or all over it."""
+        """Rows of one table, half of them new and half changed: neighbors, or all over it."""
         each, half = self.rows // self.tables, max(1, count // 2)
         if self.spread:
             old = np.unique(np.linspace(0, each - 2, half).astype(int))

@@ -130,7 +130,7 @@ def table(reports: dict[str, dict[str, Any]]) -> str:
     peaks = [f"{one['peak_mb']:.0f}" for one in reports.values()]
     lines.append("| peak memory, MB | " + " | ".join(peaks) + " |")
     ours = reports["omnigraph"]
-    lines.append(f"\nNeighbour lists made in {ours['build_lists_s']:.2f} s.")
+    lines.append(f"\nNeighbor lists made in {ours['build_lists_s']:.2f} s.")
     lines.append(f"`graph.query` adds {ours['overhead_ms']:.2f} ms to the bare engine.")
     for title, one in ours["threads"].items():
         rates = f"{one['one']:.0f} queries/s by one thread, {one['many']:.0f} by {THREADS}"

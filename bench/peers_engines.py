@@ -122,7 +122,7 @@ class Ours:
 
             publish(graph._handle.branch_state, prepare)
         ensure_indices(graph._handle.branch_state)
-        # The others keep their neighbour lists in their files, too.
+        # The others keep their neighbor lists in their files, too.
         os.environ["OMNIGRAPH_TRAVERSAL_MODE"] = "csr"
         os.environ["OMNIGRAPH_CACHE_DIR"] = str(place / "cache")
         ours = Ours(place)
@@ -134,7 +134,7 @@ class Ours:
         return self.graph.query(QUERIES, name=name, params=params).to_records()
 
     def topology(self) -> float:
-        """Seconds to make the neighbour lists anew."""
+        """Seconds to make the neighbor lists anew."""
         from time import perf_counter
 
         from omnigraph.engine.adjacency.topology import EdgeTables, build_topology

@@ -32,7 +32,7 @@ _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
 def errors_page() -> str:
-    """The catalogue of errors, from the classes in `omnigraph.errors`."""
+    """The catalog of errors, from the classes in `omnigraph.errors`."""
     family = _error_family()
     hints = ((cls.__name__, cls.hint) for cls, _ in family if cls.hint)
     head = ("class", "`.code`", "HTTP `code`", "status", "exit", "effect", "retry", "meaning")
@@ -55,7 +55,7 @@ RESERVED_ERRORS = {
 
 _ERRORS = """\
 In programs, distinguish outcomes by class, `.code`, `status` or typed members, never by message.
-The catalogue is stable. A class marked *reserved* belongs to a component that is not built yet, such as the server; no
+The catalog is stable. A class marked *reserved* belongs to a component that is not built yet, such as the server; no
 code raises it ([list](#reserved)).
 
 - *class* is the Python class in `omnigraph.errors`. Each `›` is one level of subclassing.
@@ -122,7 +122,7 @@ def _command_help(command: click.Command, name: str, parent: click.Context | Non
 
 
 def codes_page() -> str:
-    """Every code of a finding, from the catalogues of the two languages."""
+    """Every code of a finding, from the catalogs of the two languages."""
     from omnigraph.lang.query.codes import LINT_CODES, TYPE_CODES
     from omnigraph.lang.schema.codes import CODES
 
@@ -181,7 +181,7 @@ def _code(code: str) -> str:
 
 @cache
 def _reporting_code() -> str:
-    """The text of every module that can report a finding; the catalogues only list them."""
+    """The text of every module that can report a finding; the catalogs only list them."""
     modules = (ROOT / "omnigraph" / "lang").rglob("*.py")
     return "".join(one.read_text() for one in sorted(modules) if one.name != "codes.py")
 

@@ -55,7 +55,7 @@ def describe_file(path: Path) -> str:
 
 @cache
 def reported_codes(path: Path) -> tuple[str, ...]:
-    """The codes of findings that a module reports, as string literals; catalogues report none."""
+    """The codes of findings that a module reports, as string literals; catalogs report none."""
     if path.suffix != ".py" or path.name == "codes.py":
         return ()
     nodes = ast.walk(ast.parse(path.read_text()))

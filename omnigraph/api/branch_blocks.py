@@ -1,6 +1,6 @@
 """`with graph.branch(..)`: work on a branch for the duration of a block.
 
-This module creates or opens the branch before the block runs, and decides whether to delete it afterwards. A branch is
+This module creates or opens the branch before the block runs, and decides whether to delete it afterward. A branch is
 never deleted if it has unmerged commits or if the block raised an exception.
 """
 

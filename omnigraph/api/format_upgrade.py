@@ -30,7 +30,7 @@ def upgrade(
 
     If the format is current, this function does nothing. A dry run only reports what would be upgraded. To resume an
     interrupted upgrade, call the function again. Before upgrading, stop all writers that use the older release, because
-    they cannot use the graph afterwards.
+    they cannot use the graph afterward.
 
     >>> import omnigraph
     >>> from omnigraph import testing

@@ -1,7 +1,7 @@
 """`Graph`: the main class in the public API.
 
 The most common operations are methods. Everything else is available through the facets `branches`, `tags`, `revisions`,
-`schema`, `changes`, `maintenance` and `spark`. Each method makes one call to a neighbouring module, which also
+`schema`, `changes`, `maintenance` and `spark`. Each method makes one call to a neighboring module, which also
 documents the method. A `Graph` object is cheap to create and thread-safe, and never changes the branch or commit that
 it is bound to.
 """

@@ -27,7 +27,7 @@ class GraphSchema(Facet):
     """A graph's schema: its text, its types, and methods to change it.
 
     The text and types come from the commit that the graph was at when `graph.schema` was accessed. They do not change
-    afterwards.
+    afterward.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:

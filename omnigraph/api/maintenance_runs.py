@@ -200,7 +200,7 @@ def _log_optimized_tables(event: OperationEvent, optimized: "OptimizeReport") ->
 
 
 def _drop_stale_caches(handle: Handle) -> None:
-    """Drop cached neighbour lists for removed versions from memory and from disk."""
+    """Drop cached neighbor lists for removed versions from memory and from disk."""
     from omnigraph.engine.adjacency.topology_cache import drop_root
     from omnigraph.engine.query_caches import shared_caches
 

@@ -207,7 +207,7 @@ def print_conflicts(
 def _remaining_strategies(
     conflicts: Sequence["EntityConflict"], side: str, typed_command: TypedCommand
 ) -> tuple[str, ...]:
-    """Return options that resolve all remaining conflicts in favour of one side, keeping strategies given by name."""
+    """Return options that resolve all remaining conflicts in favor of one side, keeping strategies given by name."""
     if not typed_command.has_named_strategies:
         return ("--strategy", side)
     type_names = sorted({conflict.type_name for conflict in conflicts})

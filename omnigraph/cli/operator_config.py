@@ -89,9 +89,9 @@ def _parse_once(path: Path, text: bytes) -> OperatorConfig:
 def parse_config(path: Path, text: bytes) -> OperatorConfig:
     r"""Parse and validate the text of a configuration file.
 
-    >>> config = parse_config(Path("config.yaml"), b"operator: {actor: ann}\ncolour: red")
+    >>> config = parse_config(Path("config.yaml"), b"operator: {actor: ann}\ncolor: red")
     >>> config.actor, config.warnings
-    ('ann', ("config.yaml: unknown key 'colour' is ignored",))
+    ('ann', ("config.yaml: unknown key 'color' is ignored",))
     """
     document = _parse_yaml(path, text)
     unknown_keys: list[str] = []

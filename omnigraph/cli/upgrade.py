@@ -20,7 +20,7 @@ def upgrade(address: GraphAddress, dry_run: bool) -> None:
     """Upgrade a graph to the storage format of this release, in place.
 
     All data, branches, tags and history are kept. Stop all writers first: the release that wrote the
-    graph cannot open it afterwards. To resume an interrupted upgrade, run the command again.
+    graph cannot open it afterward. To resume an interrupted upgrade, run the command again.
     """
     root = resolve_root(address)
     if not dry_run:

@@ -9,7 +9,7 @@ from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
 
 from .execution_context import ExecutionContext
-from .physical_operators import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbour
+from .physical_operators import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbor
 
 _EQUALITY_SELECTIVITY, _RANGE_SELECTIVITY = (0.01, 0.3)  # the fraction of rows that are expected to pass a predicate
 
@@ -36,7 +36,7 @@ def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -
             input_rows *= _EQUALITY_SELECTIVITY
         case plan.Filter():
             input_rows *= _selectivity((operator.predicate,))
-        case plan.AntiJoin() | NoNeighbour():
+        case plan.AntiJoin() | NoNeighbor():
             input_rows *= 0.5
     return input_rows  # a key lookup returns one node; `optional` keeps every row
 

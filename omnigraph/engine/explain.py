@@ -19,7 +19,7 @@ from omnigraph.storage.column_index import indexes_used_by
 from omnigraph.values.coerce import ParameterMode
 from omnigraph.values.table_key import TableKey
 
-from .adjacency.neighbours import may_probe
+from .adjacency.neighbors import may_probe
 from .estimate import estimate_rows
 from .execution_context import ExecutionContext, OperatorStats
 from .operators.scan import plan_text_lookup, split_filters
@@ -29,14 +29,14 @@ from .physical_operators import (
     DropVariables,
     EdgeExists,
     KeyScan,
-    NoNeighbour,
+    NoNeighbor,
     WeightByDegree,
 )
 from .query_limits import QueryLimits
 from .run_query import bind_params, execute_plan, prepare_read
 from .search.nearest import vector_index_name
 
-_WALK_LABELS = {NoNeighbour: "no match", DistinctExpand: "distinct targets", WeightByDegree: "count only"}
+_WALK_LABELS = {NoNeighbor: "no match", DistinctExpand: "distinct targets", WeightByDegree: "count only"}
 _ENDPOINT_COLUMNS = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}
 
 
@@ -178,7 +178,7 @@ def _operator_text(operator: Any) -> str:
             return f"{label} ${operator.target_variable}: {operator_text(operator.expansion)}"
         case DistinctValueScan():
             return f"grouped by value: {operator_text(operator.scan)}"
-        case NoNeighbour() | DistinctExpand() | WeightByDegree():
+        case NoNeighbor() | DistinctExpand() | WeightByDegree():
             return f"{_WALK_LABELS[type(operator)]}: {operator_text(operator.expansion)}"
     return operator_text(operator)
 

@@ -35,7 +35,7 @@ class EdgeExists:
 
 
 @record
-class NoNeighbour:
+class NoNeighbor:
     """Keep the rows from which an expansion reaches no node."""
 
     expansion: plan.Expand
@@ -43,7 +43,7 @@ class NoNeighbour:
 
 @record
 class WeightByDegree:
-    """An expansion whose target is never read. It multiplies each row's weight by the number of neighbours."""
+    """An expansion whose target is never read. It multiplies each row's weight by the number of neighbors."""
 
     expansion: plan.Expand
 

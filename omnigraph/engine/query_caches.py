@@ -1,4 +1,4 @@
-"""Caches shared by all queries in a process: neighbour lists and columns in memory, and neighbour lists on disk.
+"""Caches shared by all queries in a process: neighbor lists and columns in memory, and neighbor lists on disk.
 
 This module manages cache budgets and eviction. Keys identify exact table versions, so entries are never stale. A
 missing, damaged or unwritable entry may slow down a query but must never change its result.
@@ -161,7 +161,7 @@ class MemoryCache:
 
 @dataclass(slots=True, eq=False)
 class QueryCaches:
-    """Caches shared between queries: neighbour lists and columns in memory, and neighbour lists on disk."""
+    """Caches shared between queries: neighbor lists and columns in memory, and neighbor lists on disk."""
 
     memory: MemoryCache = field(
         default_factory=lambda: MemoryCache(_bytes_from_environment("OMNIGRAPH_CACHE_MEMORY", _DEFAULT_MEMORY_BYTES))

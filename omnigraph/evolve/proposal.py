@@ -1,6 +1,6 @@
 """Planned schema changes, and reports about applied changes.
 
-Callers can review a plan before applying it, and they receive a report afterwards. A plan is valid only for the schema
+Callers can review a plan before applying it, and they receive a report afterward. A plan is valid only for the schema
 that it was made for. Planning reads no data and changes nothing.
 """
 

@@ -92,8 +92,8 @@ class Commit:
 
     def __repr__(self) -> str:
         labels = {"by": self.actor, "on": self.branch, "message": self.message}
-        labelled_values = [f"{label} {value!r}" for label, value in labels.items() if value is not None]
-        description = ", ".join([f"{self.published:%Y-%m-%d %H:%M:%S} UTC", *labelled_values])
+        labeled_values = [f"{label} {value!r}" for label, value in labels.items() if value is not None]
+        description = ", ".join([f"{self.published:%Y-%m-%d %H:%M:%S} UTC", *labeled_values])
         return f"<Commit {self.id}: {self.operation}, {description}>"
 
     def _repr_html_(self) -> str:

@@ -191,7 +191,7 @@ def _unsupported_format_error(graph_format: int, root_uri: str) -> InputError:
         return InputError(message, reason="written by a newer release", hint="upgrade first")
     upgrade_hint = (
         f"run `omnigraph upgrade {root_uri}`, which keeps all data, branches and history; the release"
-        " that wrote the graph cannot open it afterwards"
+        " that wrote the graph cannot open it afterward"
     )
     export_hint = (
         "export the graph with the release that wrote it, then run `omnigraph init` and"

@@ -1,6 +1,6 @@
 """Copy a whole graph, including the history of every branch and tag, even while the graph is being written to.
 
-Each branch is copied as of one point in time. Manifests are read first, and data files are listed afterwards. A check
+Each branch is copied as of one point in time. Manifests are read first, and data files are listed afterward. A check
 then verifies that the copy contains everything that the manifests reference. The main branch's manifest, which makes
 the copy readable, is written last.
 """

@@ -39,7 +39,7 @@ SAMPLE_SIZE = 512  # number of values looked up per column
 _PROBE_COUNT = 8  # number of substrings or vectors looked up, one request each
 # The length of a substring in characters; shorter substrings are not indexed, and longer ones do not improve the check.
 _MIN_SUBSTRING, _MAX_SUBSTRING = (3, 32)
-_NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # number of neighbours requested, and the distance that counts as zero
+_NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # number of neighbors requested, and the distance that counts as zero
 
 
 def check_indexes(store: Store, table: Table, type_key: TableKey, branch: str) -> Iterator[IntegrityFinding]:
@@ -102,14 +102,14 @@ def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
     batches = vector_batches(table, column, sorted(covered_fragments & set(list_fragment_ids(table))))
     missing_count = 0
     for row_id, vector in islice(_query_vectors(batches, column, metric), _PROBE_COUNT):
-        neighbours = nearest_candidates(table, column, metric, vector, _NEIGHBOUR_COUNT)
-        if neighbours is None:
+        neighbors = nearest_candidates(table, column, metric, vector, _NEIGHBOUR_COUNT)
+        if neighbors is None:
             return "cannot be read"
-        neighbour_ids, distances = neighbours
+        neighbor_ids, distances = neighbors
         is_found = (
             metric == "dot"
-            or row_id in neighbour_ids
-            or (len(neighbour_ids) == _NEIGHBOUR_COUNT and distances[-1] <= _ZERO_DISTANCE)
+            or row_id in neighbor_ids
+            or (len(neighbor_ids) == _NEIGHBOUR_COUNT and distances[-1] <= _ZERO_DISTANCE)
         )
         missing_count += not is_found
     return f"does not match the rows: {missing_count} missing" if missing_count else None

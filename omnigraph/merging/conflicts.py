@@ -25,7 +25,7 @@ _MAX_VALUE_LENGTH = 60  # maximum number of characters to show of a value in a m
 
 @dataclass(frozen=True, slots=True)
 class DetectedConflict:
-    """A conflict, and the entities that are affected when it is resolved in favour of one side.
+    """A conflict, and the entities that are affected when it is resolved in favor of one side.
 
     `columns` are the conflicting columns in the conflict's own table.
     """

@@ -2,7 +2,7 @@
 
 If the other side has dropped the type or property since the base, the edits are found before the schemas are combined,
 because they turn the drop into a conflict. If a decision about a name removes something that a side has added, its
-values are found afterwards. Tables are read only in these cases. All values that the merged schema does not contain are
+values are found afterward. Tables are read only in these cases. All values that the merged schema does not contain are
 listed as discarded changes.
 """
 

@@ -188,7 +188,7 @@ def _check_staged_files(store: Store, intent: Intent, plan: PublishPlan) -> None
 
 def _finish_creation(store: Store, intent: Intent, *, was_set_aside: bool) -> RecoveryRecord | None:
     # Read the ref number before the manifest. A deletion closes the manifest first and takes the
-    # next number afterwards, so reading in this order cannot miss a deletion.
+    # next number afterward, so reading in this order cannot miss a deletion.
     ref_number = refs.find_highest_number(store, _created_name(intent), ref_directory(intent))
     # The branch was created, named and deleted in the meantime, so do not restore the name.
     if _repair_and_check_closed(store, intent):

@@ -38,7 +38,7 @@ async def send_answer(answer: Answer, send: Send, headers: Mapping[str, str]) ->
 
 
 async def send_rejection(answer: Answer, send: Send, receive: Receive, headers: Mapping[str, str]) -> None:
-    """Send a response to a request whose body was not read completely, and close the connection afterwards."""
+    """Send a response to a request whose body was not read completely, and close the connection afterward."""
     all_headers = {"content-type": answer.media_type, "content-length": str(len(answer.body)), **headers}
     start = {"type": "http.response.start", "status": answer.status}
     await send({**start, "headers": encode_headers({**all_headers, "connection": "close"})})

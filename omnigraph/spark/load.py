@@ -2,7 +2,7 @@
 
 Tasks write fragments that no manifest references yet. The driver checks the rules that involve all records and passes
 one plan to `publish`. If the driver crashes before the intent is confirmed, only unreferenced files remain, which a
-cleanup removes. If it crashes afterwards, the load is completed the next time the graph is opened for writing.
+cleanup removes. If it crashes afterward, the load is completed the next time the graph is opened for writing.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Single-column indexes: list them, determine their coverage, and stage new segments as a change.
 
-A BTREE index supports equality, ranges and prefixes, NGRAM supports substrings, and IVF supports nearest neighbours. A
+A BTREE index supports equality, ranges and prefixes, NGRAM supports substrings, and IVF supports nearest neighbors. A
 column has at most one of these, because Lance evaluates filters with the first index that it finds. A column may also
 have a full-text index (INVERTED) under a separate key (`text_index_key`). An index is a set of immutable segments, each
 of which covers some fragments. Fragments without coverage are scanned, so results never depend on coverage.

@@ -45,7 +45,7 @@ def pays_off(table: Table, size: PatchSize, column_names: Sequence[str]) -> bool
     changed_share: float = size.row_count / sum(fragment.physical_rows for fragment in fragments)
     if changed_share >= LARGE_SHARE:
         return True
-    # This compares in-memory sizes with compressed file sizes, which favours whole rows. An unknown file size counts as
+    # This compares in-memory sizes with compressed file sizes, which favors whole rows. An unknown file size counts as
     # 0.
     file_sizes = (data_file.file_size_bytes for fragment in fragments for data_file in fragment.metadata.files)
     return bool(size.column_bytes / changed_share <= sum(size or 0 for size in file_sizes) * changed_share)

@@ -1,4 +1,4 @@
-"""Create temporary graphs for tests, load data into them, and remove them afterwards.
+"""Create temporary graphs for tests, load data into them, and remove them afterward.
 
 This module is also a pytest plugin (`pytest_plugins = ["omnigraph.testing"]`) that provides the `make_graph` fixture.
 """

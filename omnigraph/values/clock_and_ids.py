@@ -68,7 +68,7 @@ class _IdSource:
             if current_millis > millis:
                 millis, random_part = current_millis, int.from_bytes(self.random(_RANDOM_BITS // 8))
             else:
-                # In the same millisecond, or after the clock moved backwards, increment the last ULID.
+                # In the same millisecond, or after the clock moved backward, increment the last ULID.
                 carry, random_part = divmod(random_part + 1, 1 << _RANDOM_BITS)
                 millis += carry
             carry, last_random_part = divmod(random_part + count - 1, 1 << _RANDOM_BITS)
@@ -165,7 +165,7 @@ def now_micros() -> int:
 
 
 def monotonic() -> float:
-    """Return the time in seconds from a clock that never moves backwards. Only differences are meaningful."""
+    """Return the time in seconds from a clock that never moves backward. Only differences are meaningful."""
     return _active_source.monotonic()
 
 

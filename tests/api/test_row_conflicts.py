@@ -175,7 +175,7 @@ def test_handle_in_a_long_race_stays_precise(graph: Graph, other: Graph) -> None
         other.update("Person", where=BOB, set={"age": number})
         graph.update("Person", where=ANN, set={"age": number})
     reads = graph._handle._open_read_set()._tables
-    assert max(len(table.unread) for table in reads.values()) == 1  # neighbouring steps are joined
+    assert max(len(table.unread) for table in reads.values()) == 1  # neighboring steps are joined
     with pytest.raises(VersionConflict):
         graph.update("Person", where=BOB, set={"age": 0})
     assert graph.refresh().update("Person", where=BOB, set={"age": 0})

@@ -14,7 +14,7 @@ from omnigraph.cli import completion_names
 from omnigraph.cli.completion_names import load_names
 from omnigraph.cli.completion_refresh import refresh_names
 from tests.cli.conftest import Program
-from tests.cli.test_process_behaviour import PROGRAM, environment
+from tests.cli.test_process_behavior import PROGRAM, environment
 
 SCHEMA = "node Person { name: String @key  photo: Blob? }  edge Knows: Person -> Person"
 Completer = Callable[[str], list[str]]

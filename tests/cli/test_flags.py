@@ -176,7 +176,7 @@ def test_version(omnigraph: Program) -> None:
     assert [f"{name} {number}" for name, number in told.items()] == ended.out.splitlines()
 
 
-# Colours ----------------------------------------------------------------------------------------
+# Colors  ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def broken() -> Path:
         ({"NO_COLOR": "1"}, ["--color", "always"], True),
     ],
 )
-def test_colours(
+def test_colors(
     omnigraph: Program,
     broken: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -230,7 +230,7 @@ def test_command_flag_overrides_the_global_flag(omnigraph: Program, broken: Path
     assert ESCAPE in said
 
 
-def test_machine_formats_have_no_colours(omnigraph: Program, broken: Path, library: Path) -> None:
+def test_machine_formats_have_no_colors(omnigraph: Program, broken: Path, library: Path) -> None:
     always = ("--color", "always")
     for words in (
         ["schema", "check", broken, "--json"],
@@ -243,7 +243,7 @@ def test_machine_formats_have_no_colours(omnigraph: Program, broken: Path, libra
         json.loads(ended.out)
 
 
-def test_colours_of_a_plan(omnigraph: Program, library: Path) -> None:
+def test_colors_of_a_plan(omnigraph: Program, library: Path) -> None:
     words = ("schema", "diff", library / "schema-next.pg", library / "schema.pg")
     said = omnigraph(*words, "--color", "always").out.splitlines()
     colors = {(click.unstyle(line)[0], line[: line.index("m")]) for line in said[:-1]}

@@ -43,7 +43,7 @@ class Model:
             if step.direction in ("in", "both"):
                 yield other, one
 
-    def neighbours(self, steps: tuple[plan.PlanStep, ...], node: str) -> set[str]:
+    def neighbors(self, steps: tuple[plan.PlanStep, ...], node: str) -> set[str]:
         return {to for step in steps for one, to in self.walked(step) if one == node}
 
     def reached(self, op: plan.Expand, start: str) -> set[str]:
@@ -51,7 +51,7 @@ class Model:
         for distance in range(1, op.max_hops + 1):
             following: set[str] = set()
             for node in frontier:
-                near = self.neighbours(op.steps, node)
+                near = self.neighbors(op.steps, node)
                 if node in near and distance >= op.min_hops:
                     found.add(node)
                 following |= near - seen

@@ -15,7 +15,7 @@ from omnigraph.engine.physical_operators import (
     DistinctExpand,
     DistinctValueScan,
     EdgeExists,
-    NoNeighbour,
+    NoNeighbor,
     WeightByDegree,
 )
 from omnigraph.engine.query_caches import QueryCaches
@@ -27,7 +27,7 @@ from tests.engine.unchecked_graph import SmallGraph, Ungated, small_graph
 PEOPLE = [f"p{at:02}" for at in range(12)]
 QUERIES: dict[str, tuple[str, set[type]]] = {
     "all two-paths": ("$a: Person $a knows $b $b knows $c } return { count($c) as n", {WeightByDegree}),
-    "neighbours": ("$a: Person $a knows $_ } return { count($a) as n", {WeightByDegree}),
+    "neighbors": ("$a: Person $a knows $_ } return { count($a) as n", {WeightByDegree}),
     "rows of two-paths": ("$a: Person $a knows $b $b knows $c } return { count(*) as n", {WeightByDegree}),
     "having counts rows": (
         "$a: Person $a knows $b $b likes $c } return { $b.age as age } having { count($c) > 1 or count(*) = 0 } "
@@ -65,8 +65,8 @@ QUERIES: dict[str, tuple[str, set[type]]] = {
     "triangles": ("$a: Person $a knows $b $b knows $c $c knows $a } return { count($c) as n", {EdgeExists}),
     "mutual": ("$a: Person $a knows $b $b likes|knows $a } return { $a.id as x, $b.id as y", {EdgeExists}),
     "not linked": ("$a: Person $b: Person not { $a <knows> $b } } return { $a.id as x, $b.id as y", {EdgeExists}),
-    "nobody": ("$a: Person not { $a knows $_ } } return { $a.id as x", {NoNeighbour}),
-    "nobody, in many steps": ("$a: Person not { $a knows{1,3} $_ } } return { $a.id as x", {NoNeighbour}),
+    "nobody": ("$a: Person not { $a knows $_ } } return { $a.id as x", {NoNeighbor}),
+    "nobody, in many steps": ("$a: Person not { $a knows{1,3} $_ } } return { $a.id as x", {NoNeighbor}),
     "two steps are not one": ("$a: Person not { $a knows{2,3} $_ } } return { $a.id as x", set()),
     "in an optional": (
         "$a: Person optional { $a knows $b $b likes $c $c knows $a } } return { $a.id as x, $c.id as y",
@@ -144,7 +144,7 @@ def test_rewritten_plans_return_the_same_rows(
         quick, made = answer(graph, context, query, quick=True)
         assert quick == slow, title
         assert wanted <= made, title
-        assert wanted or not made & {WeightByDegree, EdgeExists, NoNeighbour}, title
+        assert wanted or not made & {WeightByDegree, EdgeExists, NoNeighbor}, title
         assert (DistinctExpand in wanted) == (DistinctExpand in made), title
 
 

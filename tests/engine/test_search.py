@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.engine.search.stem import stem
-from omnigraph.engine.search.text import analyse_texts, token_of_word, tokenize
+from omnigraph.engine.search.text import analyze_texts, token_of_word, tokenize
 from omnigraph.errors import EmbeddingError, ParameterError
 from tests.engine.stored_graph import Small
 
@@ -160,15 +160,15 @@ def test_ascii_tokenizer_equals_the_general_one() -> None:
     some = ["".join(chance.choices(letters, k=chance.randrange(9))) for _ in range(400)]
     mixed = [one + chance.choice(["", "", "É", "ß x"]) if one else None for one in some]
     column = pa.array(mixed, pa.string())
-    tokens = analyse_texts(column)
+    tokens = analyze_texts(column)
     found: list[list[str]] = [[] for _ in mixed]
     for owner, code in zip(tokens.text_indexes, tokens.codes, strict=True):
         found[owner].append(tokens.vocabulary[code])
     assert found == [[] if one is None else _one_by_one(one) for one in mixed]
-    part = analyse_texts(column.slice(17, 50))
+    part = analyze_texts(column.slice(17, 50))
     assert [part.vocabulary[code] for code in part.codes] == [one for row in found[17:67] for one in row]
-    assert analyse_texts(column.slice(0, 0)).vocabulary == ()
-    assert analyse_texts(pa.array(["u v", "w", "x y"]).slice(1)).vocabulary == ("w", "x", "y")
+    assert analyze_texts(column.slice(0, 0)).vocabulary == ()
+    assert analyze_texts(pa.array(["u v", "w", "x y"]).slice(1)).vocabulary == ("w", "x", "y")
 
 
 def _one_by_one(text: str) -> list[str]:

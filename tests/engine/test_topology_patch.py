@@ -1,4 +1,4 @@
-"""Neighbour lists patched from another version equal rebuilt lists."""
+"""Neighbor lists patched from another version equal rebuilt lists."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
+from omnigraph.engine.adjacency.neighbor_lists import NeighborLists
 from omnigraph.engine.adjacency.topology import EdgeTables, Topology, build_topology
 from omnigraph.engine.adjacency.topology_patch import patch_topology
 from omnigraph.storage.version_difference import compare_versions, read_changes
@@ -24,7 +24,7 @@ def tables_of(graph: SmallGraph) -> EdgeTables:
     return EdgeTables(context.table(KNOWS), person, person)
 
 
-def plain(lists: NeighbourLists) -> tuple[object, ...]:
+def plain(lists: NeighborLists) -> tuple[object, ...]:
     """The content of lists, with rows that have none at the end left out."""
     last = int(np.flatnonzero(np.diff(lists.starts)).max(initial=-1)) + 1
     repeats = [one.tolist() for one in lists.repeats or ()]

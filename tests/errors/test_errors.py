@@ -1,4 +1,4 @@
-"""Errors: the whole catalogue as a table, and guarantees of every error."""
+"""Errors: the whole catalog as a table, and guarantees of every error."""
 
 import copy
 import inspect
@@ -45,7 +45,7 @@ from omnigraph.errors import (
 )
 from omnigraph.errors.diagnostics import Diagnostic, DiagnosticKind, SourceText, Span
 
-CATALOGUE = Path(__file__).parents[1] / "cases" / "errors" / "catalogue.txt"
+CATALOG = Path(__file__).parents[1] / "cases" / "errors" / "catalog.txt"
 FAMILIES = {"OmnigraphError", "ClientError", "ServerError", "Conflict", "Transient", "LanguageError"}
 CLASSES = {
     name: found for name, found in vars(errors).items() if inspect.isclass(found) and issubclass(found, OmnigraphError)
@@ -76,17 +76,17 @@ def read(line: str) -> Row:
     return Row(name, family, number, word, effect, retry, exits, json.loads(facts), json.loads(body))
 
 
-LINES = CATALOGUE.read_text(encoding="utf-8").splitlines()
+LINES = CATALOG.read_text(encoding="utf-8").splitlines()
 ROWS = [read(line) for line in LINES if line and not line.startswith("#")]
 row_by_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
 
-def test_every_class_is_in_the_catalogue_or_a_family() -> None:
+def test_every_class_is_in_the_catalog_or_a_family() -> None:
     assert {row.name for row in ROWS} | FAMILIES == set(CLASSES)
 
 
 @row_by_row
-def test_class_matches_its_catalogue_row(row: Row) -> None:
+def test_class_matches_its_catalog_row(row: Row) -> None:
     error = row.error()
     assert isinstance(error, CLASSES[row.family])
     assert (error.status, error.http_code) == (row.status, row.http_code)

@@ -39,7 +39,7 @@ def test_nulls_in_deleted_rows_do_not_block_required_properties(kind: str) -> No
 
 
 def test_row_ids_are_kept() -> None:
-    """Neighbours of a row are named by them, and by nothing else."""
+    """Neighbors of a row are named by them, and by nothing else."""
     with new_graph(BEFORE, records(20)) as graph:
         before = graph.table("A").to_table(columns=["id"], with_row_id=True).to_pydict()
         graph.schema.apply(BEFORE.replace("n: I32?", 'm: I64? @rename_from("n")  d: I32 @default(1)'))

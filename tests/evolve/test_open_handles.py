@@ -167,7 +167,7 @@ def _answers(graph: Graph, queries: list[str]) -> list[object]:
 
 
 def test_caches_are_not_used_for_the_new_schema() -> None:
-    """Neighbour lists and columns in memory belong to exact versions of tables."""
+    """Neighbor lists and columns in memory belong to exact versions of tables."""
     with new_graph(BEFORE, DATA) as graph:
         queries = [
             "match { $x: A  $x e $y } return { $x.k, $y.k as other } order { $x.k }",

@@ -42,7 +42,7 @@ def index(graph: Graph) -> None:
 
 
 def compact(graph: Graph) -> None:
-    """Compaction that moves an index along, which Lance cannot show afterwards."""
+    """Compaction that moves an index along, which Lance cannot show afterward."""
     for name in ("eve", "fay", "gus"):
         foreign_append(graph, "Person", {**EVE, "id": name, "name": name})
     index(graph)

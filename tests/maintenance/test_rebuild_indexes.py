@@ -1,4 +1,4 @@
-"""A damaged index is named by `check`, with the command that rebuilds it; afterwards all is well."""
+"""A damaged index is named by `check`, with the command that rebuilds it; afterward all is well."""
 
 import re
 import shlex

@@ -109,10 +109,10 @@ class Reading:
         if node.undirected:
             return name, one, other, "both"
         source, target = (self.kinds.get(end.name) for end in (node.source, node.target))
-        backwards = source is not None and not self._is_a(one, source)
+        backward = source is not None and not self._is_a(one, source)
         if source is None and target is not None:
-            backwards = not self._is_a(other, target)
-        return (name, other, one, "in") if backwards else (name, one, other, "out")
+            backward = not self._is_a(other, target)
+        return (name, other, one, "in") if backward else (name, one, other, "out")
 
 
 def names_of(clauses: Iterable[m.Clause], parameters: Mapping[str, Any]) -> set[str]:

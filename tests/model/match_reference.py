@@ -133,7 +133,7 @@ class Matcher:
 
     def _passing(self, walk: Walk, node: Entity) -> list[tuple[Entity, Entity]]:
         """Every edge at a node that the traversal may follow, with its other end."""
-        pairs = [pair for step in walk.steps for pair in self._neighbours(step, node)]
+        pairs = [pair for step in walk.steps for pair in self._neighbors(step, node)]
         if walk.test is None:
             return pairs
         return [pair for pair in pairs if self.truth(walk.test, {walk.tested: pair[0]}) is True]
@@ -153,7 +153,7 @@ class Matcher:
             raise QueryExecutionError(reason="a cost is negative")
         return held
 
-    def _neighbours(self, step: Step, node: Entity) -> list[tuple[Entity, Entity]]:
+    def _neighbors(self, step: Step, node: Entity) -> list[tuple[Entity, Entity]]:
         if (step, node) not in self._near:
             self._near[step, node] = list(self._look(step, node))
         return self._near[step, node]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .dictionary_graph import Entity, Value
 
-Neighbours = Callable[[Entity], list[tuple[Entity, Entity]]]
+Neighbors = Callable[[Entity], list[tuple[Entity, Entity]]]
 Cost = Callable[[Entity], Value]
 
 
@@ -31,10 +31,10 @@ class FoundPath:
 
 
 def found_paths(
-    start: Entity, mode: str, hops: tuple[int, int], neighbours: Neighbours, cost: Cost | None, *, backward: bool
+    start: Entity, mode: str, hops: tuple[int, int], neighbors: Neighbors, cost: Cost | None, *, backward: bool
 ) -> list[FoundPath]:
     """The paths of a mode from a node, each as it is written, from its source to its target."""
-    walks = [one.turned() if backward else one for one in _walks(start, hops[1], neighbours, cost)]
+    walks = [one.turned() if backward else one for one in _walks(start, hops[1], neighbors, cost)]
 
     def end(one: FoundPath) -> Entity:
         return one.nodes[0 if backward else -1]
@@ -52,14 +52,14 @@ def found_paths(
     return [one for one in walks if len(one.edges) >= hops[0] and _allowed(mode, one)]
 
 
-def _walks(start: Entity, high: int, neighbours: Neighbours, cost: Cost | None) -> Iterator[FoundPath]:
+def _walks(start: Entity, high: int, neighbors: Neighbors, cost: Cost | None) -> Iterator[FoundPath]:
     pending = [FoundPath((start,))]
     while pending:
         one = pending.pop()
         yield one
         if len(one.edges) == high:
             continue
-        for edge, node in neighbours(one.nodes[-1]):
+        for edge, node in neighbors(one.nodes[-1]):
             price = 0 if cost is None else cost(edge)
             if price is not None:
                 pending.append(FoundPath((*one.nodes, node), (*one.edges, edge), one.cost + price))

@@ -148,14 +148,14 @@ class Writer:
         return f"({found})" if found.startswith("-") else found
 
     def block(self, depth: int) -> str:
-        """Clauses that speak of the outside; what they bind is forgotten afterwards."""
+        """Clauses that speak of the outside; what they bind is forgotten afterward."""
         nodes, edges, maybe, paths = dict(self.nodes), dict(self.edges), set(self.maybe), dict(self.paths)
         inner = [self.linked(), *(self.clause(depth - 1) for _ in range(self.dice.randint(0, 2)))]
         self.nodes, self.edges, self.maybe, self.paths = nodes, edges, maybe, paths
         return "  ".join(inner)
 
     def optional(self, depth: int) -> str:
-        """Clauses whose variables may be missing afterwards."""
+        """Clauses whose variables may be missing afterward."""
         nodes, edges = set(self.nodes), set(self.edges)
         inner = [self.linked(), *(self.clause(depth - 1) for _ in range(self.dice.randint(0, 1)))]
         self.maybe |= (self.nodes.keys() - nodes) | (self.edges.keys() - edges)

@@ -20,7 +20,7 @@ from tests.model.test_oracle_cases import check_rows
 from tests.model.write_oracle import Refused
 
 CASES = all_cases()
-MODES = ("csr", "indexed")  # neighbours by lists, and by probes
+MODES = ("csr", "indexed")  # neighbors by lists, and by probes
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def null_joined(patch: Patch) -> None:
 
 
 def rounded_to_even(patch: Patch) -> None:
-    """Halves are rounded to the even neighbour."""
+    """Halves are rounded to the even neighbor."""
     rounded = pc.round
     patch.setattr(pc, "round", lambda column, **options: rounded(column, ndigits=options["ndigits"]))
 

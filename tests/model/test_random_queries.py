@@ -2,9 +2,9 @@
 
 Every graph exists in five forms that hold the same entities: as loaded at once, with indexes, worn
 (many small writes, rows deleted and written again), compacted, and on a branch. One query must give
-the same rows in the same order on all of them, with neighbour lists and with probes.
+the same rows in the same order on all of them, with neighbor lists and with probes.
 
-Defects planted once, each found by the quick run: neighbours over several edge types not made
+Defects planted once, each found by the quick run: neighbors over several edge types not made
 distinct, a self-loop forgotten, nulls last in an ascending order, `!=` that keeps nulls.
 """
 
@@ -126,7 +126,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 
 @contextmanager
 def traversal(mode: str) -> Iterator[None]:
-    """Look for neighbours in one way only, at the moment that the oracle takes for now."""
+    """Look for neighbors in one way only, at the moment that the oracle takes for now."""
     with (
         pytest.MonkeyPatch.context() as patch,
         clock_and_ids.deterministic_ids(datetime.fromtimestamp(NOW / 1000, UTC)),

@@ -38,7 +38,7 @@ def names(graph: Graph) -> dict[str, Any]:
 
 
 def race(crew: Crew, root: Path, mergers: int, writers: int, rounds: int) -> list[Merges]:
-    """Mergers of own branches beside writers, all into main; checks what is there afterwards."""
+    """Mergers of own branches beside writers, all into main; checks what is there afterward."""
     graph = made(root, mergers)
     hands = crew(mergers + writers)
     for n, hand in enumerate(hands):

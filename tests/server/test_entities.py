@@ -49,7 +49,7 @@ def test_history_and_blame_name_the_commits(server: HttpServer, branch: str) -> 
     assert server.get(f"{GRAPH}/entities/node/Person/nobody/history").status == 404
 
 
-def test_neighbours_are_edges_and_nodes(server: HttpServer) -> None:
+def test_neighbors_are_edges_and_nodes(server: HttpServer) -> None:
     path = f"{GRAPH}/entities/node/Person/ada/neighbours"
     both = server.get(path).json()
     assert [(edge["type"], edge["to"]) for edge in both["edges"]] == [("Knows", {"type": "Person", "id": "bob"})]

@@ -37,7 +37,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
         yield server
 
 
-def test_the_catalogue_lists_queries_with_their_parameters(stored: HttpServer) -> None:
+def test_the_catalog_lists_queries_with_their_parameters(stored: HttpServer) -> None:
     queries = stored.get(f"{GRAPH}/queries").json()["queries"]
     assert [(query["name"], query["mutation"]) for query in queries] == [
         ("add", True),

@@ -132,9 +132,9 @@ def vector_of(rng: Random, topics: Sequence[int]) -> list[float]:
 
 @cache
 def thumbnail(field: int) -> str:
-    """A picture of one pixel in the colour of a field."""
-    colour = bytes((40 + 35 * field, 200 - 30 * field, 90 + 20 * field))
-    start = b"GIF89a\x01\x00\x01\x00\x80\x00\x00" + colour + b"\x00\x00\x00"
+    """A picture of one pixel in the color of a field."""
+    color = bytes((40 + 35 * field, 200 - 30 * field, 90 + 20 * field))
+    start = b"GIF89a\x01\x00\x01\x00\x80\x00\x00" + color + b"\x00\x00\x00"
     end = b",\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
     return "base64:" + base64.b64encode(start + end).decode()
 

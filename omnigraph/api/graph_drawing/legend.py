@@ -1,4 +1,4 @@
-"""A drawing's legend: the colours and counts of node and edge types, in rows of bounded width."""
+"""A drawing's legend: the colors and counts of node and edge types, in rows of bounded width."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _GAP = 16.0
 
 @dataclass(frozen=True, slots=True)
 class LegendEntry:
-    """A type, with its colour and the number of nodes or edges drawn."""
+    """A type, with its color and the number of nodes or edges drawn."""
 
     name: str
     color: str

@@ -21,7 +21,7 @@ _MIN_ROW_WIDTH = 620.0
 
 
 def place_nodes(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Array:
-    """Return each node's centre. `sizes` contains the width and height that each node and its label need."""
+    """Return each node's center. `sizes` contains the width and height that each node and its label need."""
     positions = np.zeros((len(sizes), 2))
     boxes = np.array(sizes, dtype=np.float64).reshape(-1, 2)
     parts = _connected_parts(len(sizes), edges)
@@ -62,7 +62,7 @@ def _lay_out_part(part: list[int], edges: Sequence[Edge], boxes: Array) -> Array
 
 
 def _distances(node_count: int, links: set[Edge]) -> Array:
-    """Return the lengths of the shortest paths. Edges to nodes with many neighbours are treated as longer."""
+    """Return the lengths of the shortest paths. Edges to nodes with many neighbors are treated as longer."""
     adjacent = np.zeros((node_count, node_count), dtype=bool)
     for source, target in links:
         adjacent[source, target] = adjacent[target, source] = True
@@ -110,8 +110,8 @@ def _first_positions(distances: Array) -> Array:
 
 def _turn(positions: Array, links: Sequence[Edge]) -> Array:
     """Rotate a part so that its long side is horizontal, most edges point right, and its first node is at the top."""
-    centred = positions - positions.mean(axis=0)
-    x, y = centred[:, 0], centred[:, 1]
+    centerd = positions - positions.mean(axis=0)
+    x, y = centerd[:, 0], centerd[:, 1]
     angle = 0.5 * np.arctan2(2 * (x * y).sum(), (x * x).sum() - (y * y).sum())
     turned: Array = np.column_stack((x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle)))
     rightward = sum(np.sign(round(turned[target, 0] - turned[source, 0], 3)) for source, target in links)

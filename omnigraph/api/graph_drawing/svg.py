@@ -1,4 +1,4 @@
-"""Render a drawn graph as an SVG image, with colours for light and dark pages.
+"""Render a drawn graph as an SVG image, with colors for light and dark pages.
 
 All text is escaped, and the image uses no scripts or external resources. Edge types are named in the legend and, where
 there is room, on the edges themselves. A name never covers a node, a label or another name.
@@ -40,9 +40,9 @@ def graph_svg(graph: DrawnGraph) -> str:
     if not graph.nodes:
         return ""
     sizes = [_needed_size(node) for node in graph.nodes]
-    centres = [(float(x), float(y) - _LABEL_HEIGHT / 2) for x, y in place_nodes(sizes, _links(graph))]
-    curves = draw_curves(centres, _links(graph), RADIUS)
-    occupied = [_node_box(centre, size) for centre, size in zip(centres, sizes, strict=True)]
+    centers = [(float(x), float(y) - _LABEL_HEIGHT / 2) for x, y in place_nodes(sizes, _links(graph))]
+    curves = draw_curves(centers, _links(graph), RADIUS)
+    occupied = [_node_box(center, size) for center, size in zip(centers, sizes, strict=True)]
     names = list(_place_names(graph, curves, occupied))
     left, top, right, bottom = _bounds(occupied, curves)
     legend = lay_out_legend(_legend_entries(graph), max(right - left, 360.0))
@@ -55,7 +55,7 @@ def graph_svg(graph: DrawnGraph) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="og-g" width="{width:.0f}" height="{height:.0f}"'
         f' viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="Graph ({counts})">{_STYLE}'
         f'<g transform="translate({shift_x:.1f},{shift_y:.1f})">'
-        f"{''.join(_draw_edges(graph, curves))}{''.join(_draw_nodes(graph, centres))}{''.join(names)}</g>"
+        f"{''.join(_draw_edges(graph, curves))}{''.join(_draw_nodes(graph, centers))}{''.join(names)}</g>"
         f'<g transform="translate({_MARGIN:.1f},{height - legend_height - _MARGIN / 2:.1f})">{legend.svg}</g></svg>'
     )
 
@@ -69,8 +69,8 @@ def _needed_size(node: DrawnNode) -> tuple[float, float]:
     return width, 2 * RADIUS + _LABEL_HEIGHT + 10
 
 
-def _node_box(centre: tuple[float, float], size: tuple[float, float]) -> Box:
-    (x, y), (width, _) = centre, size
+def _node_box(center: tuple[float, float], size: tuple[float, float]) -> Box:
+    (x, y), (width, _) = center, size
     return (x - width / 2, y - RADIUS, x + width / 2, y + RADIUS + _LABEL_HEIGHT)
 
 
@@ -83,7 +83,7 @@ def _bounds(boxes: Sequence[Box], curves: Sequence[Curve]) -> Box:
 
 
 def _colors(type_names: Sequence[str], palette: Sequence[str]) -> dict[str, str]:
-    """Assign colours to types in alphabetical order, so that they do not depend on the order of the rows."""
+    """Assign colors to types in alphabetical order, so that they do not depend on the order of the rows."""
     named = sorted({type_name for type_name in type_names if type_name != UNKNOWN_TYPE})
     colors = {type_name: palette[index % len(palette)] for index, type_name in enumerate(named)}
     return {**colors, UNKNOWN_TYPE: _UNKNOWN_COLOR}
@@ -113,9 +113,9 @@ def _draw_edges(graph: DrawnGraph, curves: Sequence[Curve]) -> Iterator[str]:
         )
 
 
-def _draw_nodes(graph: DrawnGraph, centres: Sequence[tuple[float, float]]) -> Iterator[str]:
+def _draw_nodes(graph: DrawnGraph, centers: Sequence[tuple[float, float]]) -> Iterator[str]:
     colors = _colors([node.type for node in graph.nodes], _NODE_COLORS)
-    for node, (x, y) in zip(graph.nodes, centres, strict=True):
+    for node, (x, y) in zip(graph.nodes, centers, strict=True):
         yield (
             f'<g><title>{escape(node.tooltip)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS:.0f}"'
             f' fill="{colors[node.type]}"/>'

@@ -1,7 +1,7 @@
 """Notebook cards: static HTML of bounded size, with all text escaped.
 
 This module defines how results, receipts and graphs look in notebooks. Cards use no scripts or external resources, and
-their colours follow the reader's theme. If a card's content is truncated, the card says so.
+their colors follow the reader's theme. If a card's content is truncated, the card says so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,7 +87,7 @@ def diff_card(changes: Iterable[EntityChange], caption: str, counts: Mapping[str
 
 
 def _counts_html(counts_by_type: Mapping[str, Mapping[str, int]]) -> str:
-    """Return one line per type, with coloured counts of inserts, updates and deletes."""
+    """Return one line per type, with colored counts of inserts, updates and deletes."""
     lines = []
     for type_name, type_counts in list(counts_by_type.items())[:MAX_ROWS]:
         numbers = "".join(
@@ -163,7 +163,7 @@ def _bytes_html(value: bytes | None) -> str:
 
 
 def _vector_html(vector: Sequence[float | None] | None) -> str:
-    """Return a bar chart of a vector's first values, labelled with the vector's dimension."""
+    """Return a bar chart of a vector's first values, labeled with the vector's dimension."""
     if vector is None:
         return '<span class="n">null</span>'
     finite_values = [component for component in vector[:32] if component is not None and isfinite(component)]

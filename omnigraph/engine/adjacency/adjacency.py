@@ -1,4 +1,4 @@
-"""Adjacency for one edge type: neighbours reached by following edges forward, backward, or in both directions."""
+"""Adjacency for one edge type: neighbors reached by following edges forward, backward, or in both directions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ import numpy as np
 
 from omnigraph.engine.operators.rows import IntArray, Mask
 
-from .neighbour_lists import (
+from .neighbor_lists import (
     SMALL_BATCH,
     IndexArray,
-    NeighbourLists,
+    NeighborLists,
     PairSketch,
     as_int64,
     distinct_pairs,
@@ -24,61 +24,61 @@ _SKETCH_DIVISOR = 2
 
 
 class Adjacency(Protocol):
-    """The neighbours along one edge type and direction, for fixed table versions."""
+    """The neighbors along one edge type and direction, for fixed table versions."""
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours per source."""
+        """Return the number of distinct neighbors per source."""
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return two arrays: positions in `sources` and neighbours. Each source's neighbours are distinct and sorted.
+        """Return two arrays: positions in `sources` and neighbors. Each source's neighbors are distinct and sorted.
 
-        `accepted_rows` is a mask, indexed by row id, that restricts the neighbours. Its last entry also applies to all
+        `accepted_rows` is a mask, indexed by row id, that restricts the neighbors. Its last entry also applies to all
         higher row ids.
         """
 
     def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all sources, in any order and possibly with duplicates."""
+        """Return the neighbors of all sources, in any order and possibly with duplicates."""
 
     @property
     def size(self) -> int:
         """An upper bound on all row ids if both endpoints have the same type, or 0 if it is unknown."""
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return positions, neighbours and edge row ids, with one entry per edge, including parallel edges."""
+        """Return positions, neighbors and edge row ids, with one entry per edge, including parallel edges."""
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
         """Return the number of edges per source; the count may be too high."""
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether each target is a neighbour of its source."""
+        """Return whether each target is a neighbor of its source."""
 
 
 @dataclass(slots=True, eq=False)
 class DirectedAdjacency:
     """The edges of one type, followed either forward or backward."""
 
-    lists: NeighbourLists
-    edge_lists: NeighbourLists | None = None
+    lists: NeighborLists
+    edge_lists: NeighborLists | None = None
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours per source."""
+        """Return the number of distinct neighbors per source."""
         return self.lists.bounds(sources)[1].astype(np.int64, copy=False)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the distinct neighbours of each source."""
+        """Return the distinct neighbors of each source."""
         return self.lists.expand(sources, accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all sources, possibly with duplicates."""
+        """Return the neighbors of all sources, possibly with duplicates."""
         return self.lists.union(sources)
 
     @property
     def size(self) -> int:
-        """The number of rows that have neighbour lists."""
+        """The number of rows that have neighbor lists."""
         return len(self.lists.starts) - 1
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbour per edge."""
+        """Return one neighbor per edge."""
         edge_lists = self._require_edge_lists()
         list_starts, list_lengths = edge_lists.bounds(sources)
         edge_positions = expand_ranges(list_starts, list_lengths)
@@ -90,27 +90,27 @@ class DirectedAdjacency:
         """Return the number of edges per source."""
         return self._require_edge_lists().bounds(sources)[1].astype(np.int64, copy=False)
 
-    def _require_edge_lists(self) -> NeighbourLists:
+    def _require_edge_lists(self) -> NeighborLists:
         if self.edge_lists is None:
             raise ValueError("edge lists were not loaded for this adjacency")
         return self.edge_lists
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether each target is a neighbour of its source."""
+        """Return whether each target is a neighbor of its source."""
         probe_stats = self.lists.probe_stats
         probe_stats.probed_pairs += len(sources)
         if probe_stats.sketch is None and probe_stats.probed_pairs > len(self.lists.values) // _SKETCH_DIVISOR:
             probe_stats.sketch = PairSketch(self.lists)
         if probe_stats.sketch is None or len(sources) < SMALL_BATCH:
             return search_pairs(self.lists, sources, targets)
-        is_neighbour = probe_stats.sketch.may_contain(sources, targets)
-        candidates = np.flatnonzero(is_neighbour)
-        is_neighbour[candidates] = search_pairs(self.lists, sources[candidates], targets[candidates])
-        return is_neighbour
+        is_neighbor = probe_stats.sketch.may_contain(sources, targets)
+        candidates = np.flatnonzero(is_neighbor)
+        is_neighbor[candidates] = search_pairs(self.lists, sources[candidates], targets[candidates])
+        return is_neighbor
 
 
 def count_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
-    """Return the number of (source, neighbour) pairs, summed over all adjacencies."""
+    """Return the number of (source, neighbor) pairs, summed over all adjacencies."""
     pair_count = 0
     for adjacency in adjacencies:
         if isinstance(adjacency, DirectedAdjacency):
@@ -128,28 +128,28 @@ class UndirectedAdjacency:
     incoming: Adjacency
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours per source."""
+        """Return the number of distinct neighbors per source."""
         distinct_sources, source_positions = np.unique(sources, return_inverse=True)
         positions, _ = self.expand(distinct_sources)
         return np.bincount(positions, minlength=len(distinct_sources))[source_positions].astype(np.int64, copy=False)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the distinct neighbours of each source in either direction."""
+        """Return the distinct neighbors of each source in either direction."""
         forward = self.outgoing.expand(sources, accepted_rows)
         backward = self.incoming.expand(sources, accepted_rows)
         return distinct_pairs(np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]]))
 
     def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all sources, possibly with duplicates."""
+        """Return the neighbors of all sources, possibly with duplicates."""
         return np.concatenate([self.outgoing.union(sources), self.incoming.union(sources)])
 
     @property
     def size(self) -> int:
-        """The number of rows that have neighbour lists, or 0 if it is unknown."""
+        """The number of rows that have neighbor lists, or 0 if it is unknown."""
         return max(self.outgoing.size, self.incoming.size) if self.outgoing.size and self.incoming.size else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbour per edge; a self-loop is returned only once."""
+        """Return one neighbor per edge; a self-loop is returned only once."""
         forward, backward = self.outgoing.expand_edges(sources), self.incoming.expand_edges(sources)
         is_not_loop = sources[backward[0]] != backward[1]
         merged = [
@@ -167,14 +167,14 @@ class UndirectedAdjacency:
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
         """Return whether an edge joins each source and its target in either direction."""
-        is_neighbour = self.outgoing.contains(sources, targets)
-        unmatched = np.flatnonzero(~is_neighbour)
-        is_neighbour[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])
-        return is_neighbour
+        is_neighbor = self.outgoing.contains(sources, targets)
+        unmatched = np.flatnonzero(~is_neighbor)
+        is_neighbor[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])
+        return is_neighbor
 
 
 def bound_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
-    """Return an upper bound on the number of neighbours that `union` returns; with lists, no list is expanded."""
+    """Return an upper bound on the number of neighbors that `union` returns; with lists, no list is expanded."""
     pair_bound = 0
     for adjacency in adjacencies:
         if isinstance(adjacency, UndirectedAdjacency):

@@ -1,6 +1,6 @@
-"""Look up the neighbours of a few rows in the edge table instead of in lists.
+"""Look up the neighbors of a few rows in the edge table instead of in lists.
 
-Lookups by `src` and `dst` are fast if the column has an index. Probes return the same neighbours as lists but pay off
+Lookups by `src` and `dst` are fast if the column has an index. Probes return the same neighbors as lists but pay off
 only for a few rows; `BudgetedProbe` switches to lists once too many rows have been looked up.
 """
 
@@ -17,7 +17,7 @@ from omnigraph.storage.table import Table
 
 from .adjacency import Adjacency, DirectedAdjacency
 from .id_encoder import IdEncoder, build_encoder
-from .neighbour_lists import IndexArray
+from .neighbor_lists import IndexArray
 from .topology import build_bags, build_sets, read_encoder
 
 _FULL_READ_RATIO = 50  # if more than one in this many ids is needed, reading all ids is faster than looking them up
@@ -36,7 +36,7 @@ class EdgeTableProbe:
     _probed_lists: DirectedAdjacency | None = None
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours per row."""
+        """Return the number of distinct neighbors per row."""
         return self._lists_for(sources).degrees(self._list_positions(sources))
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
@@ -44,11 +44,11 @@ class EdgeTableProbe:
         return self._lists_for(sources).edge_degrees(self._list_positions(sources))
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the distinct neighbours of each row."""
+        """Return the distinct neighbors of each row."""
         return self._lists_for(sources).expand(self._list_positions(sources), accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all rows."""
+        """Return the neighbors of all rows."""
         return self.expand(sources)[1]
 
     @property
@@ -57,11 +57,11 @@ class EdgeTableProbe:
         return 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbour for each edge."""
+        """Return one neighbor for each edge."""
         return self._lists_for(sources).expand_edges(self._list_positions(sources))
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether each target is a neighbour of its source."""
+        """Return whether each target is a neighbor of its source."""
         return self._lists_for(sources).contains(self._list_positions(sources), targets)
 
     def _list_positions(self, sources: IntArray) -> IntArray:
@@ -89,13 +89,13 @@ class EdgeTableProbe:
             row_ids=True,
         )
         owners = IdEncoder(present_ids, np.flatnonzero(is_present)).encode(edge_rows[self.near_column])
-        neighbours = self._encode_far_ids(edge_rows[self.far_column])
-        resolved = (owners >= 0) & (neighbours >= 0)
+        neighbors = self._encode_far_ids(edge_rows[self.far_column])
+        resolved = (owners >= 0) & (neighbors >= 0)
         owners = owners[resolved]
-        neighbours = neighbours[resolved]
+        neighbors = neighbors[resolved]
         edges = row_id_array(edge_rows)[resolved]
         return DirectedAdjacency(
-            build_sets(owners, neighbours, len(sources)), build_bags(owners, neighbours, edges, len(sources))
+            build_sets(owners, neighbors, len(sources)), build_bags(owners, neighbors, edges, len(sources))
         )
 
     def _encode_far_ids(self, far_ids: pa.ChunkedArray) -> IntArray:
@@ -117,7 +117,7 @@ class BudgetedProbe:
     _last_rows: IntArray | None = None
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours per row."""
+        """Return the number of distinct neighbors per row."""
         return self._adjacency_for(sources).degrees(sources)
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
@@ -125,11 +125,11 @@ class BudgetedProbe:
         return self._adjacency_for(sources).edge_degrees(sources)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the distinct neighbours of each row."""
+        """Return the distinct neighbors of each row."""
         return self._adjacency_for(sources).expand(sources, accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all rows."""
+        """Return the neighbors of all rows."""
         return self._adjacency_for(sources).union(sources)
 
     @property
@@ -138,11 +138,11 @@ class BudgetedProbe:
         return self._built_lists.size if self._built_lists is not None else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbour for each edge."""
+        """Return one neighbor for each edge."""
         return self._adjacency_for(sources).expand_edges(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether each target is a neighbour of its source."""
+        """Return whether each target is a neighbor of its source."""
         return self._adjacency_for(sources).contains(sources, targets)
 
     def _adjacency_for(self, sources: IntArray) -> Adjacency:

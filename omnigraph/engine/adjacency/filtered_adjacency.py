@@ -11,7 +11,7 @@ import numpy as np
 from omnigraph.engine.operators.rows import IntArray, Mask
 
 from .adjacency import Adjacency
-from .neighbour_lists import IndexArray, distinct_pairs
+from .neighbor_lists import IndexArray, distinct_pairs
 
 
 @dataclass(slots=True, eq=False)
@@ -22,7 +22,7 @@ class FilteredAdjacency:
     accepts: Callable[[IntArray], Mask]
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of accepted edges per source, which is at least the number of distinct neighbours."""
+        """Return the number of accepted edges per source, which is at least the number of distinct neighbors."""
         return self.edges.edge_degrees(sources)
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
@@ -30,15 +30,15 @@ class FilteredAdjacency:
         return self.edges.edge_degrees(sources)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the distinct neighbours of each source."""
-        positions, neighbours, _ = self.expand_edges(sources)
+        """Return the distinct neighbors of each source."""
+        positions, neighbors, _ = self.expand_edges(sources)
         if accepted_rows is not None:
-            is_accepted = accepted_rows[np.minimum(neighbours, len(accepted_rows) - 1)]
-            positions, neighbours = positions[is_accepted], neighbours[is_accepted]
-        return distinct_pairs(positions, neighbours)
+            is_accepted = accepted_rows[np.minimum(neighbors, len(accepted_rows) - 1)]
+            positions, neighbors = positions[is_accepted], neighbors[is_accepted]
+        return distinct_pairs(positions, neighbors)
 
     def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all sources, possibly with duplicates."""
+        """Return the neighbors of all sources, possibly with duplicates."""
         return self.expand_edges(sources)[1]
 
     @property
@@ -47,14 +47,14 @@ class FilteredAdjacency:
         return self.edges.size
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbour for each edge that passes the test."""
-        positions, neighbours, edge_ids = self.edges.expand_edges(sources)
+        """Return one neighbor for each edge that passes the test."""
+        positions, neighbors, edge_ids = self.edges.expand_edges(sources)
         is_accepted = self.accepts(edge_ids)
-        return positions[is_accepted], neighbours[is_accepted], edge_ids[is_accepted]
+        return positions[is_accepted], neighbors[is_accepted], edge_ids[is_accepted]
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether each target is a neighbour of its source."""
-        positions, neighbours, _ = self.expand_edges(sources)
-        is_neighbour = np.zeros(len(sources), np.bool_)
-        is_neighbour[positions[neighbours == targets[positions]]] = True
-        return is_neighbour
+        """Return whether each target is a neighbor of its source."""
+        positions, neighbors, _ = self.expand_edges(sources)
+        is_neighbor = np.zeros(len(sources), np.bool_)
+        is_neighbor[positions[neighbors == targets[positions]]] = True
+        return is_neighbor

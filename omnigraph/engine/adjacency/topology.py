@@ -1,4 +1,4 @@
-"""Build an edge type's neighbour lists from its table, in both directions at once.
+"""Build an edge type's neighbor lists from its table, in both directions at once.
 
 The lists depend only on the versions of the edge table and of both endpoint tables. Edges with a missing endpoint are
 left out of the lists and counted.
@@ -16,7 +16,7 @@ from omnigraph.storage.scan import row_id_array, scan
 from omnigraph.storage.table import Table
 
 from .id_encoder import IdEncoder, build_encoder
-from .neighbour_lists import IndexArray, NeighbourLists, run_starts
+from .neighbor_lists import IndexArray, NeighborLists, run_starts
 
 _INT32_LIMIT = 1 << 31
 _ENCODE_CHUNK_ROWS = 1 << 17  # number of edges encoded per chunk
@@ -33,14 +33,14 @@ class EdgeTables:
 
 @record
 class Topology:
-    """An edge type's neighbour lists, by source and by target.
+    """An edge type's neighbor lists, by source and by target.
 
     `dangling_count` is the number of edges that were omitted because an endpoint is missing. If it is 0, a new node
     cannot change the lists. `unsaved_changes` is the number of edges changed since the lists were last written to disk.
     """
 
-    by_source: NeighbourLists
-    by_target: NeighbourLists
+    by_source: NeighborLists
+    by_target: NeighborLists
     dangling_count: int = 0
     unsaved_changes: int = 0
 
@@ -62,7 +62,7 @@ class EdgeEndpoints:
 
 
 def build_topology(edge_tables: EdgeTables, *, with_edge_ids: bool) -> Topology:
-    """Build neighbour sets, or neighbour bags that also contain edge row ids if `with_edge_ids` is true."""
+    """Build neighbor sets, or neighbor bags that also contain edge row ids if `with_edge_ids` is true."""
     endpoints = read_endpoints(edge_tables, with_edge_ids=with_edge_ids)
     forward_pairs = (endpoints.sources, endpoints.targets, endpoints.highest_row_ids[0] + 1)
     backward_pairs = (endpoints.targets, endpoints.sources, endpoints.highest_row_ids[1] + 1)
@@ -131,7 +131,7 @@ def _drop_dangling(
     return EdgeEndpoints(sources, targets, edge_ids, highest_row_ids, dangling_count)
 
 
-def build_sets(owners: IndexArray, values: IndexArray, row_count: int) -> NeighbourLists:
+def build_sets(owners: IndexArray, values: IndexArray, row_count: int) -> NeighborLists:
     """Return lists without duplicates for rows 0 to `row_count - 1`.
 
     >>> sets = build_sets(np.array([1, 0, 1, 1]), np.array([3, 2, 3, 1]), 2)
@@ -142,20 +142,20 @@ def build_sets(owners: IndexArray, values: IndexArray, row_count: int) -> Neighb
     is_first = run_starts(owners)
     is_first |= run_starts(values)
     if is_first.all():
-        return NeighbourLists(list_starts(owners, row_count), values)
+        return NeighborLists(list_starts(owners, row_count), values)
     first_positions = np.flatnonzero(is_first)
     edge_counts = np.diff(np.append(first_positions, len(owners)))
     owners, values = owners[first_positions], values[first_positions]
     repeated_pairs = np.flatnonzero(edge_counts > 1)
     repeats = (owners[repeated_pairs], values[repeated_pairs], narrow_to_int32(edge_counts[repeated_pairs]))
-    return NeighbourLists(list_starts(owners, row_count), values, repeats=repeats)
+    return NeighborLists(list_starts(owners, row_count), values, repeats=repeats)
 
 
-def build_bags(owners: IndexArray, values: IndexArray, edge_ids: IndexArray | None, row_count: int) -> NeighbourLists:
+def build_bags(owners: IndexArray, values: IndexArray, edge_ids: IndexArray | None, row_count: int) -> NeighborLists:
     """Return lists with one entry per edge; parallel edges are ordered by edge row id."""
     sort_ids = edge_ids if edge_ids is not None else np.empty(0, np.int64)
     order = np.lexsort((sort_ids, values, owners))
-    return NeighbourLists(list_starts(owners[order], row_count), values[order], edges=sort_ids[order])
+    return NeighborLists(list_starts(owners[order], row_count), values[order], edges=sort_ids[order])
 
 
 def sort_pairs(owners: IndexArray, values: IndexArray) -> tuple[IndexArray, IndexArray]:

@@ -1,4 +1,4 @@
-"""Cached neighbour lists: in memory, on disk, or derived from lists for a different version.
+"""Cached neighbor lists: in memory, on disk, or derived from lists for a different version.
 
 This module defines the cache keys and file names. Lists belong to exact versions of the edge table and both endpoint
 tables, and each file records these versions. Lists are derived only from lists for another version of the same edge
@@ -16,7 +16,7 @@ from omnigraph.records.frozen import record
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 
-from .neighbour_lists import NeighbourLists
+from .neighbor_lists import NeighborLists
 from .topology import EdgeTables, Topology
 from .topology_patch import patch_topology
 
@@ -170,7 +170,7 @@ def _file_name(topology_key: TopologyKey) -> str:
     return f"{_hash_json(topology_key.table_family)}-{_hash_json(versions_json)}"
 
 
-def _pack_arrays(side: str, lists: NeighbourLists) -> dict[str, Any]:
+def _pack_arrays(side: str, lists: NeighborLists) -> dict[str, Any]:
     arrays = {f"{side}.starts": lists.starts, f"{side}.values": lists.values}
     if lists.edges is not None:
         arrays[f"{side}.edges"] = lists.edges
@@ -184,10 +184,10 @@ def _unpack_topology(header: dict[str, Any], arrays: dict[str, Any]) -> Topology
     return Topology(out, back, int(header["dangling"]))
 
 
-def _unpack_lists(side: str, arrays: dict[str, Any]) -> NeighbourLists:
+def _unpack_lists(side: str, arrays: dict[str, Any]) -> NeighborLists:
     repeats = None
     if f"{side}.repeats.owners" in arrays:
         owners, values, counts = (arrays[f"{side}.repeats.{array_name}"] for array_name in _REPEAT_ARRAYS)
         repeats = (owners, values, counts)
     edges = arrays.get(f"{side}.edges")
-    return NeighbourLists(arrays[f"{side}.starts"], arrays[f"{side}.values"], edges, repeats)
+    return NeighborLists(arrays[f"{side}.starts"], arrays[f"{side}.values"], edges, repeats)

@@ -1,4 +1,4 @@
-"""Derive neighbour lists from the lists for a different version when few rows differ.
+"""Derive neighbor lists from the lists for a different version when few rows differ.
 
 The derived lists are correct only if every edge that exists in both versions joins the same pair of rows in both. If
 this cannot be verified cheaply, the result is None and the lists are rebuilt.
@@ -16,7 +16,7 @@ from omnigraph.storage.table import Table
 from omnigraph.storage.version_difference import compare_versions, read_changes
 
 from .id_encoder import build_encoder
-from .neighbour_lists import IndexArray, NeighbourLists, run_starts
+from .neighbor_lists import IndexArray, NeighborLists, run_starts
 from .topology import EdgeTables, Topology, narrow_to_int32
 
 _MIN_EDGES_PER_CHANGE = 10  # lists are derived only if at most one in this many edges differs
@@ -110,25 +110,25 @@ def _orient_edges(edges: _EdgeRows, *, reverse: bool) -> _EdgeRows:
 
 
 def _patch_lists(
-    lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows, highest_row: int
-) -> NeighbourLists | None:
+    lists: NeighborLists, removed_edges: _EdgeRows, added_edges: _EdgeRows, highest_row: int
+) -> NeighborLists | None:
     widened = _widen_lists(lists, highest_row + 1)
     if lists.edges is not None:
         return _patch_bag(widened, removed_edges, added_edges)
     return _patch_sets(widened, removed_edges, added_edges)
 
 
-def _widen_lists(lists: NeighbourLists, row_count: int) -> NeighbourLists:
+def _widen_lists(lists: NeighborLists, row_count: int) -> NeighborLists:
     """Return the same lists, extended with empty lists up to `row_count` rows."""
     missing_rows = row_count - (len(lists.starts) - 1)
     if missing_rows <= 0:
         return lists
     starts = np.concatenate([lists.starts, np.full(missing_rows, lists.starts[-1], lists.starts.dtype)])
-    return NeighbourLists(starts, lists.values, lists.edges, lists.repeats)
+    return NeighborLists(starts, lists.values, lists.edges, lists.repeats)
 
 
-def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch neighbour sets, or return None if they are inconsistent; a pair stays as long as an edge joins it."""
+def _patch_sets(lists: NeighborLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighborLists | None:
+    """Patch neighbor sets, or return None if they are inconsistent; a pair stays as long as an edge joins it."""
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
     repeats = _RepeatedPairs.from_lists(lists)
@@ -144,11 +144,11 @@ def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _E
     new_repeats = repeats.without(repeat_positions[repeat_positions >= 0]).plus(
         owners[still_repeated], values[still_repeated], new_counts[still_repeated]
     )
-    return NeighbourLists(edited.starts, edited.values, repeats=new_repeats.arrays)
+    return NeighborLists(edited.starts, edited.values, repeats=new_repeats.arrays)
 
 
-def _patch_bag(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch neighbour bags, in which every edge has its own entry; return None if they are inconsistent."""
+def _patch_bag(lists: NeighborLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighborLists | None:
+    """Patch neighbor bags, in which every edge has its own entry; return None if they are inconsistent."""
     removed_entries = _sort_entries(removed_edges)
     entry_positions, present = _find_entries(lists, *removed_entries)
     if not present.all():
@@ -168,7 +168,7 @@ class _RepeatedPairs:
     counts: IndexArray
 
     @classmethod
-    def from_lists(cls, lists: NeighbourLists) -> "_RepeatedPairs":
+    def from_lists(cls, lists: NeighborLists) -> "_RepeatedPairs":
         empty = np.empty(0, np.int32)
         return cls(*(lists.repeats or (empty, empty, empty)))
 
@@ -217,7 +217,7 @@ def _sort_entries(edges: _EdgeRows) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def _find_entries(
-    lists: NeighbourLists, owners: IntArray, values: IntArray, edge_ids: IntArray | None = None
+    lists: NeighborLists, owners: IntArray, values: IntArray, edge_ids: IntArray | None = None
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Return the position or insertion point of each entry in its list, and whether the entry exists."""
     begins, lengths = lists.bounds(owners)
@@ -237,12 +237,12 @@ def _find_entries(
 
 
 def _edit_lists(
-    lists: NeighbourLists,
+    lists: NeighborLists,
     entries: tuple[IntArray, IntArray, IntArray | None],
     entry_positions: IntArray,
     to_remove: IndexArray,
     to_insert: IndexArray,
-) -> NeighbourLists:
+) -> NeighborLists:
     """Remove some entries from the lists and insert others; positions must be sorted."""
     owners, values, edge_ids = entries
     removed_positions, inserted_positions = entry_positions[to_remove], entry_positions[to_insert]
@@ -254,7 +254,7 @@ def _edit_lists(
     new_edges = lists.edges
     if new_edges is not None and edge_ids is not None:
         new_edges = _replace_entries(new_edges, removed_positions, inserted_positions, edge_ids[to_insert])
-    return NeighbourLists(
+    return NeighborLists(
         starts, _replace_entries(lists.values, removed_positions, inserted_positions, values[to_insert]), new_edges
     )
 

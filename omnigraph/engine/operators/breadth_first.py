@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from omnigraph.engine.adjacency.adjacency import Adjacency, count_pairs
-from omnigraph.engine.adjacency.neighbour_lists import IndexArray, distinct_pairs, run_starts
+from omnigraph.engine.adjacency.neighbor_lists import IndexArray, distinct_pairs, run_starts
 from omnigraph.engine.execution_context import ExecutionContext
 
 from .rows import IntArray, Mask
@@ -13,7 +13,7 @@ from .rows import IntArray, Mask
 # A mask over all row ids is faster than sorting if the id range is at most this many times the number of ids.
 DENSE_FACTOR = 16
 _MAX_SORTED_NODES = 4_096  # for up to this many nodes, sorting is faster than hashing
-BYTES_PER_PAIR = 40  # peak memory per pair in bytes: positions, list positions, neighbours
+BYTES_PER_PAIR = 40  # peak memory per pair in bytes: positions, list positions, neighbors
 
 
 def expand_step(
@@ -23,7 +23,7 @@ def expand_step(
     pair_count: int | None = None,
     accepted_rows: Mask | None = None,
 ) -> tuple[IntArray, IntArray]:
-    """Return the distinct neighbours of each source across all adjacencies."""
+    """Return the distinct neighbors of each source across all adjacencies."""
     if pair_count is None:
         pair_count = count_pairs(adjacencies, source_ids)
     context.meter.charge_bytes(pair_count * BYTES_PER_PAIR)
@@ -32,7 +32,7 @@ def expand_step(
         return pair_blocks[0]
     return distinct_pairs(
         np.concatenate([positions for positions, _ in pair_blocks]),
-        np.concatenate([neighbours for _, neighbours in pair_blocks]),
+        np.concatenate([neighbors for _, neighbors in pair_blocks]),
     )
 
 
@@ -53,8 +53,8 @@ def walk_breadth_first(
         if distance == min_hops:
             loop_positions = _self_loop_positions(adjacencies, frontier)
             emitted.append((owners[loop_positions], frontier[loop_positions]))
-        positions, neighbours = expand_step(context, adjacencies, frontier)
-        owners, frontier = _subtract_pairs(distinct_pairs(owners[positions], neighbours), seen_pairs)
+        positions, neighbors = expand_step(context, adjacencies, frontier)
+        owners, frontier = _subtract_pairs(distinct_pairs(owners[positions], neighbors), seen_pairs)
         if len(frontier) == 0:
             break
         seen_pairs = _merge_pairs(seen_pairs, (owners, frontier))
@@ -103,10 +103,10 @@ def _walk_from(
             emitted.append(frontier[_self_loop_positions(adjacencies, frontier)])
         pair_count = count_pairs(adjacencies, frontier)
         context.meter.charge_bytes(pair_count * 16)
-        neighbour_blocks = [adjacency.union(frontier) for adjacency in adjacencies]
-        neighbours = neighbour_blocks[0] if len(neighbour_blocks) == 1 else np.concatenate(neighbour_blocks)
+        neighbor_blocks = [adjacency.union(frontier) for adjacency in adjacencies]
+        neighbors = neighbor_blocks[0] if len(neighbor_blocks) == 1 else np.concatenate(neighbor_blocks)
         context.meter.release_bytes(pair_count * 16)
-        frontier = unseen_nodes(neighbours, is_seen)
+        frontier = unseen_nodes(neighbors, is_seen)
         if len(frontier) == 0:
             break
         is_seen[frontier] = True
@@ -115,14 +115,14 @@ def _walk_from(
     return np.concatenate(emitted)
 
 
-def unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
-    """Return the distinct neighbours that have not been seen yet, sorted."""
-    if len(neighbours) * DENSE_FACTOR > len(is_seen):
+def unseen_nodes(neighbors: IndexArray, is_seen: Mask) -> IntArray:
+    """Return the distinct neighbors that have not been seen yet, sorted."""
+    if len(neighbors) * DENSE_FACTOR > len(is_seen):
         is_unseen = np.zeros(len(is_seen), np.bool_)
-        is_unseen[neighbours] = True
+        is_unseen[neighbors] = True
         is_unseen &= ~is_seen
         return np.flatnonzero(is_unseen)
-    unseen_nodes = neighbours[~is_seen[neighbours]]
+    unseen_nodes = neighbors[~is_seen[neighbors]]
     if len(unseen_nodes) > _MAX_SORTED_NODES:
         return np.unique(unseen_nodes).astype(np.int64, copy=False)
     unseen_nodes.sort()  # indexing has made a copy

@@ -6,7 +6,7 @@ for nodes if a node can be reached from several others, and for edges if paralle
 
 import numpy as np
 
-from omnigraph.engine.adjacency.neighbour_lists import run_starts
+from omnigraph.engine.adjacency.neighbor_lists import run_starts
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.value_codes import Codes, dense_ranks
 from omnigraph.records.frozen import record

@@ -16,7 +16,7 @@ from omnigraph.engine.physical_operators import (
     DropVariables,
     EdgeExists,
     KeyScan,
-    NoNeighbour,
+    NoNeighbor,
     WeightByDegree,
 )
 from omnigraph.errors import InternalError
@@ -94,7 +94,7 @@ _LOCATION_BY_OPERATOR: dict[type, str] = {
     plan.FindPaths: "find_paths:find_paths",
     plan.CloseCycle: "join:keep_rows_with_same_entity",
     EdgeExists: "expand_shortcuts:filter_linked",
-    NoNeighbour: "expand_shortcuts:filter_unconnected",
+    NoNeighbor: "expand_shortcuts:filter_unconnected",
     WeightByDegree: "expand_shortcuts:weight_by_degree",
     DistinctExpand: "expand_shortcuts:reachable_nodes",
 }

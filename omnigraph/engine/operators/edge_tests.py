@@ -7,7 +7,7 @@ import numpy as np
 
 from omnigraph.engine.adjacency.adjacency import Adjacency
 from omnigraph.engine.adjacency.filtered_adjacency import FilteredAdjacency
-from omnigraph.engine.adjacency.neighbours import choose_adjacency
+from omnigraph.engine.adjacency.neighbors import choose_adjacency
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey

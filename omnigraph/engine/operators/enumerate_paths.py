@@ -6,7 +6,7 @@ bounds are dropped early.
 
 import numpy as np
 
-from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
+from omnigraph.engine.adjacency.neighbor_lists import expand_ranges
 from omnigraph.lang.query import plan_paths
 
 from .path_layers import EdgeLayer, append_edges

@@ -1,13 +1,13 @@
 """Expansion: follow edges from a bound variable to new nodes.
 
 This module defines the semantics of a traversal: a set of targets per input row, shortest distances within hop bounds,
-self-loops, and one row per edge if the edge is named. The `adjacency` package finds the neighbours.
+self-loops, and one row per edge if the edge is named. The `adjacency` package finds the neighbors.
 """
 
 import numpy as np
 
 from omnigraph.engine.adjacency.adjacency import Adjacency, DirectedAdjacency, count_pairs
-from omnigraph.engine.adjacency.neighbours import choose_adjacency
+from omnigraph.engine.adjacency.neighbors import choose_adjacency
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
@@ -145,12 +145,12 @@ def _repeat_for_positions(
     context: ExecutionContext, owners: IntArray, nodes: IntArray, start_positions: IntArray, start_count: int
 ) -> tuple[IntArray, IntArray]:
     """Repeat the nodes reached from each distinct start for every position with that start."""
-    from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
+    from omnigraph.engine.adjacency.neighbor_lists import NeighborLists
 
     owner_order = np.lexsort((nodes, owners))
     list_starts = np.zeros(start_count + 1, np.int64)
     np.cumsum(np.bincount(owners, minlength=start_count), out=list_starts[1:])
-    reached_lists = NeighbourLists(list_starts, nodes[owner_order])
+    reached_lists = NeighborLists(list_starts, nodes[owner_order])
     context.meter.charge_bytes(int(reached_lists.bounds(start_positions)[1].sum()) * BYTES_PER_PAIR)
     return reached_lists.expand(start_positions)
 

@@ -1,16 +1,16 @@
 """Shortcuts for expansions whose targets only need to exist, to be counted, or to be returned as a set.
 
 This module implements edge tests between bound variables, row weights and node sets. The operators never materialize a
-row per neighbour; instead, they probe or concatenate lists and multiply degrees.
+row per neighbor; instead, they probe or concatenate lists and multiply degrees.
 """
 
 import numpy as np
 
 from omnigraph.engine.adjacency.adjacency import count_pairs
-from omnigraph.engine.adjacency.neighbour_lists import IndexArray
-from omnigraph.engine.adjacency.neighbours import choose_adjacency
+from omnigraph.engine.adjacency.neighbor_lists import IndexArray
+from omnigraph.engine.adjacency.neighbors import choose_adjacency
 from omnigraph.engine.execution_context import ExecutionContext
-from omnigraph.engine.physical_operators import DistinctExpand, EdgeExists, NoNeighbour, WeightByDegree
+from omnigraph.engine.physical_operators import DistinctExpand, EdgeExists, NoNeighbor, WeightByDegree
 from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
 
@@ -38,17 +38,17 @@ def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) 
     return rows.filter(~is_linked if link_test.negated else is_linked)
 
 
-def filter_unconnected(context: ExecutionContext, rows: Rows, isolation_test: NoNeighbour) -> Rows:
-    """Return the rows whose node has no neighbours."""
+def filter_unconnected(context: ExecutionContext, rows: Rows, isolation_test: NoNeighbor) -> Rows:
+    """Return the rows whose node has no neighbors."""
     return rows.filter(_expansion_degrees(context, rows, isolation_test.expansion.source, isolation_test) == 0)
 
 
 def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByDegree) -> Rows:
-    """Return the rows whose node has neighbours, weighted by the number of neighbours."""
+    """Return the rows whose node has neighbors, weighted by the number of neighbors."""
     degrees = _expansion_degrees(context, rows, weighting.expansion.source, weighting)
-    has_neighbours: Mask = degrees > 0
-    connected_rows = rows.filter(has_neighbours)
-    degrees = degrees[has_neighbours] if connected_rows.count < rows.count else degrees
+    has_neighbors: Mask = degrees > 0
+    connected_rows = rows.filter(has_neighbors)
+    degrees = degrees[has_neighbors] if connected_rows.count < rows.count else degrees
     if connected_rows.weights is not None and connected_rows.count and _would_overflow(connected_rows.weights, degrees):
         return expand(context, rows, weighting.expansion)  # the weights would overflow; the memory limit ends the query
     return connected_rows.scale_weights(degrees)
@@ -59,7 +59,7 @@ def reachable_nodes(context: ExecutionContext, rows: Rows, reach_operator: Disti
     expansion = reach_operator.expansion
     start_ids = source_row_ids(context, rows[expansion.source], expansion)
     if expansion.min_hops == expansion.max_hops == 1 and not expansion.target_filters:
-        node_ids = _concat_neighbours(context, start_ids, expansion)
+        node_ids = _concat_neighbors(context, start_ids, expansion)
     else:
         node_ids = reachable_pairs(context, start_ids, expansion, apply_filters=True)[1]
     if len(node_ids) > context.row_count(TableKey.node(expansion.target_type)):
@@ -67,14 +67,14 @@ def reachable_nodes(context: ExecutionContext, rows: Rows, reach_operator: Disti
     return Rows.from_bindings({str(expansion.target): target_binding(expansion, node_ids.astype(np.int64, copy=False))})
 
 
-def _concat_neighbours(context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand) -> IndexArray:
-    """Return the concatenated neighbour lists of all start nodes."""
-    neighbour_blocks = []
+def _concat_neighbors(context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand) -> IndexArray:
+    """Return the concatenated neighbor lists of all start nodes."""
+    neighbor_blocks = []
     for step in expansion.steps:
         step_adjacency = choose_adjacency(context, step.edge_type, step.direction, len(start_ids))
         context.meter.charge_bytes(count_pairs([step_adjacency], start_ids) * _BYTES_PER_NODE)
-        neighbour_blocks.append(step_adjacency.union(start_ids))
-    return neighbour_blocks[0] if len(neighbour_blocks) == 1 else np.concatenate(neighbour_blocks)
+        neighbor_blocks.append(step_adjacency.union(start_ids))
+    return neighbor_blocks[0] if len(neighbor_blocks) == 1 else np.concatenate(neighbor_blocks)
 
 
 def _distinct_nodes(node_ids: IndexArray) -> IntArray:
@@ -89,7 +89,7 @@ def _would_overflow(weights: IntArray, degrees: IntArray) -> bool:
 
 
 def _expansion_degrees(
-    context: ExecutionContext, rows: Rows, source_variable: str, degree_operator: NoNeighbour | WeightByDegree
+    context: ExecutionContext, rows: Rows, source_variable: str, degree_operator: NoNeighbor | WeightByDegree
 ) -> IntArray:
     start_ids = source_row_ids(context, rows[source_variable], degree_operator.expansion)
     adjacencies = [
@@ -98,7 +98,7 @@ def _expansion_degrees(
     ]
     if len(adjacencies) == 1:
         return adjacencies[0].degrees(start_ids)
-    if isinstance(degree_operator, NoNeighbour):
+    if isinstance(degree_operator, NoNeighbor):
         summed_degrees: IntArray = np.sum(
             [step_adjacency.degrees(start_ids) for step_adjacency in adjacencies], axis=0, dtype=np.int64
         )

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.engine.adjacency.adjacency import Adjacency
-from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
+from omnigraph.engine.adjacency.neighbor_lists import expand_ranges
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.lang.query import plan, plan_paths
 from omnigraph.records.frozen import record
@@ -37,7 +37,7 @@ _PathChoice = Callable[[PathLayers], list[PathBlock]]
 _MAX_BOTH_SIDES = 4  # maximum number of ends per start for which the search runs from both sides, one end at a time
 _MAX_PLACES = 1 << 22  # number of (start, node) pairs that are searched at once
 _MAX_WANTED_PLACES = 1 << 20
-_UNKNOWN_STRIDE = 1 << 62  # without neighbour lists, the highest row id is unknown, so starts are searched individually
+_UNKNOWN_STRIDE = 1 << 62  # without neighbor lists, the highest row id is unknown, so starts are searched individually
 
 
 @record(eq=False)
@@ -221,12 +221,12 @@ def _path_search(
         steps = reverse_steps(operator.steps) if backward else operator.steps
         return choose_adjacencies(context, steps, operator.edge_test, start_count, with_edges=with_edges)
 
-    load_neighbours = cache(load_adjacencies)
+    load_neighbors = cache(load_adjacencies)
     known_ids = [searched.starts, *(ids for ids in (searched.ends, accepted) if ids is not None)]
-    row_bound = row_id_bound(load_neighbours(False))
+    row_bound = row_id_bound(load_neighbors(False))
     stride = max(row_bound, *(int(ids.max(initial=0)) + 1 for ids in known_ids)) if row_bound else _UNKNOWN_STRIDE
     load_edges = cache(partial(load_adjacencies, with_edges=True))
-    return PathSearch(context, load_edges, load_neighbours, operator.min_hops, operator.max_hops, stride)
+    return PathSearch(context, load_edges, load_neighbors, operator.min_hops, operator.max_hops, stride)
 
 
 def _is_pair_search(starts: IntArray, wanted: WantedEnds) -> bool:

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.engine.adjacency.adjacency import Adjacency
-from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
+from omnigraph.engine.adjacency.neighbor_lists import expand_ranges
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.records.frozen import record
 
 from .path_table import PathBlock, start_block
 from .rows import IntArray, Mask
 
-BYTES_PER_EDGE = 48  # peak memory per followed edge in bytes: positions, neighbours, edges and types
+BYTES_PER_EDGE = 48  # peak memory per followed edge in bytes: positions, neighbors, edges and types
 _BYTES_PER_MEMBER = 24  # bytes per node on an enumerated path, including its edge and edge type
 
 

@@ -38,13 +38,13 @@ class WantedEnds:
 class PathSearch:
     """The edges in both directions, the bounds on the path length, and the number of row ids per start.
 
-    `load_edges` returns adjacencies with edges, and `load_neighbours` those for searches that need only nodes; pass
+    `load_edges` returns adjacencies with edges, and `load_neighbors` those for searches that need only nodes; pass
     True for the backward direction.
     """
 
     context: ExecutionContext
     load_edges: Callable[[bool], list[Adjacency]]
-    load_neighbours: Callable[[bool], list[Adjacency]]
+    load_neighbors: Callable[[bool], list[Adjacency]]
     min_hops: int
     max_hops: int
     stride: int
@@ -89,7 +89,7 @@ class PlaceLevels:
 
     def _reserve(self, places: IntArray) -> None:
         needed_count = int(places.max()) + 1 if len(places) else 0
-        if needed_count > len(self.by_place):  # without neighbour lists, the highest row id is unknown
+        if needed_count > len(self.by_place):  # without neighbor lists, the highest row id is unknown
             grown = np.full(2 * needed_count, -1, np.int16)
             grown[: len(self.by_place)] = self.by_place
             self.by_place = grown

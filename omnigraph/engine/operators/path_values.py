@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
+from omnigraph.engine.adjacency.neighbor_lists import expand_ranges
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.lang.query import plan_paths
 from omnigraph.values.table_key import TableKey

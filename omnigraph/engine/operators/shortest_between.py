@@ -1,7 +1,7 @@
 """Find the shortest paths between two nodes by searching from both ends.
 
 The search itself determines only the length. It records the nodes at each distance from either end, and stops at the
-first edge between the two sides, even in the middle of a level. The edges of the paths are found afterwards if they are
+first edge between the two sides, even in the middle of a level. The edges of the paths are found afterward if they are
 needed.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from omnigraph.engine.adjacency.adjacency import Adjacency, bound_pairs
-from omnigraph.engine.adjacency.neighbour_lists import IndexArray
+from omnigraph.engine.adjacency.neighbor_lists import IndexArray
 from omnigraph.records.frozen import record
 
 from .breadth_first import unseen_nodes
@@ -19,7 +19,7 @@ from .path_layers import EdgeLayer, PathLayers
 from .path_search import PathSearch
 from .rows import IntArray, Mask
 
-_BLOCK_PAIRS = 1 << 16  # number of neighbours that are compared with the other side at once
+_BLOCK_PAIRS = 1 << 16  # number of neighbors that are compared with the other side at once
 _BYTES_PER_NEIGHBOUR = 16
 _MIN_SEEN_ROWS = 1 << 10
 
@@ -67,7 +67,7 @@ class _SearchSide:
 
     @property
     def has_lists(self) -> bool:
-        """Whether neighbours are in memory, so that counting them reads nothing."""
+        """Whether neighbors are in memory, so that counting them reads nothing."""
         return all(adjacency.size for adjacency in self.adjacencies)
 
     def add_level(self, nodes: IntArray) -> None:
@@ -82,22 +82,22 @@ class _SearchSide:
         self._reserve(nodes)
         return bool(self.is_seen[nodes].any())
 
-    def neighbour_blocks(self, pair_count: int) -> Iterator[IndexArray]:
-        """Yield the neighbours of the last level, of which there are `pair_count`, in blocks of limited size."""
+    def neighbor_blocks(self, pair_count: int) -> Iterator[IndexArray]:
+        """Yield the neighbors of the last level, of which there are `pair_count`, in blocks of limited size."""
         frontier = self.levels[-1]
         block_count = pair_count // _BLOCK_PAIRS + 1 if self.has_lists else 1
         for nodes in np.array_split(frontier, block_count) if block_count > 1 else [frontier]:
             for adjacency in self.adjacencies:
                 yield adjacency.union(nodes)
 
-    def unseen(self, neighbours: IndexArray) -> IntArray:
-        """Return the distinct neighbours that have not been reached from this end."""
-        self._reserve(neighbours)
-        return unseen_nodes(neighbours, self.is_seen)
+    def unseen(self, neighbors: IndexArray) -> IntArray:
+        """Return the distinct neighbors that have not been reached from this end."""
+        self._reserve(neighbors)
+        return unseen_nodes(neighbors, self.is_seen)
 
     def _reserve(self, nodes: IndexArray) -> None:
         needed_count = int(nodes.max()) + 1 if len(nodes) else 0
-        if needed_count > len(self.is_seen):  # without neighbour lists, the highest row id is unknown
+        if needed_count > len(self.is_seen):  # without neighbor lists, the highest row id is unknown
             self.is_seen = np.append(self.is_seen, np.zeros(2 * needed_count - len(self.is_seen), np.bool_))
 
 
@@ -126,7 +126,7 @@ def _meet(search: PathSearch, start: IntArray, end: IntArray) -> MeetingLevels |
 
 
 def _open_side(search: PathSearch, is_backward: bool) -> _SearchSide:
-    side = _SearchSide(search.load_neighbours(is_backward), np.zeros(0, np.bool_))
+    side = _SearchSide(search.load_neighbors(is_backward), np.zeros(0, np.bool_))
     seen_count = search.stride if side.has_lists else _MIN_SEEN_ROWS
     search.context.meter.charge_bytes(seen_count)
     side.is_seen = np.zeros(seen_count, np.bool_)
@@ -138,10 +138,10 @@ def _next_level(search: PathSearch, side: _SearchSide, other: _SearchSide) -> In
     pair_count = side.next_cost if side.has_lists else bound_pairs(side.adjacencies, side.levels[-1])
     search.context.meter.charge_bytes(pair_count * _BYTES_PER_NEIGHBOUR)
     blocks: list[IndexArray] = []
-    for neighbours in side.neighbour_blocks(pair_count):
-        if other.has_seen_any(neighbours):
+    for neighbors in side.neighbor_blocks(pair_count):
+        if other.has_seen_any(neighbors):
             return None
-        blocks.append(neighbours)
+        blocks.append(neighbors)
         search.context.meter.check_timeout()
     frontier = side.unseen(np.concatenate(blocks) if len(blocks) != 1 else blocks[0])
     search.context.meter.release_bytes(pair_count * _BYTES_PER_NEIGHBOUR)

@@ -6,7 +6,7 @@ Without this rewrite, the inner expansion would run for every row just to determ
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical_operators import EdgeExists, NoNeighbour
+from omnigraph.engine.physical_operators import EdgeExists, NoNeighbor
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 
@@ -24,7 +24,7 @@ def _replace_anti_join(operator: Any) -> Any:
         return operator
     match operator.inner:
         case (plan.Expand(edge_test=None) as expansion,) if expansion.min_hops == 1 and not expansion.target_filters:
-            return NoNeighbour(replace(expansion, max_hops=1, edge_variable=None))
+            return NoNeighbor(replace(expansion, max_hops=1, edge_variable=None))
         case (plan.Expand() as expansion, plan.CloseCycle(closed_variable, bound_variable)) if (
             is_single_hop(expansion) and closed_variable == expansion.target and bound_variable in operator.outer
         ):

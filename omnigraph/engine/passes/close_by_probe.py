@@ -1,6 +1,6 @@
 """Replace an expansion that must end at a bound node with a test for a single edge.
 
-Without this rewrite, the expansion would produce all neighbours of every row, and `Close` would then discard all but at
+Without this rewrite, the expansion would produce all neighbors of every row, and `Close` would then discard all but at
 most one.
 """
 

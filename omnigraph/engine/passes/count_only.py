@@ -1,7 +1,7 @@
 """Count rows without producing them if the aggregates need only the number of rows.
 
-An expansion to nodes that are never read is replaced by a weight. The weight is the number of distinct neighbours,
-because a traversal without an edge variable returns each neighbour once. If the scanned nodes are used only to reach
+An expansion to nodes that are never read is replaced by a weight. The weight is the number of distinct neighbors,
+because a traversal without an edge variable returns each neighbor once. If the scanned nodes are used only to reach
 the next variable, the scan starts at that variable instead.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical_operators import EdgeExists, NoNeighbour, WeightByDegree
+from omnigraph.engine.physical_operators import EdgeExists, NoNeighbor, WeightByDegree
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_values import replace_values, result_values
 from omnigraph.lang.query.plan_variables import contains_aggregate, contains_collect, variables_needed_by, variables_of
@@ -136,7 +136,7 @@ def _variables_needed(operators: Sequence[Any]) -> set[str]:
         match operator:
             case EdgeExists():
                 variables |= {operator.expansion.source, operator.target_variable}
-            case NoNeighbour() | WeightByDegree():
+            case NoNeighbor() | WeightByDegree():
                 variables.add(operator.expansion.source)
             case _:
                 variables |= variables_needed_by((operator,))

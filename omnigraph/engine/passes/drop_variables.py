@@ -12,7 +12,7 @@ from omnigraph.engine.physical_operators import (
     DropVariables,
     EdgeExists,
     KeyScan,
-    NoNeighbour,
+    NoNeighbor,
     WeightByDegree,
 )
 from omnigraph.lang.query import plan
@@ -74,6 +74,6 @@ def _variables_read_by(operator: Any) -> frozenset[str]:
             return frozenset()
         case EdgeExists():
             return frozenset({operator.expansion.source, operator.target_variable})
-        case NoNeighbour() | WeightByDegree():
+        case NoNeighbor() | WeightByDegree():
             return frozenset({operator.expansion.source})
     return variables_needed_by((operator,))

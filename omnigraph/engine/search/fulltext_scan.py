@@ -27,7 +27,7 @@ from omnigraph.storage.text import fulltext
 from omnigraph.values.table_key import TableKey
 
 from .stem import stem_prefixes
-from .text import DEFAULT_MAX_EDITS, Tokens, analyse_texts, token_of_word, tokenize, tokens_within_edits
+from .text import DEFAULT_MAX_EDITS, Tokens, analyze_texts, token_of_word, tokenize, tokens_within_edits
 
 MIN_INDEXED_ROWS = 1 << 12  # a table with at most this many rows is read without an index
 _MIN_ROWS_PER_CANDIDATE = 8  # an index is used only if at most one in this many rows is a candidate
@@ -244,5 +244,5 @@ def _build_segment_terms(term_table: pa.Table | None) -> SegmentTerms | None:
         term_counts.filter(is_ascii_term),
         other_terms,
         term_counts.filter(pc.invert(is_ascii_term)),
-        analyse_texts(other_terms),
+        analyze_texts(other_terms),
     )

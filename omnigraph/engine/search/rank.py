@@ -1,6 +1,6 @@
 """Ranking: determine which rows a ranking keeps, their order, and the result columns for scores.
 
-All matching rows are ranked, and the limit is applied afterwards.
+All matching rows are ranked, and the limit is applied afterward.
 """
 
 from typing import TYPE_CHECKING

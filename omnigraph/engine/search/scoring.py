@@ -24,7 +24,7 @@ from omnigraph.records.frozen import record
 from omnigraph.storage import scan as storage
 from omnigraph.values.table_key import TableKey
 
-from .text import Tokens, analyse_texts, tokenize
+from .text import Tokens, analyze_texts, tokenize
 
 Scores = npt.NDArray[np.float64]  # NaN means that a row has no score
 
@@ -147,7 +147,7 @@ def _read_corpus(context: ExecutionContext, table_key: TableKey, property_name: 
     row_ids, texts = storage.row_id_array(scanned), scanned[property_name].combine_chunks()
     text_order = np.argsort(row_ids, kind="stable")
     text_order = text_order[texts.is_valid().to_numpy(zero_copy_only=False)[text_order]]
-    corpus = _Corpus(analyse_texts(texts.take(pa.array(text_order))), row_ids[text_order])
+    corpus = _Corpus(analyze_texts(texts.take(pa.array(text_order))), row_ids[text_order])
     context.meter.release_bytes(scanned.nbytes * 3)
     return corpus
 

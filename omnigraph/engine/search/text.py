@@ -62,11 +62,11 @@ def tokenize(text: str) -> list[str]:
 @lru_cache(maxsize=256)
 def _tokenize_cached(text: str) -> tuple[str, ...]:
     """Tokenize with a cache, because the same query is tokenized again for each part of a table."""
-    tokens = analyse_texts(pa.array([text]))
+    tokens = analyze_texts(pa.array([text]))
     return tuple(tokens.vocabulary[code] for code in tokens.codes)
 
 
-def analyse_texts(texts: pa.Array) -> Tokens:
+def analyze_texts(texts: pa.Array) -> Tokens:
     """Return the tokens of a column; a null value has no tokens."""
     text_indexes, raw_words = _split_words(texts)
     encoded_words = raw_words.dictionary_encode()
@@ -139,7 +139,7 @@ def match_texts(
     """Return whether each string matches a query: as a phrase for `match_text`, and by any token otherwise."""
     if query is None:
         return pa.nulls(len(texts), pa.bool_())
-    query_tokens, tokens = tokenize(query), analyse_texts(texts)
+    query_tokens, tokens = tokenize(query), analyze_texts(texts)
     is_match = np.zeros(len(texts), np.bool_)
     if function == "match_text":
         is_match[_find_phrase(tokens, query_tokens)] = True

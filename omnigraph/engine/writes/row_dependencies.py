@@ -59,7 +59,7 @@ _EXACT_EXPRESSIONS = (
     | plan.Case
 )
 
-# The plan operators that this module can analyse. A query with any other operator depends on whole types.
+# The plan operators that this module can analyze. A query with any other operator depends on whole types.
 _KNOWN_PARTS = frozenset(
     {"operators", "columns", "variables", "aggregated", "distinct", "order", "ranking", "limit", "offset"}
 )

@@ -1,4 +1,4 @@
-"""The catalogue of query diagnostics: the code and meaning of each type error and lint finding.
+"""The catalog of query diagnostics: the code and meaning of each type error and lint finding.
 
 This module contains only data. Every diagnostic has a code from this table, except for a few type errors that have no
 code. Codes are stable, but their descriptions may be reworded.

@@ -2,7 +2,7 @@
 
 This module defines the operators and expressions that engines run. A plan contains no data. Positions in the query text
 are used only in runtime errors and do not affect equality, so queries with the same meaning lower to equal plans. The
-engine decides how to find neighbours.
+engine decides how to find neighbors.
 """
 
 from dataclasses import field

@@ -1,4 +1,4 @@
-"""The catalogue of schema findings: every `OG-…` code with its tier, severity and meaning.
+"""The catalog of schema findings: every `OG-…` code with its tier, severity and meaning.
 
 This module contains only data. Every finding must have a code from this list. The families are DS (destructive), MF
 (may fail on data), CD (constraint deletion), BC (backward-incompatible), NM (naming), VE (vectors and embeddings) and
@@ -16,7 +16,7 @@ Tier = Literal["safe", "validated", "destructive"]
 
 @record
 class FindingCode:
-    """An entry in the catalogue. `tier` rates the risk of the change, and `severity` decides how it is reported."""
+    """An entry in the catalog. `tier` rates the risk of the change, and `severity` decides how it is reported."""
 
     code: str
     tier: Tier

@@ -1,4 +1,4 @@
-"""Single entities: their values, versions, blame and neighbours."""
+"""Single entities: their values, versions, blame and neighbors."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -96,7 +96,7 @@ def entity_blame(call: ServerCall) -> Answer:
     return json_answer(BlameOutput(properties=properties))
 
 
-def neighbours(call: ServerCall) -> Answer:
+def neighbors(call: ServerCall) -> Answer:
     """Return the edges of a node and the nodes at their other ends."""
     graph, _, type_name, key = _read_address(call, "node")
     limit = call.query_values.get("limit", _DEFAULT_NEIGHBOURS)
@@ -108,7 +108,7 @@ def neighbours(call: ServerCall) -> Answer:
     if not pinned.nodes(type_name).where(id=start_id).exists():
         raise EntityNotFound(entity_kind="node", type_name=type_name, entity_id=start_id)
     collected = Subgraph({}, ())
-    for text in _neighbour_queries(call, catalog, type_name, limit + 1):
+    for text in _neighbor_queries(call, catalog, type_name, limit + 1):
         found = pinned.subgraph(engine_access.query_text(text), params={"start": start_id})
         collected = Subgraph({**collected.nodes, **found.nodes}, (*collected.edges, *found.edges))
         if len(collected.edges) > limit:
@@ -116,7 +116,7 @@ def neighbours(call: ServerCall) -> Answer:
     return json_answer(subgraph_output(collected, pinned.head.id, limit))
 
 
-def _neighbour_queries(call: ServerCall, catalog: Catalog, type_name: str, limit: int) -> Iterator[str]:
+def _neighbor_queries(call: ServerCall, catalog: Catalog, type_name: str, limit: int) -> Iterator[str]:
     """Yield a query for each edge type that can connect to the node, in each requested direction."""
     direction = call.query_values.get("direction", "both")
     wanted = call.query_values.get("edge")
@@ -130,7 +130,7 @@ def _neighbour_queries(call: ServerCall, catalog: Catalog, type_name: str, limit
             patterns.append(f"$m: {edge.source}  $m $e:{word} $n")
         for pattern in patterns:
             body = f"match {{ $n: {type_name}  $n.id = $start  {pattern} }} return {{ $e, $m }} limit {limit}"
-            yield f"query neighbours($start: String) {{ {body} }}"
+            yield f"query neighbors($start: String) {{ {body} }}"
 
 
 def subgraph(call: ServerCall) -> Answer:

@@ -21,7 +21,7 @@ from .documents import commit_output
 
 
 def merge(call: ServerCall) -> Answer:
-    """Merge a branch or another revision into a branch, and delete the branch afterwards if requested."""
+    """Merge a branch or another revision into a branch, and delete the branch afterward if requested."""
     body = call.body_as(BranchMergeRequest)
     target = body.target or MAIN
     result = _run_merge(call, body, dry_run=body.dry_run)

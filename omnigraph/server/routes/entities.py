@@ -179,7 +179,7 @@ ENTITY_ROUTES = (
         path=f"{_ENTITY_PATH}/neighbours",
         operation="getNeighbours",
         summary="Return a node's edges and neighbors",
-        handler="entities:neighbours",
+        handler="entities:neighbors",
         answer=entities.SubgraphOutput,
         parameters=(
             *_TARGET,

@@ -15,7 +15,7 @@ from tests.rig.plugin import S3
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one object, a neighbour with a similar name, and a graph `g`."""
+    """A folder with one object, a neighbor with a similar name, and a graph `g`."""
     tmp_path = tmp_path_factory.mktemp("external")
     for name in ("data", "data2"):
         (tmp_path / name / "in ner").mkdir(parents=True)

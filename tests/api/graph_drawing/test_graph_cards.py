@@ -65,9 +65,9 @@ def test_parallel_edges_and_loops_have_different_lines() -> None:
 def test_labels_do_not_overlap(shape: str) -> None:
     parents = {"star": [0] * 39, "chain": list(range(39)), "tree": [index // 2 for index in range(39)], "isolated": []}
     edges = [(parent, index) for index, parent in enumerate(parents[shape], start=1)]
-    centres = place_nodes([(120.0, 48.0)] * 40, edges)
-    for index, (x, y) in enumerate(centres):
-        for other_x, other_y in centres[:index]:
+    centers = place_nodes([(120.0, 48.0)] * 40, edges)
+    for index, (x, y) in enumerate(centers):
+        for other_x, other_y in centers[:index]:
             assert abs(x - other_x) > 115 or abs(y - other_y) > 45
 
 

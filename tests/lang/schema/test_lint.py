@@ -1,4 +1,4 @@
-"""Lint: every case under tests/cases/schema/lint, severities and the catalogue of codes."""
+"""Lint: every case under tests/cases/schema/lint, severities and the catalog of codes."""
 
 import re
 from typing import Any
@@ -25,7 +25,7 @@ def test_lint_case(case: Block) -> None:
     check_span(found, case.parts[0])
 
 
-def test_severities_come_from_the_catalogue() -> None:
+def test_severities_come_from_the_catalog() -> None:
     warning, info = lint_schema("node A_B {} edge E: A_B -> A_B")
     assert (warning.severity, info.severity) == ("warning", "info")
     assert (warning.kind, info.kind) == ("lint", "lint")

@@ -180,7 +180,7 @@ def catalogs(draw: Draw) -> Catalog:
 
 
 @st.composite
-def neighbours(draw: Draw) -> tuple[Catalog, Catalog]:
+def neighbors(draw: Draw) -> tuple[Catalog, Catalog]:
     """Two schemas of which the second grew out of the first, or has little to do with it."""
     before: Catalog = draw(catalogs())
     strangers = draw(st.integers(0, 3)) == 0

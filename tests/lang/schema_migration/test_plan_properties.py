@@ -12,7 +12,7 @@ from omnigraph.lang.schema.ir import SchemaIR, catalog_types, hash_ir
 from omnigraph.lang.schema.migrate import MigrationPlan, UnsupportedChange, describe_step, plan_migration
 
 from .apply_steps import apply_steps, sorted_constraints, without_positions
-from .catalogs import catalogs, neighbours
+from .catalogs import catalogs, neighbors
 
 DOMAIN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
 
@@ -26,7 +26,7 @@ def _planned(before: Catalog, after: Catalog) -> MigrationPlan:
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
-@given(neighbours())
+@given(neighbors())
 def test_a_plan_is_deterministic_and_leads_to_the_desired_schema(pair: tuple[Catalog, Catalog]) -> None:
     before, after = pair
     plan, again = _planned(before, after), _planned(before, after)
@@ -67,7 +67,7 @@ def _assert_numbers_follow_names(old: SchemaIR, new: SchemaIR) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(neighbours())
+@given(neighbors())
 def test_executing_a_supported_plan_yields_the_desired_shape(pair: tuple[Catalog, Catalog]) -> None:
     before, after = pair
     plan = _planned(before, after)

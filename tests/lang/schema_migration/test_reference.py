@@ -7,7 +7,7 @@ from omnigraph.lang.schema.codes import CODES
 from omnigraph.lang.schema.migrate import steps
 
 _CODE = re.compile(r"OG-[A-Z]{2}-\d{3}")
-_RESERVED = {"OG-DS-101"}  # in the catalogue, emitted by nothing yet
+_RESERVED = {"OG-DS-101"}  # in the catalog, emitted by nothing yet
 
 
 def _kinds() -> set[str]:
@@ -32,7 +32,7 @@ def test_every_code_of_a_plan_is_named(checkout: Path) -> None:
     assert named == used - lint - _RESERVED
 
 
-def test_the_tier_of_each_code_is_the_one_of_the_catalogue(checkout: Path) -> None:
+def test_the_tier_of_each_code_is_the_one_of_the_catalog(checkout: Path) -> None:
     table = _page(checkout).partition("## Steps")[2].partition("## What is refused")[0]
     found = re.findall(r"(safe|validated|destructive),? (OG-[A-Z]{2}-\d{3})", table)
     assert found

@@ -19,7 +19,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.engine.operators import scan
 from omnigraph.engine.search import fulltext_scan
 from omnigraph.engine.search.stem import stem, stem_prefixes
-from omnigraph.engine.search.text import analyse_texts, match_texts
+from omnigraph.engine.search.text import analyze_texts, match_texts
 from omnigraph.errors import IndexUnreadable
 from omnigraph.storage import tail_compaction
 from omnigraph.storage.column_index import index_coverage
@@ -368,7 +368,7 @@ def test_tokenizer_equals_the_lance_tokenizer(tmp_path: Path) -> None:
     held = pa.array(letters)
     ours = np.flatnonzero(pc.match_substring_regex(held, f"^{fulltext.SEPARATOR_PATTERN}$").to_numpy(False))
     assert set(ours.tolist()) <= cut_by_lance
-    tokens = analyse_texts(column.take(pa.array(ours)))
+    tokens = analyze_texts(column.take(pa.array(ours)))
     assert set(tokens.vocabulary) == {"xx", "yy"}, "the engine cuts there, and nothing is left of it"
     seen = np.flatnonzero(pc.match_substring_regex(held, fulltext.INDEXED_CHARACTERS).to_numpy(False))
     assert not cut_by_lance & set(seen.tolist())

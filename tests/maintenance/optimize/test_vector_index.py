@@ -1,4 +1,4 @@
-"""Nearest neighbours are exact at any coverage of the vector index."""
+"""Nearest neighbors are exact at any coverage of the vector index."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -20,7 +20,7 @@ def orient_arrows(vertices: Sequence[str], arrows: Sequence[Arrow]) -> list[Arro
 
 
 def _order_vertices(vertices: Sequence[str], arrows: Sequence[Arrow]) -> list[str]:
-    """Order the vertices so that few arrows point backwards (the greedy heuristic by Eades, Lin and Smyth)."""
+    """Order the vertices so that few arrows point backward (the greedy heuristic by Eades, Lin and Smyth)."""
     remaining, first, last = list(vertices), list[str](), list[str]()
     while remaining:
         inside = set(remaining)
@@ -57,7 +57,7 @@ def assign_columns(
             column += 1
         columns[vertex] = column
         used[column] = used.get(column, 0.0) + heights[vertex]
-    _pull_towards_targets(vertices, arrows, heights, max_height, columns)
+    _pull_toward_targets(vertices, arrows, heights, max_height, columns)
     return _without_empty_columns(columns)
 
 
@@ -74,7 +74,7 @@ def _topological_order(vertices: Sequence[str], arrows: Sequence[Arrow]) -> list
     return ordered
 
 
-def _pull_towards_targets(
+def _pull_toward_targets(
     vertices: Sequence[str],
     arrows: Sequence[Arrow],
     heights: Mapping[str, float],

@@ -124,7 +124,7 @@ def _draw_group(group: _Group) -> Drawing:
     max_height = max(_MIN_COLUMN_HEIGHT, 0.95 * sqrt(area), *heights.values())
     columns = assign_columns(names, arrows, heights, max_height)
     _fill_columns(group, columns, list(zip(edges, arrows, strict=True)))
-    left_of, right_of = _neighbours(group)
+    left_of, right_of = _neighbors(group)
     group.columns = reduce_crossings(group.columns, left_of, right_of)
     connections = {
         vertex: [
@@ -172,7 +172,7 @@ def _label_cost(group: _Group, column: int, column_sum: int) -> tuple[int, int]:
     return abs(2 * column - column_sum), label_count
 
 
-def _neighbours(group: _Group) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def _neighbors(group: _Group) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     left_of: dict[str, list[str]] = {}
     right_of: dict[str, list[str]] = {}
     for left, right in group.steps():
@@ -181,9 +181,9 @@ def _neighbours(group: _Group) -> tuple[dict[str, list[str]], dict[str, list[str
     return left_of, right_of
 
 
-def _draw_shapes(group: _Group, centres: dict[str, float]) -> Drawing:
-    top = min(centres[vertex] - group.height(vertex) / 2 for column in group.columns for vertex in column)
-    bottom = max(centres[vertex] + group.height(vertex) / 2 for column in group.columns for vertex in column)
+def _draw_shapes(group: _Group, centers: dict[str, float]) -> Drawing:
+    top = min(centers[vertex] - group.height(vertex) / 2 for column in group.columns for vertex in column)
+    bottom = max(centers[vertex] + group.height(vertex) / 2 for column in group.columns for vertex in column)
     lefts, rights = dict[str, float](), dict[str, float]()
     edges_of_column = _column_edges(group)
     boxes, labels = [], []
@@ -193,12 +193,12 @@ def _draw_shapes(group: _Group, centres: dict[str, float]) -> Drawing:
             lefts[vertex] = (start + end - group.width(vertex)) / 2 if is_shape else start
             rights[vertex] = lefts[vertex] + group.width(vertex) if is_shape else end
             if vertex in group.boxes:
-                box_top = centres[vertex] - group.boxes[vertex].height / 2 - top
+                box_top = centers[vertex] - group.boxes[vertex].height / 2 - top
                 boxes.append(PlacedBox(group.boxes[vertex], lefts[vertex], box_top))
             elif vertex in group.labels:
-                label_top = centres[vertex] - group.labels[vertex].height / 2 - top
+                label_top = centers[vertex] - group.labels[vertex].height / 2 - top
                 labels.append(PlacedLabel(group.labels[vertex], lefts[vertex], label_top))
-    shifted = {vertex: centre - top for vertex, centre in centres.items()}
+    shifted = {vertex: center - top for vertex, center in centers.items()}
     lines = _draw_lines(group, boxes, shifted, lefts, rights)
     return Drawing(edges_of_column[-1][1], bottom - top, tuple(boxes), tuple(labels), lines)
 
@@ -216,12 +216,12 @@ def _column_edges(group: _Group) -> list[tuple[float, float]]:
 def _draw_lines(
     group: _Group,
     boxes: Sequence[PlacedBox],
-    centres: dict[str, float],
+    centers: dict[str, float],
     lefts: dict[str, float],
     rights: dict[str, float],
 ) -> tuple[DiagramLine, ...]:
     ends = [
-        LineEnd(number, box_name, is_left, centres[next_vertex])
+        LineEnd(number, box_name, is_left, centers[next_vertex])
         for number, (_, chain) in enumerate(group.chains)
         for box_name, is_left, next_vertex in ((chain[0], False, chain[1]), (chain[-1], True, chain[-2]))
     ]
@@ -231,7 +231,7 @@ def _draw_lines(
         column_edges |= dict.fromkeys(column, edges)
     lines = []
     for number, (edge, chain) in enumerate(group.chains):
-        heights = [ports[number, False], *(centres[vertex] for vertex in chain[1:-1]), ports[number, True]]
+        heights = [ports[number, False], *(centers[vertex] for vertex in chain[1:-1]), ports[number, True]]
         waypoints = [
             Waypoint(lefts[vertex], rights[vertex], height, *column_edges[vertex], vertex in group.labels)
             for vertex, height in zip(chain, heights, strict=True)

@@ -1,7 +1,7 @@
 """Order the vertices within each column of a diagram so that few lines cross.
 
 Sweeping from left to right and back several times, each column is sorted by the average position of its vertices'
-neighbours. The order with the fewest crossings wins. This is the barycentre heuristic for layered graph drawing.
+neighbors. The order with the fewest crossings wins. This is the barycenter heuristic for layered graph drawing.
 """
 
 from bisect import bisect_right, insort
@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 Columns = list[list[str]]
-Neighbours = Mapping[str, Sequence[str]]
+Neighbors = Mapping[str, Sequence[str]]
 _ROUNDS = 16
 
 
-def reduce_crossings(columns: Columns, left_of: Neighbours, right_of: Neighbours) -> Columns:
-    """Return the columns with their vertices reordered. `left_of` and `right_of` list each vertex's neighbours.
+def reduce_crossings(columns: Columns, left_of: Neighbors, right_of: Neighbors) -> Columns:
+    """Return the columns with their vertices reordered. `left_of` and `right_of` list each vertex's neighbors.
 
     >>> reduce_crossings([["a", "b"], ["x", "y"]], {"x": ["b"], "y": ["a"]}, {"a": ["y"], "b": ["x"]})
     [['a', 'b'], ['y', 'x']]
@@ -31,7 +31,7 @@ def reduce_crossings(columns: Columns, left_of: Neighbours, right_of: Neighbours
     return best
 
 
-def count_crossings(columns: Columns, right_of: Neighbours) -> int:
+def count_crossings(columns: Columns, right_of: Neighbors) -> int:
     """Return how many pairs of lines between adjacent columns cross.
 
     >>> count_crossings([["a", "b"], ["x", "y"]], {"a": ["y"], "b": ["x"]})
@@ -42,24 +42,24 @@ def count_crossings(columns: Columns, right_of: Neighbours) -> int:
         position = {vertex: index for index, vertex in enumerate(right_column)}
         ends: list[int] = []
         for vertex in left_column:
-            own_ends = sorted(position[neighbour] for neighbour in right_of.get(vertex, ()) if neighbour in position)
+            own_ends = sorted(position[neighbor] for neighbor in right_of.get(vertex, ()) if neighbor in position)
             crossings += sum(len(ends) - bisect_right(ends, end) for end in own_ends)
             for end in own_ends:
                 insort(ends, end)
     return crossings
 
 
-def _sweep(columns: Columns, neighbours: Neighbours) -> Columns:
+def _sweep(columns: Columns, neighbors: Neighbors) -> Columns:
     swept = [columns[0]]
     for column in columns[1:]:
         position = {vertex: index for index, vertex in enumerate(swept[-1])}
-        swept.append(_sort_by_neighbours(column, position, neighbours))
+        swept.append(_sort_by_neighbors(column, position, neighbors))
     return swept
 
 
-def _sort_by_neighbours(column: list[str], position: Mapping[str, int], neighbours: Neighbours) -> list[str]:
+def _sort_by_neighbors(column: list[str], position: Mapping[str, int], neighbors: Neighbors) -> list[str]:
     averages: dict[str, float] = {}
     for index, vertex in enumerate(column):
-        ends = [position[neighbour] for neighbour in neighbours.get(vertex, ()) if neighbour in position]
+        ends = [position[neighbor] for neighbor in neighbors.get(vertex, ()) if neighbor in position]
         averages[vertex] = sum(ends) / len(ends) if ends else float(index)
     return sorted(column, key=lambda vertex: averages[vertex])

@@ -1,4 +1,4 @@
-"""Place the vertices of ordered columns vertically: close to their neighbours, and never overlapping.
+"""Place the vertices of ordered columns vertically: close to their neighbors, and never overlapping.
 
 `place_in_order` finds the optimal positions in one column (least squares with minimum distances). `place_columns`
 repeats this from left to right and back until lines are nearly straight.
@@ -35,47 +35,47 @@ def place_in_order(wanted: Sequence[float], distances: Sequence[float], weights:
 
 def place_columns(
     columns: Sequence[Sequence[str]],
-    neighbours: Mapping[str, Sequence[tuple[str, float]]],
+    neighbors: Mapping[str, Sequence[tuple[str, float]]],
     heights: Mapping[str, float],
     gap: float,
 ) -> dict[str, float]:
-    """Return each vertex's centre. `neighbours` maps each vertex to its connected vertices and their weights."""
-    centres: dict[str, float] = {}
+    """Return each vertex's center. `neighbors` maps each vertex to its connected vertices and their weights."""
+    centers: dict[str, float] = {}
     for column in columns:
-        wanted = _stacked_centres(column, heights, gap)
-        centres |= dict(zip(column, wanted, strict=True))
+        wanted = _stacked_centers(column, heights, gap)
+        centers |= dict(zip(column, wanted, strict=True))
     for round_number in range(_ROUNDS):
         ordered = columns if round_number % 2 == 0 else list(columns)[::-1]
         for column in ordered:
-            _place_column(column, neighbours, heights, gap, centres)
-    return centres
+            _place_column(column, neighbors, heights, gap, centers)
+    return centers
 
 
-def _stacked_centres(column: Sequence[str], heights: Mapping[str, float], gap: float) -> list[float]:
+def _stacked_centers(column: Sequence[str], heights: Mapping[str, float], gap: float) -> list[float]:
     total = sum(heights[vertex] + gap for vertex in column)
-    centres, top = [], -total / 2
+    centers, top = [], -total / 2
     for vertex in column:
-        centres.append(top + heights[vertex] / 2)
+        centers.append(top + heights[vertex] / 2)
         top += heights[vertex] + gap
-    return centres
+    return centers
 
 
 def _place_column(
     column: Sequence[str],
-    neighbours: Mapping[str, Sequence[tuple[str, float]]],
+    neighbors: Mapping[str, Sequence[tuple[str, float]]],
     heights: Mapping[str, float],
     gap: float,
-    centres: dict[str, float],
+    centers: dict[str, float],
 ) -> None:
     wanted, weights = [], []
     for vertex in column:
-        connections = neighbours.get(vertex, ())
+        connections = neighbors.get(vertex, ())
         total = sum(weight for _, weight in connections)
         if total:
-            wanted.append(sum(centres[other] * weight for other, weight in connections) / total)
+            wanted.append(sum(centers[other] * weight for other, weight in connections) / total)
             weights.append(total)
         else:
-            wanted.append(centres[vertex])
+            wanted.append(centers[vertex])
             weights.append(_OUTER_WEIGHT)
     distances = [(heights[upper] + heights[lower]) / 2 + gap for upper, lower in pairwise(column)]
-    centres |= dict(zip(column, place_in_order(wanted, distances, weights), strict=True))
+    centers |= dict(zip(column, place_in_order(wanted, distances, weights), strict=True))

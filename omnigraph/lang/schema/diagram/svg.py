@@ -1,6 +1,6 @@
 """Draw a schema as an SVG image.
 
-All text is escaped, and the image uses no scripts or external resources. Its colours follow the reader's theme.
+All text is escaped, and the image uses no scripts or external resources. Its colors follow the reader's theme.
 """
 
 from collections.abc import Iterator
@@ -91,12 +91,12 @@ def _arrow_head(x: float, y: float, length: float) -> str:
 
 def _draw_label(placed: PlacedLabel) -> Iterator[str]:
     label, left, top = placed.label, placed.left, placed.top
-    centre = left + label.width / 2
+    center = left + label.width / 2
     yield f"<g><title>{escape(_edge_tooltip(label.edge))}</title>"
     yield _rectangle("l", left, top, label.width, label.height, min(11.0, label.height / 2))
-    yield _text("e", centre, top + LABEL_HEIGHT / 2 + 4, label.title, anchor="middle")
+    yield _text("e", center, top + LABEL_HEIGHT / 2 + 4, label.title, anchor="middle")
     for index, row in enumerate(label.rows):
-        yield _text("s", centre, top + LABEL_HEIGHT + LABEL_ROW_HEIGHT * index + 9, row, anchor="middle")
+        yield _text("s", center, top + LABEL_HEIGHT + LABEL_ROW_HEIGHT * index + 9, row, anchor="middle")
     yield "</g>"
 
 
@@ -144,15 +144,15 @@ def _header(left: float, top: float, width: float, height: float, *, is_whole: b
 def _draw_loops(placed: PlacedBox) -> Iterator[str]:
     """Draw the edge types from a type to itself: a line down from the box, the label, and a line back up."""
     box, bottom = placed.box, placed.top + placed.box.box_height
-    centre = placed.left + box.width / 2
+    center = placed.left + box.width / 2
     half_width = max((loop.width / 2 for loop in box.loops), default=0.0)
     top = bottom + LOOP_GAP
     for index, loop in enumerate(box.loops):
         reach, middle = half_width + LOOP_SIDE * (index + 1), top + loop.height / 2
-        label_left, label_right = centre - loop.width / 2, centre + loop.width / 2
-        out = _elbow(centre - reach, bottom, middle, label_left)
-        back = _elbow(centre + reach, bottom, middle, label_right)
-        tip_x = centre + reach
+        label_left, label_right = center - loop.width / 2, center + loop.width / 2
+        out = _elbow(center - reach, bottom, middle, label_left)
+        back = _elbow(center + reach, bottom, middle, label_right)
+        tip_x = center + reach
         yield f'<path class="w" d="{out}"/><path class="w" d="{back}"/>'
         yield f'<polygon class="a" points="{_point((tip_x, bottom))} {_point((tip_x - 4, bottom + ARROW_LENGTH))}'
         yield f' {_point((tip_x + 4, bottom + ARROW_LENGTH))}"/>'

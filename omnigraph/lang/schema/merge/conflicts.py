@@ -138,7 +138,7 @@ class ConflictLog:
         return any(self._decisions[conflict] is None for conflict in renames)
 
     def add_unresolvable(self, conflict: SchemaConflict) -> None:
-        """Record a conflict that cannot be resolved in favour of either side."""
+        """Record a conflict that cannot be resolved in favor of either side."""
         self._unresolvable.append(conflict)
 
     def open_conflicts(self) -> tuple[SchemaConflict, ...]:

@@ -60,7 +60,7 @@ class EndpointTypes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationStep:
-    """A migration step. `tier` rates its risk, and `code` refers to a finding in the catalogue.
+    """A migration step. `tier` rates its risk, and `code` refers to a finding in the catalog.
 
     `safe` steps always succeed, `validated` steps succeed only if a scan finds no entity that violates the new
     rule, and `destructive` steps lose data.
@@ -315,7 +315,7 @@ def rating_members(code: str | None) -> dict[str, Any]:
 
 
 def make_unsupported_change(code: str, entity: str, reason: str) -> UnsupportedChange:
-    """Return a refused change, with its tier and severity from the catalogue."""
+    """Return a refused change, with its tier and severity from the catalog."""
     return UnsupportedChange(entity=entity, reason=reason, **rating_members(code))
 
 

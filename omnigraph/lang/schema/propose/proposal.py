@@ -1,7 +1,7 @@
 """Proposed types, and their text in the schema file's canonical layout.
 
 Comments in the text explain why something was proposed. This module checks nothing, because the text is compiled
-afterwards.
+afterward.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Neighbour lists cached on disk: shared, bounded and verified."""
+"""Neighbor lists cached on disk: shared, bounded and verified."""
 
 import os
 import threading
@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omnigraph.engine.adjacency import neighbours, topology_cache
+from omnigraph.engine.adjacency import neighbors, topology_cache
 from omnigraph.engine.adjacency.array_files import ArrayFileCache
-from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
-from omnigraph.engine.adjacency.neighbours import load_topology
+from omnigraph.engine.adjacency.neighbor_lists import NeighborLists
+from omnigraph.engine.adjacency.neighbors import load_topology
 from omnigraph.engine.adjacency.topology import Topology, build_topology
 from omnigraph.engine.adjacency.topology_cache import drop_root
 from omnigraph.engine.query_caches import MemoryCache, QueryCaches, open_caches, shared_caches
@@ -22,7 +22,7 @@ PERSON, KNOWS = TableKey("node:Person"), TableKey("edge:Knows")
 
 @pytest.fixture(autouse=True)
 def _small_lists_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (neighbours, topology_cache):
+    for module in (neighbors, topology_cache):
         monkeypatch.setattr(module, "MIN_CACHED_EDGES", 0)
 
 
@@ -48,7 +48,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         made.append(args)
         return build_topology(*args, **how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(neighbours, "build_topology", counted)
+    monkeypatch.setattr(neighbors, "build_topology", counted)
     return made
 
 
@@ -192,5 +192,5 @@ def _fail() -> int:
 
 
 def test_lists_hold_numbers_beyond_32_bits() -> None:
-    wide = NeighbourLists(np.array([0, 1]), np.array([1 << 40]))
+    wide = NeighborLists(np.array([0, 1]), np.array([1 << 40]))
     assert wide.expand(np.array([0, 0]))[1].tolist() == [1 << 40, 1 << 40]

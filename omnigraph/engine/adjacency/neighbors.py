@@ -1,6 +1,6 @@
-"""Choose how to find neighbours: use existing lists, probe an index, or build new lists.
+"""Choose how to find neighbors: use existing lists, probe an index, or build new lists.
 
-This module also defines the cache keys. The choice must never affect which neighbours are returned. Lists are keyed by
+This module also defines the cache keys. The choice must never affect which neighbors are returned. Lists are keyed by
 the exact versions of the edge table and of both endpoint tables.
 """
 

@@ -1,6 +1,6 @@
-"""Operations on the sorted neighbour lists for one edge type and direction.
+"""Operations on the sorted neighbor lists for one edge type and direction.
 
-Nodes and edges are identified by stable row ids; a null or unknown row id has no neighbours. This module never reads
+Nodes and edges are identified by stable row ids; a null or unknown row id has no neighbors. This module never reads
 storage; callers supply the arrays.
 """
 
@@ -29,13 +29,13 @@ class ProbeStats:
 
 
 @record
-class NeighbourLists:
-    """Sorted neighbour lists for rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
+class NeighborLists:
+    """Sorted neighbor lists for rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
 
     In set form, no list contains a value twice, and `repeats` holds the row, the value and the edge count for each pair
     that is joined by several edges. In bag form, `edges` holds the edge row ids.
 
-    >>> lists = NeighbourLists(np.array([0, 2, 2, 3]), np.array([5, 7, 5], np.int32))
+    >>> lists = NeighborLists(np.array([0, 2, 2, 3]), np.array([5, 7, 5], np.int32))
     >>> lists.expand(np.array([2, 1, 0, -1, 9]))[1].tolist()
     [5, 5, 7]
     """
@@ -78,8 +78,8 @@ class NeighbourLists:
         higher values.
         """
         if len(owner_rows) == 1 and accepted_rows is None:
-            neighbours = as_int64(self.union(owner_rows))
-            return np.zeros(len(neighbours), np.int64), neighbours
+            neighbors = as_int64(self.union(owner_rows))
+            return np.zeros(len(neighbors), np.int64), neighbors
         list_starts, list_lengths = self.bounds(owner_rows)
         cumulative_lengths = np.cumsum(list_lengths, dtype=np.int64)
         total_pairs = int(cumulative_lengths[-1]) if len(cumulative_lengths) else 0
@@ -105,17 +105,17 @@ class NeighbourLists:
     ) -> tuple[IntArray, IntArray]:
         """Expand the rows between two positions; the range is small enough for the CPU cache."""
         list_lengths = list_lengths[first_row:stop_row]
-        neighbours = self.values[expand_ranges(list_starts[first_row:stop_row], list_lengths)]
+        neighbors = self.values[expand_ranges(list_starts[first_row:stop_row], list_lengths)]
         if accepted_rows is not None:
-            is_accepted = accepted_rows.take(neighbours, mode="clip")
-            neighbours = np.compress(is_accepted, neighbours)
+            is_accepted = accepted_rows.take(neighbors, mode="clip")
+            neighbors = np.compress(is_accepted, neighbors)
             accepted_before = np.zeros(len(is_accepted) + 1, np.int64)
             np.cumsum(is_accepted, out=accepted_before[1:])
             cumulative_lengths = np.cumsum(list_lengths, dtype=np.int64)
             list_lengths = accepted_before[cumulative_lengths] - accepted_before[cumulative_lengths - list_lengths]
-        return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), as_int64(neighbours)
+        return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), as_int64(neighbors)
 
-    def restrict_to(self, accepted_rows: Mask) -> "NeighbourLists":
+    def restrict_to(self, accepted_rows: Mask) -> "NeighborLists":
         """Return the same lists with only the accepted values; see `expand` for the mask."""
         is_accepted = np.empty(len(self.values), np.bool_)
         for block_start in range(0, len(is_accepted), _BLOCK_PAIRS):
@@ -126,7 +126,7 @@ class NeighbourLists:
             )
         accepted_before = np.zeros(len(is_accepted) + 1, np.int32 if len(is_accepted) < 1 << 31 else np.int64)
         np.cumsum(is_accepted, out=accepted_before[1:])
-        return NeighbourLists(accepted_before[self.starts], np.compress(is_accepted, self.values))
+        return NeighborLists(accepted_before[self.starts], np.compress(is_accepted, self.values))
 
     def union(self, owner_rows: IntArray) -> IndexArray:
         """Return the concatenated lists of the rows, without recording which row each value belongs to."""
@@ -158,20 +158,20 @@ def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArr
     return numbers
 
 
-def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: IntArray) -> Mask:
+def search_pairs(neighbor_lists: NeighborLists, sources: IntArray, targets: IntArray) -> Mask:
     """Return whether each target is in its source's list, using one vectorized bisection."""
     if len(sources) <= _FEW_ROWS:
-        return _search_few_pairs(neighbour_lists, sources, targets)
-    low, list_lengths = neighbour_lists.bounds(sources)
+        return _search_few_pairs(neighbor_lists, sources, targets)
+    low, list_lengths = neighbor_lists.bounds(sources)
     low = low.astype(np.int64)
     high = low + list_lengths
-    is_neighbour = np.zeros(len(sources), np.bool_)
+    is_neighbor = np.zeros(len(sources), np.bool_)
     open_pairs = np.flatnonzero(list_lengths > 0)
     low, high, open_targets = low[open_pairs], high[open_pairs], targets[open_pairs]
     while len(open_pairs):
         middle = (low + high) >> 1
-        middle_values = neighbour_lists.values[middle]
-        is_neighbour[open_pairs[middle_values == open_targets]] = True
+        middle_values = neighbor_lists.values[middle]
+        is_neighbor[open_pairs[middle_values == open_targets]] = True
         target_is_right = middle_values < open_targets
         low = np.where(target_is_right, middle + 1, low)
         high = np.where(target_is_right, high, middle)
@@ -181,18 +181,18 @@ def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: In
             low = low[still_open]
             high = high[still_open]
             open_targets = open_targets[still_open]
-    return is_neighbour
+    return is_neighbor
 
 
-def _search_few_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: IntArray) -> Mask:
-    is_neighbour = np.zeros(len(sources), np.bool_)
-    starts, list_count = neighbour_lists.starts, len(neighbour_lists.starts) - 1
+def _search_few_pairs(neighbor_lists: NeighborLists, sources: IntArray, targets: IntArray) -> Mask:
+    is_neighbor = np.zeros(len(sources), np.bool_)
+    starts, list_count = neighbor_lists.starts, len(neighbor_lists.starts) - 1
     for position, owner in enumerate(sources.tolist()):
         if 0 <= owner < list_count:
-            neighbours = neighbour_lists.values[starts[owner] : starts[owner + 1]]
-            found_at = neighbours.searchsorted(targets[position])
-            is_neighbour[position] = found_at < len(neighbours) and neighbours[found_at] == targets[position]
-    return is_neighbour
+            neighbors = neighbor_lists.values[starts[owner] : starts[owner + 1]]
+            found_at = neighbors.searchsorted(targets[position])
+            is_neighbor[position] = found_at < len(neighbors) and neighbors[found_at] == targets[position]
+    return is_neighbor
 
 
 class PairSketch:
@@ -202,15 +202,15 @@ class PairSketch:
     not edges.
     """
 
-    def __init__(self, neighbour_lists: NeighbourLists) -> None:
-        bit_count = max(10, (len(neighbour_lists.values) * _SKETCH_BITS).bit_length())
+    def __init__(self, neighbor_lists: NeighborLists) -> None:
+        bit_count = max(10, (len(neighbor_lists.values) * _SKETCH_BITS).bit_length())
         self._shift = np.uint64(64 - bit_count)
         self._packed_bits = np.zeros(1 << (bit_count - 3), np.uint8)
         is_marked = np.zeros(1 << bit_count, np.bool_)
-        for block_start in range(0, len(neighbour_lists.starts) - 1, _BLOCK_PAIRS):
-            block_bounds = neighbour_lists.starts[block_start : block_start + _BLOCK_PAIRS + 1].astype(np.int64)
+        for block_start in range(0, len(neighbor_lists.starts) - 1, _BLOCK_PAIRS):
+            block_bounds = neighbor_lists.starts[block_start : block_start + _BLOCK_PAIRS + 1].astype(np.int64)
             owners = np.repeat(np.arange(block_start, block_start + len(block_bounds) - 1), np.diff(block_bounds))
-            is_marked[self._hash_slots(owners, neighbour_lists.values[block_bounds[0] : block_bounds[-1]])] = True
+            is_marked[self._hash_slots(owners, neighbor_lists.values[block_bounds[0] : block_bounds[-1]])] = True
         self._packed_bits = np.packbits(is_marked, bitorder="little")
 
     def _hash_slots(self, sources: IntArray, targets: IndexArray) -> IndexArray:
