@@ -87,9 +87,7 @@ class RemoteRevisions(RemoteFacet):
         text = write_key(key)
         try:
             found_kind = kind or "node"
-            return found_kind, self._handle.exchange.get(
-                "entities", found_kind, type_name, text, view, **parameters
-            )
+            return found_kind, self._handle.exchange.get("entities", found_kind, type_name, text, view, **parameters)
         except EntityNotFound:
             raise
         except (NotFound, TypeCheckError, InputError):

@@ -100,9 +100,7 @@ def decode_properties(
     if values is None:
         return None
     types = {} if entity_type is None else {declared.name: declared.type for declared in entity_type.properties}
-    return {
-        name: decode_value(types[name], value) if name in types else value for name, value in values.items()
-    }
+    return {name: decode_value(types[name], value) if name in types else value for name, value in values.items()}
 
 
 def decode_value(property_type: PropertyType, value: Any) -> Any:

@@ -146,12 +146,12 @@ def test_a_write_whose_answer_is_lost_is_sent_again_and_applied_once(graph: Grap
 
 
 def test_the_effect_is_unknown_if_every_answer_is_lost(graph: Graph, server: HttpServer) -> None:
-    with breaking_proxy(server, lost_answers=9) as port:
-        with omnigraph.open(
-            f"http://127.0.0.1:{port}/graphs/default", branch=graph.branch_name, retries=1
-        ) as proxied:
-            with pytest.raises(ServerUnreachable) as raised:
-                proxied.insert("Person", {"name": "cyd"})
+    with (
+        breaking_proxy(server, lost_answers=9) as port,
+        omnigraph.open(f"http://127.0.0.1:{port}/graphs/default", branch=graph.branch_name, retries=1) as proxied,
+        pytest.raises(ServerUnreachable) as raised,
+    ):
+        proxied.insert("Person", {"name": "cyd"})
     assert raised.value.effect == "unknown"
 
 
