@@ -54,9 +54,17 @@ class TraceCollector:
 
 
 def _read_span(span: Any) -> ReceivedSpan:
-    ids = (each.hex() for each in (span.trace_id, span.span_id, span.parent_span_id))
-    times = (span.start_time_unix_nano, span.end_time_unix_nano)
-    return ReceivedSpan(span.name, *ids, span.kind, span.status.code, _read_attributes(span.attributes), *times)
+    return ReceivedSpan(
+        name=span.name,
+        trace_id=span.trace_id.hex(),
+        span_id=span.span_id.hex(),
+        parent_id=span.parent_span_id.hex(),
+        kind=span.kind,
+        status=span.status.code,
+        attributes=_read_attributes(span.attributes),
+        started=span.start_time_unix_nano,
+        ended=span.end_time_unix_nano,
+    )
 
 
 def _read_attributes(attributes: Any) -> dict[str, Any]:
