@@ -6,7 +6,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS  := 2
 
-.PHONY: help setup java demo test test-full check bench bench-startup bench-requests bench-peers bench-pipeline bench-engines bench-scale bench-growth bench-memory bench-mutate bench-merge docs dist tables clean
+.PHONY: help setup java demo test test-full check bench bench-startup bench-requests bench-peers bench-pipeline bench-engines bench-scale bench-growth bench-memory bench-mutate bench-merge bench-server docs dist tables clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,11 @@ MERGE :=
 
 bench-merge: $(READY) ## What merges cost beside the size of their target; MERGE=--whole for ten million rows
 	$(BIN)/python -m bench.merge $(MERGE)
+
+REQUESTS := 2000
+
+bench-server: $(READY) ## The HTTP server beside the embedded call and a bare Starlette application
+	$(BIN)/python -m bench.server $(REQUESTS)
 
 docs: $(READY) ## Regenerate the reference pages and check every link
 	$(BIN)/python -m scripts.make_docs

@@ -110,6 +110,40 @@ run branch merge review/spring --store "$graph" --strategy theirs --delete-branc
 run query -e "$status_of" --store "$graph"
 run log "$graph"
 
+heading '11. Serve the graph' \
+    'Other programs and machines use the graph over HTTP. This server is open; others need tokens.'
+show 'omnigraph serve library.omni --unauthenticated --bind 127.0.0.1:0 &'
+coproc server { cd "$scratch" && exec omnigraph serve library.omni --unauthenticated --bind 127.0.0.1:0 2> server.log; }
+server_id=$server_PID
+trap 'kill "$server_id" 2> /dev/null || true; rm -rf "$scratch"' EXIT
+read -r listening <&"${server[0]}" || { cat "$scratch/server.log" >&2; exit 1; }
+echo "$listening"
+address=http://${listening#OMNIGRAPH_LISTEN_ADDR=}/graphs/default
+body='{"query": "match { $p: Paper } return { $p.status, count($p) as papers } order { $p.status }"}'
+if command -v curl > /dev/null; then
+    show "curl $address/query -H 'Content-Type: application/json' -d '$body'"
+    curl --silent --show-error --fail "$address/query" -H 'Content-Type: application/json' -d "$body"
+    echo
+fi
+show "omnigraph branch list --server ${address%/graphs/default} --graph default"
+omnigraph branch list --server "${address%/graphs/default}" --graph default
+show "python    # urllib.request.urlopen(\"$address/query\", …)"
+python - "$address" "$body" <<'PY'
+import json
+import sys
+import urllib.request
+
+address, body = sys.argv[1:]
+request = urllib.request.Request(f"{address}/query", body.encode(), {"Content-Type": "application/json"})
+with urllib.request.urlopen(request) as response:
+    for row in json.load(response)["rows"]:
+        print(*row.values())
+PY
+show 'kill %1; wait %1'
+kill -TERM "$server_id"
+wait "$server_id"
+echo 'The server finished its requests and exited with code 0.'
+
 heading 'Not built yet' \
-    'A server is planned.'
+    'Policies, clusters and a web console are planned.'
 echo "The demo took $SECONDS s. Continue with README.md, docs/tutorial/README.md, ARCHITECTURE.md"

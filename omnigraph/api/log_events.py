@@ -6,7 +6,8 @@ outcome. It never contains values, parameters, query text or secrets.
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -15,6 +16,8 @@ from omnigraph.values import clock_and_ids
 
 LOGGER = logging.getLogger("omnigraph")
 LOGGER.addHandler(logging.NullHandler())
+# Called with the name and the seconds of each phase that ends in the current context.
+PHASE_LISTENER: ContextVar[Callable[[str, float], None] | None] = ContextVar("omnigraph_phases", default=None)
 
 
 @dataclass(slots=True)
@@ -54,8 +57,11 @@ class OperationEvent:
         """Start a phase and end the previous one."""
         current_time = perf_counter()
         if self._current_phase:
-            elapsed_ms = (current_time - self._phase_started_at) * 1000
-            self.phases[self._current_phase] = self.phases.get(self._current_phase, 0.0) + elapsed_ms
+            elapsed = current_time - self._phase_started_at
+            self.phases[self._current_phase] = self.phases.get(self._current_phase, 0.0) + elapsed * 1000
+            listener = PHASE_LISTENER.get()
+            if listener is not None:
+                listener(self._current_phase, elapsed)
         self._current_phase, self._phase_started_at = phase_name, current_time
 
     def __enter__(self) -> "OperationEvent":

@@ -66,6 +66,11 @@ from .options import shared_options
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Log format")
 @click.option("--log-level", envvar="OMNIGRAPH_LOG", default="info", show_default=True, help="Minimum log level")
+@click.option(
+    "--tracing",
+    is_flag=True,
+    help="Export OpenTelemetry spans over OTLP; the OTEL_* environment variables configure the exporter",
+)
 @shared_options
 @click.pass_context
 def serve(context: click.Context, /, graphs: tuple[str, ...], **options: Any) -> None:
@@ -116,6 +121,7 @@ def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
         shutdown_grace=options["shutdown_grace"],
         log_format=options["log_format"],
         log_level=options["log_level"],
+        tracing=options["tracing"] or read_boolean_variable("OMNIGRAPH_TRACING"),
         limits=RequestLimits(
             query_seconds=options["query_timeout"],
             export_slots=options["export_slots"],

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.datastructures import Headers
@@ -39,6 +39,7 @@ from .responses import (
 )
 from .route_model import Route
 from .routing import MatchedRoute, Router
+from .timing import ENGINE_PHASE
 from .wire.answer import Answer, AnyAnswer, EventAnswer, StreamAnswer
 from .wire.body import (
     BodyReader,
@@ -52,6 +53,9 @@ from .wire.errors import encode_error
 from .wire.media_types import check_content_type
 from .wire.query_values import read_query_values
 from .worker_state import WorkerState
+
+if TYPE_CHECKING:
+    from .tracing import RequestTracer
 
 REQUEST_ID_HEADER = "Omnigraph-Request-Id"
 _REQUEST_ID_PATTERN = re.compile(r"[\w-]{1,64}", re.ASCII)
@@ -166,7 +170,7 @@ class _Exchange:
             log_failure(self._call, error.__cause__ or error, self._request_id)
             raise
         finally:
-            self._record_request(clock_and_ids.monotonic() - started)
+            self._record_request(started, clock_and_ids.monotonic())
 
     async def _receive(self) -> Any:
         """Receive a message, and note the end of the request body."""
@@ -231,7 +235,7 @@ class _Exchange:
         headers = {REQUEST_ID_HEADER: self._request_id, "X-Content-Type-Options": "nosniff"}
         call = self._call
         if call is not None:
-            if call.timing.phases:
+            if call.timing.intervals:
                 headers["Server-Timing"] = call.timing.to_header()
             if call.route.deprecated:
                 headers |= {"Deprecation": "true", "Link": f'<{call.route.successor}>; rel="successor-version"'}
@@ -239,17 +243,27 @@ class _Exchange:
             headers["Connection"] = "close"
         return headers | self._app._cross_origin.response_headers(self._headers)
 
-    def _record_request(self, seconds: float) -> None:
+    def _record_request(self, started: float, ended: float) -> None:
+        seconds = ended - started
         route = self._call.route.path if self._call is not None else "unknown"
         method = self._scope["method"] if self._call is not None else "unknown"
         self._state.metrics.observe(route, method, self._status, seconds)
-        log_request(self._call, method, self._status, seconds, self._request_id)
+        trace_id = None if self._state.tracer is None else self._record_spans(self._state.tracer, started, ended)
+        log_request(self._call, method, self._status, seconds, self._request_id, trace_id=trace_id)
+
+    def _record_spans(self, tracer: "RequestTracer", started: float, ended: float) -> str:
+        from .tracing import RequestFacts
+
+        call = self._call
+        route, intervals = (None, ()) if call is None else (call.route.path, call.timing.intervals)
+        facts = RequestFacts(self._scope["method"], route, self._status, self._request_id, started, ended)
+        return tracer.record_request(facts, self._headers, intervals)
 
 
 def _run_handler(handler: Handler, call: ServerCall, submitted: float) -> AnyAnswer:
     """Run a handler in a thread, and measure how long it waited for the thread."""
-    call.timing.phases["queue"] = clock_and_ids.monotonic() - submitted
-    with call.timing.measure("engine"):
+    call.timing.add("queue", submitted, clock_and_ids.monotonic())
+    with call.timing.measure(ENGINE_PHASE):
         return handler(call)
 
 

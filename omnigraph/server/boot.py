@@ -2,6 +2,7 @@
 
 import os
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 from omnigraph.errors import ConfigError
@@ -23,6 +24,8 @@ def run_server(settings: ServerSettings) -> int:
     """
     configure_logging(settings)
     _check_settings(settings, load_authenticator(settings, os.environ))
+    if settings.tracing:
+        _check_tracing_is_installed()
     if settings.tls is not None:
         make_tls_context(settings.tls)
     with closing(open_listener(settings)) as listener:
@@ -44,3 +47,13 @@ def _check_settings(settings: ServerSettings, authenticator: Authenticator) -> N
         raise ConfigError(
             reason="--cors-origin '*' would let any website use its visitors' tokens; list the allowed origins instead"
         )
+
+
+def _check_tracing_is_installed() -> None:
+    """Raise `ConfigError` if OpenTelemetry is not installed."""
+    try:
+        is_installed = find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+    except ModuleNotFoundError:
+        is_installed = False
+    if not is_installed:
+        raise ConfigError(reason="--tracing requires the extra 'otel' (pip install 'omnigraph[otel]')")

@@ -5,22 +5,20 @@ A `ServerCall` is built in steps: routing, authentication, the graph, the body. 
 """
 
 from collections.abc import Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from omnigraph.values import clock_and_ids
+from omnigraph.api.log_events import PHASE_LISTENER
 
 from .access.permissions import ANONYMOUS, BranchScope, Principal, authorize
 from .engine_access import graph_for_request, graph_for_write
 from .lanes import LaneContext
 from .route_model import CONDITION_HEADER, IDEMPOTENCY_HEADER, Action, Route
+from .timing import Timing
 from .wire.conditions import read_condition, read_idempotency_key
 from .wire.media_types import choose_media_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from starlette.datastructures import Headers
 
     from omnigraph.api.graph import Graph
@@ -31,30 +29,6 @@ if TYPE_CHECKING:
 Model = TypeVar("Model")
 COMPATIBILITY_HEADER = "Omnigraph-Api"
 _OLD_VERSION = "0.3"
-
-
-@dataclass(slots=True)
-class Timing:
-    """The durations of the phases of a request, for the `Server-Timing` header."""
-
-    phases: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def measure(self, phase: str) -> "Iterator[None]":
-        """Add the duration of a block to a phase."""
-        started = clock_and_ids.monotonic()
-        try:
-            yield
-        finally:
-            self.phases[phase] = self.phases.get(phase, 0.0) + clock_and_ids.monotonic() - started
-
-    def to_header(self) -> str:
-        """Return the value of the header, in milliseconds.
-
-        >>> Timing({"engine": 0.0123}).to_header()
-        'engine;dur=12.3'
-        """
-        return ", ".join(f"{phase};dur={seconds * 1000:.1f}" for phase, seconds in self.phases.items())
 
 
 @dataclass(slots=True)
@@ -75,6 +49,9 @@ class ServerCall:
     only_reads: bool = False  # set before the work if an operation that could write does not
     timing: Timing = field(default_factory=Timing)
     lane_context: LaneContext = field(default_factory=LaneContext)
+
+    def __post_init__(self) -> None:
+        self.lane_context.context.run(PHASE_LISTENER.set, self.timing.add_engine_phase)
 
     @property
     def actor(self) -> str | None:

@@ -7,8 +7,10 @@ from .call import ServerCall
 from .log_output import LOGGER
 
 
-def log_request(call: ServerCall | None, method: str, status: int, seconds: float, request_id: str) -> None:
-    """Log one finished request."""
+def log_request(
+    call: ServerCall | None, method: str, status: int, seconds: float, request_id: str, *, trace_id: str | None = None
+) -> None:
+    """Log one finished request, with the id of its trace if tracing is enabled."""
     if not LOGGER.isEnabledFor(logging.INFO):
         return
     facts: dict[str, Any] = {"method": method, "status": status, "ms": round(seconds * 1000, 1), "id": request_id}
@@ -16,6 +18,8 @@ def log_request(call: ServerCall | None, method: str, status: int, seconds: floa
         facts |= {"route": call.route.path, "actor": call.actor}
         if call.served is not None:
             facts["graph"] = call.served.graph_id
+    if trace_id is not None:
+        facts["trace"] = trace_id
     LOGGER.info("request", extra={"facts": facts})
 
 

@@ -95,6 +95,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     shutdown_grace: float = 30.0
     log_format: LogFormat = "text"
     log_level: str = "info"
+    tracing: bool = False
     limits: RequestLimits = RequestLimits()
     lanes: LaneSizes = LaneSizes()
 

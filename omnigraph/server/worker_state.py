@@ -13,6 +13,7 @@ from .settings import ServerSettings
 
 if TYPE_CHECKING:
     from .metrics import ServerMetrics
+    from .tracing import RequestTracer
 
 
 @dataclass(slots=True)
@@ -26,5 +27,6 @@ class WorkerState:
     admission: Admission
     metrics: "ServerMetrics"
     jobs: JobStore
+    tracer: "RequestTracer | None" = None
     is_draining: bool = False
     stopping: threading.Event = field(default_factory=threading.Event)

@@ -26,6 +26,8 @@ PAGES = (
     "docs/how-to/load-files.md",
     "docs/how-to/blobs.md",
     "docs/how-to/serve.md",
+    "docs/how-to/secure-a-server.md",
+    "docs/how-to/deploy-a-server.md",
     "docs/reference/json.md",
     "docs/reference/python.md",
 )

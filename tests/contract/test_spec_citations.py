@@ -16,12 +16,13 @@ VOLUMES = {
     "mutations": "mutations-and-load",
     "branches": "branches-merge-changes",
     "python": "python-api",
-    **{name: name for name in ("storage", "write-path", "maintenance", "errors", "cli")},
+    **{name: name for name in ("storage", "write-path", "maintenance", "errors", "cli", "server")},
 }
 # Lists of cases that belong to one volume, and so cite numbers only.
 NUMBERED = {
     "maintenance/conformance.txt": "maintenance",
     "changes/conformance.txt": "branches",
+    "server/conformance.txt": "server",
     "migrate/conformance.txt": "schema",
     "schema/check/conformance.txt": "schema",
     "query/check/conformance_reads.txt": "query",

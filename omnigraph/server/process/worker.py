@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import msgspec
 import uvicorn
@@ -38,6 +39,9 @@ from .control_channel import WorkerMessage, send_message
 from .http_protocol import LimitedProtocol
 from .tls import make_tls_context
 
+if TYPE_CHECKING:
+    from omnigraph.server.tracing import RequestTracer
+
 STARTUP_FAILED = 3  # exit code of a worker that could not start
 _HEARTBEAT_TICKS = 20  # uvicorn ticks ten times per second
 _DRAIN_SECONDS = 0.5
@@ -51,7 +55,16 @@ def build_state(settings: ServerSettings, usage: SharedUsage) -> WorkerState:
     graphs.open_all()
     admission = Admission(usage, settings.limits)
     jobs = JobStore(Path(settings.runtime_directory or tempfile.gettempdir(), "jobs"))
-    return WorkerState(settings, graphs, Lanes(settings.lanes), authenticator, admission, ServerMetrics(), jobs)
+    lanes, metrics, tracer = Lanes(settings.lanes), ServerMetrics(), _make_tracer(settings)
+    return WorkerState(settings, graphs, lanes, authenticator, admission, metrics, jobs, tracer)
+
+
+def _make_tracer(settings: ServerSettings) -> "RequestTracer | None":
+    if not settings.tracing:
+        return None
+    from omnigraph.server.tracing import start_tracing
+
+    return start_tracing()
 
 
 class WorkerServer(uvicorn.Server):
@@ -130,6 +143,8 @@ def run_worker(settings: ServerSettings, listener: socket.socket, channel: socke
     _watch_supervisor(channel, lambda: server.handle_exit(signal.SIGTERM, None))
     server.run([listener])
     state.lanes.close()
+    if state.tracer is not None:
+        state.tracer.close()
 
 
 def _watch_supervisor(channel: socket.socket, stop: Callable[[], None]) -> None:
