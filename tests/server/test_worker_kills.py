@@ -1,15 +1,17 @@
 """Workers that are killed while clients write: no acknowledged write is lost, doubled or blocked."""
 
+import http.client
 import os
 import random
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import omnigraph
-from tests.rig.http_server import HttpServer, serving, workers_of
+from tests.rig.http_server import HttpServer, serving, wait_until, workers_of
 from tests.rig.http_writers import SCHEMA, WriteLog, Writers, check_writes
 from tests.rig.plugin import S3
 
@@ -21,7 +23,11 @@ MOST_KILLS_DURING_A_WRITE = 30
 
 
 class Killer:
-    """Kills a random worker once per second."""
+    """Kills a random worker once per second.
+
+    If no worker answers, it waits for one: on a slow machine, starting workers could otherwise die faster than they
+    become ready, which would test the machine and not the server.
+    """
 
     def __init__(self, server: HttpServer) -> None:
         self._server, self._random = server, random.Random(7)
@@ -30,10 +36,16 @@ class Killer:
     def run(self, kills: int) -> None:
         while self.kills < kills:
             threading.Event().wait(1.0)
+            wait_until(self._is_answering)
             workers = sorted(workers_of(self._server))
             if workers:
                 os.kill(self._random.choice(workers), signal.SIGKILL)
                 self.kills += 1
+
+    def _is_answering(self) -> bool:
+        with suppress(OSError, http.client.HTTPException):
+            return self._server.get("/readyz").status == 200
+        return False
 
 
 def run_kills(folder: Path, uri: str, kills: int, workers: int) -> WriteLog:
