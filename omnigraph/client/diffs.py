@@ -57,9 +57,7 @@ def _read_tables(handles: Sequence[RemoteHandle], changes: list[Document]) -> It
     for key in sorted(by_key):
         entity_type = next(filter(None, (_find_type(catalog, key) for catalog in catalogs)))
         arrow_schema = _table_schema(entity_type)
-        images = {
-            op: [_read_images(entity_type, change) for change in by_key[key] if change["op"] == op] for op in OPS
-        }
+        images = {op: [_read_images(entity_type, change) for change in by_key[key] if change["op"] == op] for op in OPS}
         yield TableChanges(
             key,
             _build_table([after for _, after in images["insert"]], arrow_schema),

@@ -61,21 +61,21 @@ class Exchange:
         """Send a request and return the JSON answer."""
         return json.loads(b"".join(self.stream(method, segments, parameters, **options).chunks()))
 
-    def stream(
+    def stream(  # noqa: PLR0913 - all but three are keywords
         self,
         method: str,
         segments: Iterable[str],
         parameters: Mapping[str, Any],
         *,
         json_body: Mapping[str, Any] | None = None,
-        body: Iterable[bytes] | None = None,
+        body: bytes | Iterable[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
         condition: str | None = None,
         is_read: bool = False,
     ) -> "Reply":
         """Send a request and return the answer, whose body has not been read yet.
 
-        A streamed `body` can be read only once, so such a request is never sent twice.
+        A streamed `body` can be read only once, so such a request is never sent twice. A `body` of bytes can.
         """
         path = "/".join([self._path, *(quote(segment, safe="") for segment in segments)])
         all_headers = {"Accept": JSON, **self._authorization(), **(headers or {})}
@@ -87,7 +87,9 @@ class Exchange:
         if json_body is not None:
             content = json.dumps(_without_none(json_body), ensure_ascii=False).encode("utf-8", "surrogatepass")
             all_headers["Content-Type"] = JSON
-        is_repeatable = body is None and (is_read or method in _UNCHANGING_METHODS or "Idempotency-Key" in all_headers)
+        can_resend = body is None or isinstance(body, bytes)
+        is_safe = is_read or method in _UNCHANGING_METHODS or "Idempotency-Key" in all_headers
+        is_repeatable = can_resend and is_safe
         return self._send(method, f"{path}?{query}" if query else path, content, all_headers, is_repeatable)
 
     def close(self) -> None:

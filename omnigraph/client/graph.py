@@ -1,7 +1,7 @@
 """`RemoteGraph`: a graph on a server, with the public interface of an embedded graph.
 
 Each method is one request, or a few if an answer lacks something. Members that a server cannot offer raise
-`NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never changes the branch or commit that it is bound to.
+`NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never changes its branch or commit.
 """
 
 import time
@@ -175,7 +175,7 @@ class RemoteGraph:
         call = QueryCall(source, name, combine_arguments(params, values), timeout, assume_utc)
         return queries.stream_query(self._handle.for_read(branch, at), call)
 
-    def explain(  # noqa: PLR0913 - all but the first are keywords
+    def explain(
         self,
         source: QuerySource,
         /,
@@ -191,7 +191,7 @@ class RemoteGraph:
         call = QueryCall(source, name, combine_arguments(params, values))
         return queries.explain_query(self._handle.for_read(branch, at), call, analyze=analyze)
 
-    def subgraph(  # noqa: PLR0913 - all but the first are keywords
+    def subgraph(
         self,
         source: QuerySource | Result,
         /,
@@ -210,9 +210,7 @@ class RemoteGraph:
         if isinstance(source, Result):
             result = source
         else:
-            result = queries.run_query(
-                target, QueryCall(source, name, combine_arguments(params, values), timeout)
-            )
+            result = queries.run_query(target, QueryCall(source, name, combine_arguments(params, values), timeout))
         return collect_subgraph(result, target.schema_ir().catalog)
 
     def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared:

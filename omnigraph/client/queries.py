@@ -65,9 +65,7 @@ def _send_query(handle: RemoteHandle, call: QueryCall) -> Reply:
     body = build_query_body(text, call.name, call.arguments) | handle.position
     body |= {"timeout": call.timeout, "assume_utc": call.assume_utc or None}
     with with_source(text):
-        return handle.exchange.stream(
-            "POST", ("query",), {}, json_body=body, headers={"Accept": ARROW}, is_read=True
-        )
+        return handle.exchange.stream("POST", ("query",), {}, json_body=body, headers={"Accept": ARROW}, is_read=True)
 
 
 class _ReplyFile(io.RawIOBase):

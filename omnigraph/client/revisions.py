@@ -87,9 +87,7 @@ class RemoteRevisions(RemoteFacet):
         text = write_key(key)
         try:
             found_kind = kind or "node"
-            return found_kind, self._handle.exchange.get(
-                "entities", found_kind, type_name, text, view, **parameters
-            )
+            return found_kind, self._handle.exchange.get("entities", found_kind, type_name, text, view, **parameters)
         except EntityNotFound:
             raise
         except (NotFound, TypeCheckError, InputError):
@@ -183,7 +181,7 @@ def _read_version(entity_type: NodeType | EdgeType | None, document: Document) -
     )
 
 
-def read_log(
+def read_log(  # noqa: PLR0913 - all but two are keywords
     handle: RemoteHandle,
     branch: str | None,
     *,

@@ -32,6 +32,9 @@ LIMITATIONS: dict[str, str] = {
     "maintenance.ensure_indices": "use `graph.maintenance.optimize`, which also builds indexes",
     "maintenance.pending_indices": "use `graph.maintenance.status`",
     "maintenance.operations": f"{_LOCAL}; the server recovers interrupted operations itself",
+    "load(format='csv')": "read the CSV file with pandas or pyarrow, and load the table",
+    "load(folders, patterns, s3://…)": "pass the files one by one, or run the load where the graph is stored",
+    "transaction.load(files)": "pass records by type, as in `tx.load({'Person': [...]}, mode='append')`",
     "load(mapping=…)": "rename the members before loading",
     "load(rejects=…)": "use `on_error='report'`, which returns the problems",
 }
@@ -40,7 +43,9 @@ LIMITATIONS: dict[str, str] = {
 def reject(member: str, *, what: str | None = None) -> NoReturn:
     """Raise `NotSupportedRemotely` for a member of `LIMITATIONS`."""
     raise NotSupportedRemotely(
-        f"{what or f'`{member}`'} is not available on a graph on a server", what=what or member, hint=LIMITATIONS[member]
+        f"{what or f'`{member}`'} is not available on a graph on a server",
+        what=what or member,
+        hint=LIMITATIONS[member],
     )
 
 

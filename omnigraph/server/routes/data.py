@@ -167,7 +167,8 @@ DATA_ROUTES = (
             _BRANCH,
             _SNAPSHOT,
             UrlParameter(
-                "relative_to", description="Branch that times, versions and HEAD in `snapshot` refer to; main by default"
+                "relative_to",
+                description="Branch that times, versions and HEAD in `snapshot` refer to; main by default",
             ),
         ),
     ),
