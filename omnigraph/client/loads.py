@@ -143,7 +143,9 @@ def _load_parts(
     if created:
         create_branch(handle, target, settings.from_)
     temporary = create_branch(handle.on_branch(target), f"load-{clock_and_ids.new_ulid().lower()}", target)
-    part_settings = LoadSettings(settings.mode, None, settings.on_error, settings.max_errors, False, settings.assume_utc)
+    part_settings = LoadSettings(
+        settings.mode, None, settings.on_error, settings.max_errors, False, settings.assume_utc
+    )
     nodes, edges, sent_bytes = Counter[str](), Counter[str](), 0
     try:
         for part in parts:

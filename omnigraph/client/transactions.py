@@ -5,6 +5,7 @@ At the end, all steps are sent once more with digests of what was read, so the c
 """
 
 import threading
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Self
@@ -54,9 +55,7 @@ class RemoteTransaction:
         self._is_open = False
         if kind is None:
             body = {"operations": self._steps}
-            self.receipt = send_write(
-                self._handle, ("transaction",), body, self._branch, self._options, action=_ACTION
-            )
+            self.receipt = send_write(self._handle, ("transaction",), body, self._branch, self._options, action=_ACTION)
 
     def mutate(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> None:
         """Run a mutation."""
@@ -107,8 +106,9 @@ class RemoteTransaction:
         with with_source(text):
             answer = self._preview([*self._steps, step])["results"][-1]
         self._steps.append({**step, "digest": answer["digest"]})
-        columns = {column: [row[column] for row in answer["rows"]] for column in answer["columns"]}
-        return Result(pa.table(columns), params=dict(arguments), target={"branch": self._branch, "snapshot": None})
+        with pa.ipc.open_stream(pa.BufferReader(b64decode(answer["arrow"]))) as reader:
+            table = reader.read_all()
+        return Result(table, params=dict(arguments), target={"branch": self._branch, "snapshot": None})
 
     def nodes(self, type_name: str, /) -> NodeSet:
         """Return the nodes of a type, including those that the transaction added."""
@@ -135,7 +135,7 @@ class RemoteTransaction:
     def _preview(self, steps: list[Document]) -> Document:
         """Run steps without publishing them."""
         self._require_open()
-        body = {"operations": steps, "rollback": True}
+        body = {"operations": steps, "rollback": True, "arrow": True}
         return post_write(self._handle, ("transaction",), body, self._branch, WriteOptions(), action=_ACTION)[0]
 
     def _require_open(self) -> None:

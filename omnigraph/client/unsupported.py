@@ -24,7 +24,7 @@ LIMITATIONS: dict[str, str] = {
     "merge(limits=…)": "the server decides how much memory a merge may use",
     "engine='spark'": "Spark jobs need direct access to the files",
     "spark": "Spark jobs need direct access to the files",
-    "changes.baseline": "use `graph.export`, and start the feed at the exported commit",
+    "changes": "use `graph.diff` and `graph.log`, or `omnigraph changes` with the URL of the graph",
     "maintenance.repair": f"{_LOCAL}, and run `omnigraph repair` there",
     "maintenance.copy_to": f"{_LOCAL}, and run `omnigraph copy` there; or use `graph.export`",
     "maintenance.hold": "tag the commits that cleanup must keep",
