@@ -76,7 +76,7 @@ class Exchange:
     ) -> "Reply":
         """Send a request and return the answer, whose body has not been read yet.
 
-        A streamed `body` can be read only once, so such a request is never sent twice.
+        A streamed `body` can be read only once, so such a request is never sent twice. A `body` of bytes can.
         """
         path = "/".join([self._path, *(quote(segment, safe="") for segment in segments)])
         all_headers = {"Accept": JSON, **self._authorization(), **options.get("headers", {})}
@@ -89,9 +89,9 @@ class Exchange:
         if json_body is not None:
             content = json.dumps(_without_none(json_body), ensure_ascii=False).encode("utf-8", "surrogatepass")
             all_headers["Content-Type"] = JSON
-        is_repeatable = body is None and (
-            options.get("is_read", False) or method in _UNCHANGING_METHODS or "Idempotency-Key" in all_headers
-        )
+        can_resend = body is None or isinstance(body, bytes)
+        is_safe = options.get("is_read", False) or method in _UNCHANGING_METHODS or "Idempotency-Key" in all_headers
+        is_repeatable = can_resend and is_safe
         return self._send(method, f"{path}?{query}" if query else path, content, all_headers, is_repeatable)
 
     def close(self) -> None:

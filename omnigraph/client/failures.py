@@ -90,6 +90,11 @@ def decode_error(status: int, body: bytes, *, request_id: str | None = None) -> 
     return error
 
 
+def build_error(members: dict[str, Any]) -> OmnigraphError:
+    """Return the exception that the error of a failed job describes."""
+    return _build_error(_find_class(members, 500), str(members.get("error") or "the job failed"), members)
+
+
 def _read_members(body: bytes) -> dict[str, Any]:
     try:
         members = json.loads(body)

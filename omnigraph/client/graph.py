@@ -1,16 +1,16 @@
 """`RemoteGraph`: a graph on a server, with the public interface of an embedded graph.
 
 Each method is one request, or a few if an answer lacks something. Members that a server cannot offer raise
-`NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never changes the branch or commit that it is bound to.
+`NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never changes its branch or commit.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from os import PathLike
 from random import uniform
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
 from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
@@ -18,18 +18,16 @@ from omnigraph.api.queries import Params, QueryCall, combine_arguments
 from omnigraph.api.results.commit_log import CommitLog
 from omnigraph.api.results.diff import Diff
 from omnigraph.api.results.node import Node
-from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.api.results.subgraph import Subgraph
-from omnigraph.api.write_options import WriteOptions
-from omnigraph.api.writes import RecordKeywords
 from omnigraph.errors import EntityNotFound, OmnigraphError, UsageError
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
 from omnigraph.history.tags import Tag
 from omnigraph.maintenance.health_thresholds import LimitWarning
 
-from . import branches, diffs, merges, queries, revisions, schema, tags, writes
+from . import blobs, branches, diffs, maintenance, merges, queries, revisions, schema, tags
+from .graph_writes import RemoteWrites
 from .handle import RemoteHandle
 from .unsupported import reject, reject_if
 
@@ -41,7 +39,7 @@ Path = str | PathLike[str]
 _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.004, 0.5
 
 
-class RemoteGraph:
+class RemoteGraph(RemoteWrites):
     """A graph on a server, bound to a branch or pinned to one commit. `omnigraph.open` returns one for a URL."""
 
     def __init__(self, handle: RemoteHandle) -> None:
@@ -131,6 +129,16 @@ class RemoteGraph:
     def schema(self) -> schema.RemoteSchema:
         """The schema. `.source` is its text, and `.apply` changes it."""
         return schema.RemoteSchema(self._handle)
+
+    @property
+    def maintenance(self) -> maintenance.RemoteMaintenance:
+        """Facet for compaction, cleanup and checks, which run as jobs on the server."""
+        return maintenance.RemoteMaintenance(self._handle)
+
+    @property
+    def changes(self) -> NoReturn:
+        """Raise `NotSupportedRemotely`."""
+        reject("changes")
 
     @property
     def spark(self) -> NoReturn:
@@ -237,6 +245,19 @@ class RemoteGraph:
             raise EntityNotFound(f"no {type_name} '{key}' found")
         return node
 
+    def blob(
+        self,
+        type_name: str,
+        key: Any,
+        property_name: str,
+        /,
+        *,
+        kind: str | None = None,
+        if_match: str | None = None,
+    ) -> Any:
+        """Open a blob; see `Graph.blob`."""
+        return blobs.open_blob(self._handle, (type_name, key, property_name), kind, if_match)
+
     def export(
         self,
         path: Path | None = None,
@@ -267,86 +288,7 @@ class RemoteGraph:
         """Raise `NotSupportedRemotely`."""
         reject("pool")
 
-    # Writes -------------------------------------------------------------------------------------
-
-    def mutate(  # noqa: PLR0913 - all but the first are keywords
-        self,
-        source: QuerySource,
-        /,
-        *,
-        name: str | None = None,
-        params: Params = None,
-        branch: str | None = None,
-        if_commit: str | None = None,
-        message: str | None = None,
-        actor: str | None = None,
-        idempotency_key: str | None = None,
-        assume_utc: bool = False,
-        **values: Any,
-    ) -> Receipt:
-        """Run a mutation in one commit. If nothing matches, no commit is made; see `Graph.mutate`."""
-        call = QueryCall(source, name, combine_arguments(params, values), assume_utc=assume_utc)
-        options = WriteOptions(if_commit, message, actor, idempotency_key)
-        return writes.run_mutation(self._handle, call, branch, options)
-
-    def insert(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
-        """Add entities; see `Graph.insert`."""
-        return writes.write_records(self._handle, "insert", type_name, records, options)
-
-    def upsert(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
-        """Add entities, or update those with the same key or `id`; see `Graph.upsert`."""
-        return writes.write_records(self._handle, "upsert", type_name, records, options)
-
-    def patch(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
-        """Update existing entities; see `Graph.patch`."""
-        return writes.write_records(self._handle, "patch", type_name, records, options)
-
-    def connect_nodes(
-        self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[RecordKeywords]
-    ) -> Receipt:
-        """Add edges, given as `(from, to)` or `(from, to, properties)`; see `Graph.connect_nodes`."""
-        return writes.connect_nodes(self._handle, edge_type, ends, options)
-
-    def update(  # noqa: PLR0913 - all but the first are keywords
-        self,
-        type_name: str,
-        /,
-        *,
-        where: str,
-        set: Mapping[str, Any],
-        params: Params = None,
-        branch: str | None = None,
-        if_commit: str | None = None,
-        message: str | None = None,
-        actor: str | None = None,
-        idempotency_key: str | None = None,
-        assume_utc: bool = False,
-        **values: Any,
-    ) -> Receipt:
-        """Set properties of the entities that match a predicate; see `Graph.update`."""
-        call = QueryCall("", None, combine_arguments(params, values), assume_utc=assume_utc)
-        options = WriteOptions(if_commit, message, actor, idempotency_key)
-        return writes.update_entities(self._handle, type_name, where, set, call, branch, options)
-
-    def delete(  # noqa: PLR0913 - all but the first are keywords
-        self,
-        type_name: str,
-        /,
-        *,
-        where: str,
-        params: Params = None,
-        branch: str | None = None,
-        if_commit: str | None = None,
-        message: str | None = None,
-        actor: str | None = None,
-        idempotency_key: str | None = None,
-        assume_utc: bool = False,
-        **values: Any,
-    ) -> Receipt:
-        """Delete edges, or nodes together with their edges; see `Graph.delete`."""
-        call = QueryCall("", None, combine_arguments(params, values), assume_utc=assume_utc)
-        options = WriteOptions(if_commit, message, actor, idempotency_key)
-        return writes.delete_entities(self._handle, type_name, where, call, branch, options)
+    # Writes are inherited from `RemoteWrites`.
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
         """Call `fn(graph)`, and repeat the call after each conflict that a newer state may resolve."""

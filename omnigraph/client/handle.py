@@ -1,7 +1,8 @@
 """The state of an open graph on a server: its connection, its branch, and the commit that it is pinned to.
 
-`RemoteGraph` and its facets hold one `RemoteHandle`. The handle resolves revisions and schemas, and runs the checks that
-precede each call. Nothing that a caller reads is remembered: a write depends on a past read only through `if_commit`.
+`RemoteGraph` and its facets hold one `RemoteHandle`. The handle resolves revisions and schemas, and runs the checks
+that precede each call. It does not remember what a caller reads: a write depends on a past read only through
+`if_commit`.
 """
 
 from collections.abc import Mapping

@@ -181,7 +181,7 @@ def _read_version(entity_type: NodeType | EdgeType | None, document: Document) -
     )
 
 
-def read_log(
+def read_log(  # noqa: PLR0913 - all but two are keywords
     handle: RemoteHandle,
     branch: str | None,
     *,

@@ -24,7 +24,7 @@ LIMITATIONS: dict[str, str] = {
     "merge(limits=…)": "the server decides how much memory a merge may use",
     "engine='spark'": "Spark jobs need direct access to the files",
     "spark": "Spark jobs need direct access to the files",
-    "changes.baseline": "use `graph.export`, and start the feed at the exported commit",
+    "changes": "use `graph.diff` and `graph.log`, or `omnigraph changes` with the URL of the graph",
     "maintenance.repair": f"{_LOCAL}, and run `omnigraph repair` there",
     "maintenance.copy_to": f"{_LOCAL}, and run `omnigraph copy` there; or use `graph.export`",
     "maintenance.hold": "tag the commits that cleanup must keep",
@@ -32,6 +32,9 @@ LIMITATIONS: dict[str, str] = {
     "maintenance.ensure_indices": "use `graph.maintenance.optimize`, which also builds indexes",
     "maintenance.pending_indices": "use `graph.maintenance.status`",
     "maintenance.operations": f"{_LOCAL}; the server recovers interrupted operations itself",
+    "load(format='csv')": "read the CSV file with pandas or pyarrow, and load the table",
+    "load(folders, patterns, s3://…)": "pass the files one by one, or run the load where the graph is stored",
+    "transaction.load(files)": "pass records by type, as in `tx.load({'Person': [...]}, mode='append')`",
     "load(mapping=…)": "rename the members before loading",
     "load(rejects=…)": "use `on_error='report'`, which returns the problems",
 }

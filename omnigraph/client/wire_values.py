@@ -21,7 +21,7 @@ from omnigraph.values.describe_value import describe
 _TEXT_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def encode_value(value: Any) -> Any:
+def encode_value(value: Any) -> Any:  # noqa: PLR0911 - one return per kind of value
     """Return a value as JSON.
 
     >>> encode_value({"born": date(1990, 1, 2), "ids": (1, 2), "body": b"hi", "x": float("inf")})
@@ -103,7 +103,7 @@ def decode_properties(
     return {name: decode_value(types[name], value) if name in types else value for name, value in values.items()}
 
 
-def decode_value(property_type: PropertyType, value: Any) -> Any:
+def decode_value(property_type: PropertyType, value: Any) -> Any:  # noqa: PLR0911 - one return per kind of value
     """Return a JSON value as the Python value of a property.
 
     >>> decode_value(PropertyType(ScalarType.DATE), "1990-01-02")

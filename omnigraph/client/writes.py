@@ -4,6 +4,7 @@ Every write has an idempotency key, so that it can be sent again if its answer i
 in the error tells whether the write may have been applied.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -32,7 +33,7 @@ def run_mutation(handle: RemoteHandle, call: QueryCall, branch: str | None, opti
         return send_write(handle, ("mutate",), body, branch, options, action="running a mutation")
 
 
-def update_entities(
+def update_entities(  # noqa: PLR0913, PLR0917 - the options of one public method
     handle: RemoteHandle,
     type_name: str,
     where: str,
@@ -112,8 +113,6 @@ def post_write(
     action: str,
 ) -> tuple[Document, bool]:
     """Send a write, and return the answer and whether it repeats a write with the caller's own key."""
-    import json
-
     handle.require_writable(action)
     check_write_options(handle, options)
     members = {**body, "branch": write_branch(handle, branch), "message": options.message}

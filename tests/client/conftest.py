@@ -7,7 +7,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from tests.rig.http_server import HttpServer
-from tests.server.conftest import server as server
+from tests.server.conftest import server  # noqa: F401 - a fixture
 
 
 @pytest.fixture

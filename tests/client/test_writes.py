@@ -92,7 +92,7 @@ def test_graphs_that_reject_writes(graph: Graph, url: str) -> None:
 
 
 @contextmanager
-def breaking_proxy(server: HttpServer, *, lost_answers: int) -> Iterator[int]:
+def breaking_proxy(server: HttpServer, *, lost_answers: int) -> Iterator[str]:
     """A proxy that forwards requests, but closes the connection instead of sending the first answers to writes."""
     listener = socket.create_server(("127.0.0.1", 0))
     remaining_losses, is_write = [lost_answers], threading.Event()
@@ -128,7 +128,7 @@ def breaking_proxy(server: HttpServer, *, lost_answers: int) -> Iterator[int]:
     thread = threading.Thread(target=accept, daemon=True)
     thread.start()
     try:
-        yield listener.getsockname()[1]
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/graphs/default"
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
@@ -136,9 +136,8 @@ def breaking_proxy(server: HttpServer, *, lost_answers: int) -> Iterator[int]:
 
 
 def test_a_write_whose_answer_is_lost_is_sent_again_and_applied_once(graph: Graph, server: HttpServer) -> None:
-    with breaking_proxy(server, lost_answers=2) as port:
-        with omnigraph.open(f"http://127.0.0.1:{port}/graphs/default", branch=graph.branch_name) as proxied:
-            receipt = proxied.insert("Person", {"name": "cyd"})
+    with breaking_proxy(server, lost_answers=2) as url, omnigraph.open(url, branch=graph.branch_name) as proxied:
+        receipt = proxied.insert("Person", {"name": "cyd"})
     assert receipt.commit_id == graph.head.id
     assert not receipt.replayed
     assert graph.head.parent == graph.log()[1].id
@@ -147,8 +146,8 @@ def test_a_write_whose_answer_is_lost_is_sent_again_and_applied_once(graph: Grap
 
 def test_the_effect_is_unknown_if_every_answer_is_lost(graph: Graph, server: HttpServer) -> None:
     with (
-        breaking_proxy(server, lost_answers=9) as port,
-        omnigraph.open(f"http://127.0.0.1:{port}/graphs/default", branch=graph.branch_name, retries=1) as proxied,
+        breaking_proxy(server, lost_answers=9) as url,
+        omnigraph.open(url, branch=graph.branch_name, retries=1) as proxied,
         pytest.raises(ServerUnreachable) as raised,
     ):
         proxied.insert("Person", {"name": "cyd"})

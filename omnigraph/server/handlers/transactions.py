@@ -5,6 +5,7 @@ transaction, a client sends its steps so far with `rollback`. It later sends all
 """
 
 import hashlib
+from base64 import b64encode
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import ChangeOutput, TransactionOutput, TransactionResult
 from omnigraph.server.models.requests import RecordsRequest, TransactionOperation, TransactionRequest
 from omnigraph.server.wire.answer import Answer, json_answer
+from omnigraph.server.wire.row_formats import arrow_chunks
 
 from .documents import receipt_commit
 from .writes import REPLAY_HEADER
@@ -78,7 +80,7 @@ def run_transaction(call: ServerCall) -> Answer:
     try:
         with transaction as running:
             for operation in body.operations:
-                _run_operation(running, operation, results)
+                _run_operation(running, operation, results, with_arrow=body.arrow)
             if body.rollback:
                 raise _RollbackError
     except _RollbackError:
@@ -99,9 +101,11 @@ def run_transaction(call: ServerCall) -> Answer:
     return json_answer(document, headers={REPLAY_HEADER: "true"} if receipt.replayed else {})
 
 
-def _run_operation(running: Transaction, operation: TransactionOperation, results: list[TransactionResult]) -> None:
+def _run_operation(
+    running: Transaction, operation: TransactionOperation, results: list[TransactionResult], *, with_arrow: bool
+) -> None:
     if operation.op == "query":
-        results.append(_run_query(running, operation))
+        results.append(_run_query(running, operation, with_arrow=with_arrow))
     elif operation.op == "mutate":
         source = engine_access.query_text(_require_member(operation, "query"))
         running.mutate(source, name=operation.name, params=operation.params)
@@ -137,7 +141,7 @@ def _require_member(operation: TransactionOperation, member: str) -> Any:
     return value
 
 
-def _run_query(running: Transaction, operation: TransactionOperation) -> TransactionResult:
+def _run_query(running: Transaction, operation: TransactionOperation, *, with_arrow: bool) -> TransactionResult:
     """Run a query in a transaction; raise `ReadSetConflict` if the client previously saw a different result."""
     source = engine_access.query_text(_require_member(operation, "query"))
     result = running.query(source, name=operation.name, params=operation.params)
@@ -145,4 +149,8 @@ def _run_query(running: Transaction, operation: TransactionOperation) -> Transac
     digest = hashlib.sha256(rows).hexdigest()
     if operation.digest is not None and operation.digest != digest:
         raise ReadSetConflict(member="query")
-    return TransactionResult(columns=list(result.columns), rows=msgspec.Raw(rows), digest=digest)
+    columns = list(result.columns)
+    if not with_arrow:
+        return TransactionResult(columns=columns, rows=msgspec.Raw(rows), digest=digest)
+    stream = b"".join(arrow_chunks(result.schema, iter(result.to_batches()), None))
+    return TransactionResult(columns=columns, rows=[], digest=digest, arrow=b64encode(stream).decode())

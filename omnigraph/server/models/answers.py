@@ -122,11 +122,12 @@ class ChangeOutput(Struct, kw_only=True):
 
 
 class TransactionResult(Struct, kw_only=True):
-    """The rows of a query in a transaction, and their digest."""
+    """The rows of a query in a transaction, and their digest. If `arrow` is present, `rows` is empty."""
 
     columns: list[str]
     rows: Annotated[Any, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
     digest: str
+    arrow: str | UnsetType = UNSET
 
 
 class TransactionOutput(Struct, kw_only=True):

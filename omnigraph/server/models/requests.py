@@ -88,12 +88,16 @@ class TransactionOperation(Struct, kw_only=True, rename={"type_": "type"}):
 
 
 class TransactionRequest(Struct, kw_only=True):
-    """Several steps that become one commit. With `rollback`, nothing is written, but all results are returned."""
+    """Several steps that become one commit. With `rollback`, nothing is written, but all results are returned.
+
+    With `arrow`, the rows of each result are an Arrow stream in base64, which keeps the types of all values.
+    """
 
     operations: list[TransactionOperation]
     branch: str | None = None
     message: str | None = None
     rollback: bool = False
+    arrow: bool = False
 
 
 class InvokeStoredQueryRequest(Struct, kw_only=True):

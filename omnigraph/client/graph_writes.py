@@ -1,0 +1,174 @@
+"""The methods of `RemoteGraph` that write data. Each call is one commit or has no effect."""
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Any, Unpack
+
+from omnigraph.api.builders.prepared_queries import QuerySource
+from omnigraph.api.data_files import ProgressOption
+from omnigraph.api.queries import Params, QueryCall, combine_arguments
+from omnigraph.api.results.receipt import LoadReport, Receipt
+from omnigraph.api.write_options import WriteOptions
+from omnigraph.api.writes import RecordKeywords, WriteKeywords
+
+from . import blobs, loads, writes
+from .handle import RemoteHandle
+from .transactions import RemoteTransaction
+from .unsupported import reject_if
+
+_WRITE_OPTIONS = ("if_commit", "message", "actor", "idempotency_key")
+
+
+class RemoteWrites:
+    """Writes to a graph on a server; `RemoteGraph` adds the other methods."""
+
+    _handle: RemoteHandle
+
+    def mutate(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        source: QuerySource,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        assume_utc: bool = False,
+        **values: Any,
+    ) -> Receipt:
+        """Run a mutation in one commit. If nothing matches, no commit is made; see `Graph.mutate`."""
+        call = QueryCall(source, name, combine_arguments(params, values), assume_utc=assume_utc)
+        options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return writes.run_mutation(self._handle, call, branch, options)
+
+    def insert(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
+        """Add entities; see `Graph.insert`."""
+        return writes.write_records(self._handle, "insert", type_name, records, options)
+
+    def upsert(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
+        """Add entities, or update those with the same key or `id`; see `Graph.upsert`."""
+        return writes.write_records(self._handle, "upsert", type_name, records, options)
+
+    def patch(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
+        """Update existing entities; see `Graph.patch`."""
+        return writes.write_records(self._handle, "patch", type_name, records, options)
+
+    def connect_nodes(
+        self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[RecordKeywords]
+    ) -> Receipt:
+        """Add edges, given as `(from, to)` or `(from, to, properties)`; see `Graph.connect_nodes`."""
+        return writes.connect_nodes(self._handle, edge_type, ends, options)
+
+    def update(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        type_name: str,
+        /,
+        *,
+        where: str,
+        set: Mapping[str, Any],
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        assume_utc: bool = False,
+        **values: Any,
+    ) -> Receipt:
+        """Set properties of the entities that match a predicate; see `Graph.update`."""
+        call = QueryCall("", None, combine_arguments(params, values), assume_utc=assume_utc)
+        options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return writes.update_entities(self._handle, type_name, where, set, call, branch, options)
+
+    def delete(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        type_name: str,
+        /,
+        *,
+        where: str,
+        params: Params = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        assume_utc: bool = False,
+        **values: Any,
+    ) -> Receipt:
+        """Delete edges, or nodes together with their edges; see `Graph.delete`."""
+        call = QueryCall("", None, combine_arguments(params, values), assume_utc=assume_utc)
+        options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return writes.delete_entities(self._handle, type_name, where, call, branch, options)
+
+    def put_blob(
+        self,
+        type_name: str,
+        key: Any,
+        property_name: str,
+        content: Any,
+        /,
+        *,
+        media_type: str | None = None,
+        if_match: str | None = None,
+        progress: ProgressOption = None,
+        **options: Unpack[WriteKeywords],
+    ) -> Receipt:
+        """Replace the blob of a node; see `Graph.put_blob`."""
+        name = (type_name, key, property_name)
+        write_options = WriteOptions(*(options.get(option) for option in _WRITE_OPTIONS))  # type: ignore[arg-type]
+        conditions = (media_type, if_match, options.get("branch"))
+        return blobs.put_blob(self._handle, name, content, *conditions, write_options)
+
+    def load(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        data: Any,
+        *,
+        mode: Any,
+        branch: str | None = None,
+        from_: str | None = None,
+        format: Any = None,
+        mapping: Mapping[str, Mapping[str, str]] | None = None,
+        csv: Any = None,
+        on_error: Any = "raise",
+        engine: Any = "auto",
+        spark: Any = None,
+        rejects: str | PathLike[str] | None = None,
+        max_errors: int | None = None,
+        dry_run: bool = False,
+        progress: ProgressOption = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+        assume_utc: bool = False,
+    ) -> Receipt | LoadReport:
+        """Load NDJSON, Parquet files, records, or tables by type, as one commit; see `Graph.load`.
+
+        Input of more than 16 MiB is loaded in parts into a temporary branch, which is merged once.
+        """
+        reject_if(engine == "spark" or spark is not None, "engine='spark'")
+        reject_if(csv is not None, "load(format='csv')")
+        reject_if(mapping, "load(mapping=…)")
+        reject_if(rejects is not None, "load(rejects=…)")
+        settings = loads.LoadSettings(mode, from_, on_error, max_errors, dry_run, assume_utc)
+        options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return loads.load_data(self._handle, data, format, branch, settings, options, progress)
+
+    def transaction(
+        self,
+        *,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Any:
+        """Combine several writes into one commit; see `Graph.transaction`.
+
+        Each step is checked by the server at once, and all steps are sent again at the end of the block.
+        """
+        options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return RemoteTransaction(self._handle, branch, options)

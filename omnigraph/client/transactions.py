@@ -1,0 +1,145 @@
+"""Transactions on a server: several writes that are sent together and become one commit.
+
+The server keeps no state between requests. A read inside a transaction sends the steps so far without publishing them.
+At the end, all steps are sent once more with digests of what was read, so the commit fails if a read result changed.
+"""
+
+import threading
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Self
+
+import pyarrow as pa
+
+from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_set
+from omnigraph.api.builders.mutation_text import normalize_records
+from omnigraph.api.builders.prepared_queries import QuerySource
+from omnigraph.api.queries import Params, combine_arguments
+from omnigraph.api.results.receipt import Receipt
+from omnigraph.api.results.result import Result
+from omnigraph.api.write_options import WriteOptions
+from omnigraph.errors import UsageError
+from omnigraph.values.name_rules import require_text
+
+from .answers import Document
+from .handle import RemoteHandle
+from .query_requests import build_query_body, read_source, with_source
+from .unsupported import reject_if
+from .wire_values import encode_records, encode_value
+from .writes import check_write_options, post_write, send_write, write_branch
+
+_ACTION = "starting a transaction"
+
+
+class RemoteTransaction:
+    """Several writes that become one commit at the end of the `with` block. `receipt` describes the commit."""
+
+    def __init__(self, handle: RemoteHandle, branch: str | None, options: WriteOptions) -> None:
+        handle.require_writable(_ACTION)
+        check_write_options(handle, options)
+        self._handle, self._branch, self._options = handle, write_branch(handle, branch), options
+        self._steps: list[Document] = []
+        self._is_open = False
+        self._thread = threading.get_ident()
+        self.receipt: Receipt | None = None
+
+    def __enter__(self) -> Self:
+        if self._is_open or self.receipt is not None:
+            raise UsageError(reason="a transaction object can be used only once")
+        self._is_open = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._require_open()
+        self._is_open = False
+        if kind is None:
+            body = {"operations": self._steps}
+            self.receipt = send_write(self._handle, ("transaction",), body, self._branch, self._options, action=_ACTION)
+
+    def mutate(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> None:
+        """Run a mutation."""
+        arguments = combine_arguments(params, values)
+        text = read_source(source, arguments)
+        with with_source(text):
+            self._add({"op": "mutate", **build_query_body(text, name, arguments)})
+
+    def insert(self, type_name: str, /, *records: Any) -> None:
+        """Add entities."""
+        self._add_records("insert", type_name, records)
+
+    def upsert(self, type_name: str, /, *records: Any) -> None:
+        """Add entities, or update those with the same key or `id`."""
+        self._add_records("upsert", type_name, records)
+
+    def patch(self, type_name: str, /, *records: Any) -> None:
+        """Update existing entities."""
+        self._add_records("patch", type_name, records)
+
+    def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
+        """Add edges."""
+        self._add({"op": "connect", "type": edge_type, "records": [encode_value(end) for end in ends]})
+
+    def update(
+        self, type_name: str, /, *, where: str, set: Mapping[str, Any], params: Params = None, **values: Any
+    ) -> None:
+        """Set properties of the entities that match a predicate."""
+        arguments = encode_value(combine_arguments(params, values)) or None
+        self._add({"op": "update", "type": type_name, "where": where, "set": encode_value(set), "params": arguments})
+
+    def delete(self, type_name: str, /, *, where: str, params: Params = None, **values: Any) -> None:
+        """Delete edges, or nodes together with their edges."""
+        arguments = encode_value(combine_arguments(params, values)) or None
+        self._add({"op": "delete", "type": type_name, "where": where, "params": arguments})
+
+    def load(self, data: Any, *, mode: str) -> None:
+        """Load records by type."""
+        reject_if(not isinstance(data, Mapping), "transaction.load(files)")
+        for type_name, records in data.items():
+            self._add({"op": "load", "type": type_name, "records": encode_records(records), "mode": mode})
+
+    def query(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> Result:
+        """Run a query that sees the earlier writes of the transaction."""
+        arguments = combine_arguments(params, values)
+        text = read_source(source, arguments)
+        step = {"op": "query", **build_query_body(text, name, arguments)}
+        with with_source(text):
+            answer = self._preview([*self._steps, step])["results"][-1]
+        self._steps.append({**step, "digest": answer["digest"]})
+        with pa.ipc.open_stream(pa.BufferReader(b64decode(answer["arrow"]))) as reader:
+            table = reader.read_all()
+        return Result(table, params=dict(arguments), target={"branch": self._branch, "snapshot": None})
+
+    def nodes(self, type_name: str, /) -> NodeSet:
+        """Return the nodes of a type, including those that the transaction added."""
+        return node_set(partial(self._run_text), self._handle.schema_ir().catalog, type_name)
+
+    def edges(self, type_name: str, /) -> EdgeSet:
+        """Return the edges of a type, including those that the transaction added."""
+        return edge_set(partial(self._run_text), self._handle.schema_ir().catalog, type_name)
+
+    def _run_text(self, text: str, arguments: Mapping[str, Any]) -> Result:
+        return self.query(text, params=arguments)
+
+    def _add_records(self, verb: str, type_name: str, records: tuple[Any, ...]) -> None:
+        rows = encode_records(normalize_records(records))
+        self._add({"op": verb, "type": require_text(type_name, "type"), "records": rows})
+
+    def _add(self, step: Document) -> None:
+        """Add a step, after the server has checked it together with the earlier steps."""
+        self._require_open()
+        steps = [*self._steps, {name: value for name, value in step.items() if value is not None}]
+        self._preview(steps)
+        self._steps = steps
+
+    def _preview(self, steps: list[Document]) -> Document:
+        """Run steps without publishing them."""
+        self._require_open()
+        body = {"operations": steps, "rollback": True, "arrow": True}
+        return post_write(self._handle, ("transaction",), body, self._branch, WriteOptions(), action=_ACTION)[0]
+
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise UsageError(reason="the transaction is not open; use it in a `with` block")
+        if self._thread != threading.get_ident():
+            raise UsageError(reason="a transaction can only be used in the thread that began it")
