@@ -221,7 +221,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         return AsyncPrepared(await run(self.sync.prepare, source, name=name))
 
     async def pool(self, processes: int = 2) -> AsyncQueryPool:
-        """Start processes that answer queries in parallel, as in `async with await graph.pool() as pool`."""
+        """Start processes that run queries in parallel, as in `async with await graph.pool() as pool`."""
         return AsyncQueryPool(await run(self.sync.pool, processes))
 
     async def blob(

@@ -7,7 +7,7 @@ from omnigraph.lang.schema.catalog import Catalog
 
 
 def parse_entity_key(catalog: Catalog, type_name: str, kind: str | None, text: str) -> Any:
-    """Return the key that a text stands for; it is parsed as JSON unless the key is one String.
+    """Return the key that a string represents; it is parsed as JSON unless the key is one String.
 
     A composite key is given as the id of the entity.
 

@@ -1,6 +1,6 @@
 """A worker process of a query pool: `python -m omnigraph.api.pool_worker DESCRIPTOR`.
 
-A worker opens the graph, answers one request at a time, and exits when its connection is closed, so no worker outlives
+A worker opens the graph, handles one request at a time, and exits when its connection is closed, so no worker outlives
 the program that started it. A large result is written to an anonymous in-memory file, whose descriptor is sent to the
 pool, so that the rows are not copied. A worker never writes to the graph.
 """
@@ -23,7 +23,7 @@ _MAX_INLINE_BYTES = 256 << 10  # larger results are sent as an in-memory file
 
 
 def main(descriptor: int) -> None:
-    """Answer requests until the connection is closed."""
+    """Handle requests until the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program that owns the pool decides when to stop
     with Connection(descriptor) as connection:
         try:

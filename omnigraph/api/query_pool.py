@@ -75,7 +75,7 @@ class _PoolWorker:
 
 
 class QueryPool(Guarded):
-    """Processes that answer queries on one graph in parallel. See `Graph.pool`.
+    """Processes that run queries on a graph in parallel. See `Graph.pool`.
 
     A pool is thread-safe: as many queries run at the same time as there are processes, and further queries wait.
     """
@@ -169,7 +169,7 @@ class QueryPool(Guarded):
         except (EOFError, OSError) as error:
             raise QueryProcessDied(process_exit_code=self._replace(worker)) from error
         except BaseException:
-            self._replace(worker)  # the process would answer the next request with this result
+            self._replace(worker)  # the process would return this result for the next request
             raise
         if worker.is_ready:
             self._put_back(worker)
@@ -212,10 +212,10 @@ class QueryPool(Guarded):
 
 
 def pool(handle: Handle, processes: int = DEFAULT_PROCESSES) -> QueryPool:
-    """Start processes that answer queries on this graph in parallel, for programs that mostly read.
+    """Start processes that run queries on this graph in parallel, for programs that mostly read.
 
-    Several threads of one process do not answer more queries per second than one thread, because Python runs one thread
-    at a time. If queries take a few milliseconds, two processes on two cores can answer more of them. If queries
+    Several threads in one process do not run more queries per second than one thread, because Python runs one thread at
+    a time. If queries take a few milliseconds, two processes on two cores can run more of them per second. If queries
     take less than one millisecond, `query` itself is faster, because sending a query to a process and its result back
     takes about 0.4 ms. Each process opens the graph and has its own caches. Queries in a pool see the same commits as
     `query` on this graph, but writes do not check whether their results have changed. Close the pool, or use it as a

@@ -46,7 +46,7 @@ class Spark(Facet):
         """Load a streaming DataFrame, each batch exactly once, and return the streaming query.
 
         `name` identifies the stream, and `checkpoint` is the folder in which Spark records its progress. If
-        `available_now` is true, the query ends when all available data has been loaded.
+        `available_now` is true, the query stops when all available data has been loaded.
         """
         from omnigraph.spark.stream import stream_load
 

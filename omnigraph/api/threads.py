@@ -52,7 +52,7 @@ async def run(call: Callable[..., Answer], /, *args: Any, **options: Any) -> Ans
 
 
 async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any, **options: Any) -> Answer:
-    """Run a call in an executor. If cancelled, signal the call to stop and wait until it ends."""
+    """Run a call in an executor. If cancelled, signal the call to stop and wait for it to finish."""
     stop = threading.Event()
     context = copy_context()
     context.run(STOP_EVENT.set, stop)

@@ -34,7 +34,7 @@ class DamagedListError(StorageError):
 
 
 def list_runs(store: Store) -> list[str]:
-    """Return the ids of the cleanups that have not ended. This takes one list request."""
+    """Return the ids of the cleanups that have not finished. This takes one list request."""
     name_parts = (listed_file.name.rpartition("/")[2].partition(".") for listed_file in store.objects.list(layout.GC))
     return sorted({run_id for run_id, _, part in name_parts if part in (QUEUE_PART, SWEEP_PART)})
 

@@ -25,7 +25,7 @@ HintProvider = Callable[[SourceText, Span, frozenset[str]], str | None]
 
 
 class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
-    """Raised by a builder if the grammar accepts a text but the language does not."""
+    """Raised by a builder if the grammar accepts the source but the language does not."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
         super().__init__(message)

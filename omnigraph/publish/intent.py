@@ -150,10 +150,10 @@ def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
 
 
 def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
-    """Request a verdict and return the one that was recorded first, or None if the intent has ended.
+    """Request a verdict and return the one that was recorded first, or None if the intent has already been resolved.
 
-    After the verdict is written, the intent is looked up again. If it no longer exists, it had already ended and its
-    verdict had been removed, so the new verdict is removed as well.
+    After the verdict is written, the intent is looked up again. If it no longer exists, it had already been resolved
+    and its verdict had been removed, so the new verdict is removed as well.
     """
     verdict_file = layout.intent_name(intent.id, "verdict")
     verdict: Verdict | None = requested_verdict

@@ -10,7 +10,7 @@ from omnigraph.values import clock_and_ids
 
 
 def record_outcome(store: Store, intent: Intent, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
-    """Record how an intent ended; only an operation's first record is kept."""
+    """Record the outcome of an intent; only an operation's first record is kept."""
     recovery_record = build_recovery_record(intent, kind, error)
     _store_record(store, intent.id, recovery_record)
     return recovery_record

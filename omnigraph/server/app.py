@@ -128,7 +128,7 @@ class ServerApp:
         call.body = decode_json(data, self._decoders[route])
 
     async def answer(self, call: ServerCall, scope: Any, receive: Receive) -> AnyAnswer:
-        """Return the answer to a request."""
+        """Return the response to a request."""
         await self._prepare_call(call, scope, receive)
         size = call.body_bytes or SMALL_REQUEST_BYTES
         admitted = self._state.admission.admit_write(call.actor, size) if call.writes else nullcontext()

@@ -1,4 +1,4 @@
-"""Log one event per request: method, route, status, duration, graph and actor, but never query texts or values."""
+"""Log one event per request: method, route, status, duration, graph and actor, but never query text or values."""
 
 import logging
 from typing import Any

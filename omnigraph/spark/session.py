@@ -239,7 +239,7 @@ def running_tasks(spark: "SparkSession") -> tuple[int, int]:
     try:
         tracker = spark.sparkContext.statusTracker()
         stage_infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    except Exception:  # Spark Connect has no context, or the session has ended
+    except Exception:  # Spark Connect has no context, or the session was stopped
         return 0, 0
     stages = [stage for stage in stage_infos if stage is not None]
     return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
@@ -267,7 +267,7 @@ def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
             hint="nothing was published; fix the cause and run the command again",
         ) from error
     finally:
-        with suppress(Exception):  # the session may have ended
+        with suppress(Exception):  # the session may have been stopped
             spark.removeTag(job_tag)
 
 

@@ -125,7 +125,7 @@ def shown_value(value: Any) -> Any:
 def placeholder_of_digest(digest: BlobDigest) -> bytes:
     """Return the placeholder of a blob whose digest `shown_value` has returned."""
     placeholder = _PLACEHOLDER_PREFIX + bytes.fromhex(digest.content_hash.removeprefix("sha256:"))
-    content_range(placeholder)  # raises an error if the write has ended
+    content_range(placeholder)  # raises an error if the write has finished
     return placeholder
 
 
@@ -150,5 +150,5 @@ def content_range(value: bytes | None) -> ContentRange | None:
     with _contents_lock:
         contents = _contents.get(value)
     if not contents:
-        raise InternalError(reason="a pending blob was used after its write had ended")
+        raise InternalError(reason="a pending blob was used after its write had finished")
     return contents[0]

@@ -1,4 +1,4 @@
-"""Validate short texts that callers pass as options: commit messages, actors and idempotency keys.
+"""Validate short strings that callers pass as options: commit messages, actors and idempotency keys.
 
 They are stored in commits and tags, so a value that is not text must be rejected before anything is written. This
 module does no I/O.

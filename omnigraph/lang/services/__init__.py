@@ -1,4 +1,4 @@
-"""Language services for editors: completion and hover texts for `.gq` and `.pg`.
+"""Language services for editors: completion and hover text for `.gq` and `.pg`.
 
 Both functions accept text that does not parse, which is normal while someone is typing, and never raise an exception
 because of it. They read no files and no graph: the caller passes the schema. Start reading in `cursor`, then

@@ -90,7 +90,7 @@ def _complete_block(block: Block, inner: tuple[Terminal, ...]) -> Block:
 
 
 def simpler_versions(before: str) -> Iterator[str]:
-    """Yield a text, and then simpler versions of it that begin in the same way as far as the grammar is concerned."""
+    """Yield the source, then simpler versions of it that start in the same way as far as the grammar is concerned."""
     tokens = scan_tokens(before, 0, len(before))
     if tokens and tokens[0].text != "query":
         before = before[: tokens[0].start] + _QUERY_HEAD + before[tokens[0].start :]

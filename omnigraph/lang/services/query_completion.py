@@ -65,7 +65,7 @@ def _candidates(context: _Context) -> Iterator[Candidate]:
     allowed = context.expectation.allowed
     if not context.expectation.read or "$END" in allowed:
         yield Candidate("query", "keyword", words.KEYWORD_MEANINGS["query"])
-    if not context.expectation.read:  # a text may also be the body of a query
+    if not context.expectation.read:  # the source may also be the body of a query
         for word in ("match", "insert", "upsert", "patch", "update", "delete"):
             yield Candidate(word, "keyword", words.KEYWORD_MEANINGS[word])
         return

@@ -1,4 +1,4 @@
-"""Hover texts for `.gq`: variables, properties, types, edges, functions and keywords."""
+"""Hover text for `.gq`: variables, properties, types, edges, functions and keywords."""
 
 from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.query.parse import QUERY_OPENING

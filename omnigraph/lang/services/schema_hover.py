@@ -1,4 +1,4 @@
-"""Hover texts for `.pg`: types, annotations, scalar types and keywords."""
+"""Hover text for `.pg`: types, annotations, scalar types and keywords."""
 
 from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import diagnose_schema

@@ -278,7 +278,8 @@ def _finish_run(run: _CleanupRun, run_id: str) -> None:
             _abandon_run(store, run_id)
             raise
         queued_names = read_listed_names(store, run_id, QUEUE_PART)
-    # Another collector has ended this run. Now that the queue is gone, other processes may reference the names again,
+    # Another collector has completed this run. Now that the queue is gone, other processes may reference the names
+    # again,
     # so the sweep list must no longer be used.
     if queued_names is None:
         store.objects.remove(layout.gc_name(run_id, SWEEP_PART))

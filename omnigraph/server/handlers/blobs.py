@@ -87,7 +87,7 @@ def _repr_digest(opened: Blob) -> str:
 
 
 def _check_conditions(call: ServerCall, opened: Blob, headers: dict[str, str]) -> Answer | None:
-    """Return an answer without the bytes if a condition makes them unnecessary; raise an error if `If-Match` fails."""
+    """Return a response without the bytes if a condition makes them unnecessary; raise an error if `If-Match` fails."""
     if_match = call.headers.get("if-match")
     if if_match is not None and not matches_strongly(if_match, opened.etag):
         raise BlobPreconditionFailed(etag=opened.etag)

@@ -10,7 +10,7 @@ from .reads import rows_answer
 
 
 def read(call: ServerCall) -> Answer:
-    """Run a read query. As in version 0.3, the answer does not contain a commit."""
+    """Run a read query. As in version 0.3, the response does not contain a commit."""
     old = call.body_as(ReadRequest)
     body = QueryRequest(
         query=old.query_source, name=old.query_name, params=old.params, branch=old.branch, snapshot=old.snapshot

@@ -24,7 +24,7 @@ from omnigraph.server.wire.answer import Answer, json_answer
 
 
 def diagnose(call: ServerCall) -> Answer:
-    """Return all diagnostics for a text. Queries are checked against the schema of a branch."""
+    """Return all diagnostics for a source text. Queries are checked against a branch's schema."""
     body = call.body_as(DiagnoseRequest)
     if body.language == "schema":
         diagnostics = examine_schema(body.text)[1]
@@ -48,7 +48,7 @@ def _diagnostic_output(diagnostic: Diagnostic) -> DiagnosticOutput:
 
 
 def describe(call: ServerCall) -> Answer:
-    """Describe what the queries in a text take, return, read and write. An invalid query is an error."""
+    """Describe what the queries in a query document take, return, read and write. An invalid query is an error."""
     body = call.body_as(DescribeRequest)
     graph = call.graph_for_read(body.branch, body.snapshot).refresh()
     text = read_query(engine_access.query_text(body.text), {})

@@ -1,6 +1,6 @@
 """List stored queries, and run them by name.
 
-A caller without permission gets the same answer for every name, whether or not a query with that name exists.
+A caller without permission gets the same response for every name, whether or not a query with that name exists.
 """
 
 import json
@@ -51,7 +51,7 @@ def _describe_parameter(parameter: CheckedParameter) -> ParamDescriptor:
 
 
 def require_invocation(call: ServerCall) -> None:
-    """Check the permission and the name before the body is read. The answer to either failure is the same."""
+    """Check the permission and the name before the body is read. Both failures return the same response."""
     try:
         call.authorize("invoke_query")
     except PermissionDenied:

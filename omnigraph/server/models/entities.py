@@ -126,7 +126,7 @@ class StatusOutput(Struct, kw_only=True):
 
 
 class DiagnosticOutput(Struct, kw_only=True):
-    """A diagnostic for a text. `start` and `end` are character offsets in the text."""
+    """A diagnostic for a source text. `start` and `end` are character offsets in it."""
 
     message: str
     severity: Literal["error", "warning", "info"]
@@ -139,13 +139,13 @@ class DiagnosticOutput(Struct, kw_only=True):
 
 
 class DiagnoseOutput(Struct, kw_only=True):
-    """All diagnostics for a text."""
+    """All diagnostics for a source text."""
 
     diagnostics: list[DiagnosticOutput]
 
 
 class DescribeOutput(Struct, kw_only=True):
-    """The queries of a text: their kinds, parameters, results, and the types that they read and write."""
+    """The queries in a query document: their kinds, parameters, results, and the types that they read and write."""
 
     queries: list[dict[str, Any]]
 

@@ -275,7 +275,7 @@ class CleanupRequest(Struct, kw_only=True):
 
 
 class DiagnoseRequest(Struct, kw_only=True):
-    """A text to check: queries against the schema of a branch, or a schema."""
+    """Source text to check: queries (against a branch's schema) or a schema."""
 
     text: str
     language: Literal["query", "schema"] = "query"
@@ -283,7 +283,7 @@ class DiagnoseRequest(Struct, kw_only=True):
 
 
 class DescribeRequest(Struct, kw_only=True):
-    """A text whose queries are described."""
+    """A query document whose queries are described."""
 
     text: str
     branch: str | None = None
@@ -291,14 +291,14 @@ class DescribeRequest(Struct, kw_only=True):
 
 
 class FormatRequest(Struct, kw_only=True):
-    """A text to format."""
+    """Source text to format."""
 
     text: str
     language: Literal["query", "schema"] = "query"
 
 
 class PositionRequest(Struct, kw_only=True):
-    """A position in a text, as a character offset."""
+    """A position in a source text, as a character offset."""
 
     text: str
     offset: Annotated[int, Meta(ge=0)]

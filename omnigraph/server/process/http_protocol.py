@@ -97,7 +97,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse_request(_TOO_LATE, "the request headers did not arrive in time")
 
     def _refuse_request(self, status: bytes, message: str) -> None:
-        """Answer with an error object and close the connection."""
+        """Respond with an error object and close the connection."""
         if self.transport.is_closing():
             return
         body = orjson.dumps({"error": message, "code": "bad_request"})

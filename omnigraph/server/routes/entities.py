@@ -324,7 +324,7 @@ ENTITY_ROUTES = (
         _DIAGNOSE,
         path=f"{GRAPH_PREFIX}/language/format",
         operation="formatText",
-        summary="Format a text",
+        summary="Format query or schema source",
         handler="language:format_text",
         body=requests.FormatRequest,
         answer=entities.FormatOutput,

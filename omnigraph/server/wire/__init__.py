@@ -1,4 +1,4 @@
 """The wire format: error objects, request bodies, query parameters, media types and entity tags.
 
-This package does not depend on graphs. It must never put storage paths, tokens or query texts into a response.
+This package does not depend on graphs. It must never put storage paths, tokens or query text into a response.
 """

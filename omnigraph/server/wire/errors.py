@@ -105,7 +105,7 @@ def _add_old_names(members: dict[str, Any]) -> None:
 
 
 def _remove_storage_names(members: dict[str, Any], error: OmnigraphError, roots: Collection[str]) -> None:
-    """Replace a text that mentions the storage of a graph, and remove details that mention it."""
+    """Replace a message that mentions a graph's storage, and remove details that mention it."""
     for member_name in ("error", "hint"):
         if _mentions_storage(str(members.get(member_name, "")), roots):
             members[member_name] = default_message(type(error))
