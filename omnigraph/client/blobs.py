@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator, Mapping
+from email.message import Message
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,8 +13,15 @@ from typing import Any
 from omnigraph.api.blob_files import write_atomically
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.write_options import WriteOptions
-from omnigraph.errors import BlobPreconditionFailed, EntityNotFound, InputError, NotFound, RangeNotSatisfiable
-from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.errors import (
+    BlobPreconditionFailed,
+    EntityNotFound,
+    InputError,
+    NotFound,
+    OmnigraphError,
+    RangeNotSatisfiable,
+    StorageError,
+)
 from omnigraph.values import clock_and_ids
 from omnigraph.values.describe_value import describe
 
@@ -30,7 +38,7 @@ _BYTES = "application/octet-stream"
 class RemoteBlob:
     """A node's or edge's blob on a server, pinned to the commit at which its headers were read."""
 
-    def __init__(self, handle: RemoteHandle, parameters: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+    def __init__(self, handle: RemoteHandle, parameters: Mapping[str, Any], headers: Message) -> None:
         self._handle, self._parameters = handle, parameters
         self.kind, self.type_name, self.property_name = (parameters[name] for name in ("entity", "type", "property"))
         self.size, self.etag = int(headers["Content-Length"]), headers["ETag"]
@@ -67,7 +75,7 @@ class RemoteBlob:
 
     def open(self) -> io.BufferedReader:
         """Return the blob as a file that is read into memory."""
-        return io.BufferedReader(io.BytesIO(self.read()))  # type: ignore[arg-type]
+        return io.BufferedReader(io.BytesIO(self.read()))
 
     def save(self, path: str | PathLike[str], *, start: int = 0, stop: int | None = None, progress: Any = None) -> int:
         """Write the blob, or a range of it, to a file atomically. Return the number of bytes written."""
@@ -135,7 +143,7 @@ def _read_headers(handle: RemoteHandle, parameters: Mapping[str, Any]) -> Remote
     return RemoteBlob(handle, parameters, reply.headers)
 
 
-def put_blob(
+def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
     handle: RemoteHandle,
     name: BlobName,
     content: Any,

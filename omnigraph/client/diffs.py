@@ -55,7 +55,8 @@ def _read_tables(handles: Sequence[RemoteHandle], changes: list[Document]) -> It
         by_key[TableKey.of(change["kind"], change["type"]["name"])].append(change)
     catalogs = [handle.schema_ir().catalog for handle in handles] if changes else []
     for key in sorted(by_key):
-        entity_type = next(filter(None, (_find_type(catalog, key) for catalog in catalogs)))
+        types = (_find_type(catalog, key) for catalog in catalogs)
+        entity_type = next(entity_type for entity_type in types if entity_type is not None)
         arrow_schema = _table_schema(entity_type)
         images = {op: [_read_images(entity_type, change) for change in by_key[key] if change["op"] == op] for op in OPS}
         yield TableChanges(

@@ -30,7 +30,7 @@ class RequestOptions(TypedDict, total=False):
     """What a request can carry besides its path and parameters. `condition` is the required head of the branch."""
 
     json_body: Mapping[str, Any] | None
-    body: Iterable[bytes] | None
+    body: bytes | Iterable[bytes] | None
     headers: Mapping[str, str]
     condition: str | None
     is_read: bool

@@ -103,7 +103,7 @@ class RemoteWrites:
         options = WriteOptions(if_commit, message, actor, idempotency_key)
         return writes.delete_entities(self._handle, type_name, where, call, branch, options)
 
-    def put_blob(
+    def put_blob(  # noqa: PLR0913 - all but four are keywords
         self,
         type_name: str,
         key: Any,

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from omnigraph.errors import InputError
 from omnigraph.lang.schema.catalog import Catalog
@@ -82,11 +82,15 @@ def _read_file(path: Path, catalog: Catalog, type_name: str | None, form: str | 
         reject("load(format='csv')")
     entity_type = None if type_name is None else resolve_type(catalog, type_name)
     try:
-        with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as file:
+        with _open_binary(path) as file:
             for line in _split_lines(_read_chunks(file)):
                 yield line if entity_type is None else _wrap_line(entity_type, line)
     except (OSError, EOFError) as error:
         raise _unreadable(path, error) from None
+
+
+def _open_binary(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path, "rb")) if path.name.endswith(".gz") else path.open("rb")
 
 
 def _wrap_line(entity_type: Any, line: bytes) -> bytes:

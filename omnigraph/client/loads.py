@@ -43,7 +43,7 @@ class LoadSettings:
     assume_utc: bool = False
 
 
-def load_data(
+def load_data(  # noqa: PLR0913, PLR0917 - the parts of one load
     handle: RemoteHandle,
     data: Any,
     form: str | None,
@@ -73,10 +73,9 @@ def load_data(
 
 def _schema_handle(handle: RemoteHandle, branch: str | None, settings: LoadSettings) -> RemoteHandle:
     """Return a handle whose schema the data must match: the branch, or what a new branch is forked from."""
-    if settings.from_ is not None and branch is not None:
-        if branch.strip() not in handle.exchange.get("branches")["branches"]:
-            return handle.at(settings.from_)
-    return handle.for_read(branch, None)
+    if settings.from_ is None or branch is None or branch.strip() in handle.exchange.get("branches")["branches"]:
+        return handle.for_read(branch, None)
+    return handle.at(settings.from_)
 
 
 def _cut_parts(lines: Iterator[bytes]) -> Iterator[bytes]:

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from omnigraph.errors import Cancelled
 
-from .failures import build_error
 from .facet import RemoteFacet
+from .failures import build_error
 from .unsupported import reject, reject_if
 from .writes import write_branch
 

@@ -83,8 +83,15 @@ def check_merge_options(strategy: Any, engine: str, spark: Any) -> None:
 
 
 def _read_discarded(document: Document) -> DiscardedChange:
-    members = [document[name] for name in ("entity_kind", "type_name", "entity_id", "side", "part")]
-    return DiscardedChange(*members, document.get("property"), document.get("value"))
+    return DiscardedChange(
+        document["entity_kind"],
+        document["type_name"],
+        document["entity_id"],
+        document["side"],
+        document["part"],
+        document.get("property"),
+        document.get("value"),
+    )
 
 
 def _read_lost_edge(document: Document) -> LostEdge:

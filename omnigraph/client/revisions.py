@@ -1,6 +1,5 @@
 """`graph.revisions` on a server, and commit logs."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -210,9 +209,9 @@ def read_log(  # noqa: PLR0913 - all but two are keywords
         type=None if is_pinned else type_name,
         types=True,
     )
-    commits: Iterable[Commit] = map(read_commit, document["commits"])
+    commits = [read_commit(commit) for commit in document["commits"]]
     if is_pinned:
-        commits = _keep_ancestors(list(commits), str(handle.commit_id))
+        commits = _keep_ancestors(commits, str(handle.commit_id))
     selected = [commit for commit in commits if _is_selected(commit, since, actor, type_name)]
     return CommitLog(selected[:limit], lambda: _read_ref_names(handle))
 

@@ -8,7 +8,7 @@ import threading
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -16,7 +16,6 @@ from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_
 from omnigraph.api.builders.mutation_text import normalize_records
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.queries import Params, combine_arguments
-from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.results.result import Result
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import UsageError
@@ -28,6 +27,9 @@ from .query_requests import build_query_body, read_source, with_source
 from .unsupported import reject_if
 from .wire_values import encode_records, encode_value
 from .writes import check_write_options, post_write, send_write, write_branch
+
+if TYPE_CHECKING:
+    from omnigraph.api.results.receipt import Receipt
 
 _ACTION = "starting a transaction"
 

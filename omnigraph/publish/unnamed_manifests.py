@@ -245,7 +245,7 @@ def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject
 
 
 def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
-    """Return whether the intent that created a manifest still exists, which means that the creation has not finished."""
+    """Return whether the intent that created a manifest still exists, so that its creation has not finished."""
     origin = unnamed.manifest.state.origin if unnamed.manifest is not None else None
     return origin is not None and store.objects.read(intent_name(origin.operation_id)) is not None
 

@@ -19,7 +19,15 @@ def test_the_demo_shows_everything_and_is_plain_off_a_terminal(checkout: Path, e
         ["bash", checkout / "scripts" / "demo.sh"], env=environ, capture_output=True, text=True, check=False
     )
     assert shown.returncode == 0, shown.stdout + shown.stderr
-    for part in ("1. Write a schema", "supported: ", "error[T", "^^^", "exited with code 0", "Not built yet", "The demo took"):
+    for part in (
+        "1. Write a schema",
+        "supported: ",
+        "error[T",
+        "^^^",
+        "exited with code 0",
+        "Not built yet",
+        "The demo took",
+    ):
         assert part in shown.stdout
     assert "\x1b" not in shown.stdout
 

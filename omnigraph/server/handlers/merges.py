@@ -54,7 +54,7 @@ def _run_merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> 
 
 
 def _delete_source(call: ServerCall, source: str, document: BranchMergeOutput) -> None:
-    """Delete a merged branch. The merge is already published, so if the deletion fails, the response only reports it."""
+    """Delete a merged branch. The merge is already published, so a failure is only reported in the response."""
     try:
         call.authorize("branch_delete", target_branch=source)
         call.graph_for_write(document.target).branches.delete(source)
