@@ -50,12 +50,12 @@ def errors_page() -> str:
 RESERVED_ERRORS = {
     "cluster": ("ClusterError", "QuarantinedGraph", "SchemaApplyDisabled"),
     "embeddings": ("EmbeddingModelMismatch",),
-    "server": ("NotSupportedRemotely", "Shutdown"),
+    "server": ("Shutdown",),
 }
 
 _ERRORS = """\
 In programs, distinguish outcomes by class, `.code`, `status` or typed members, never by message.
-The catalog is stable. A class marked *reserved* belongs to a component that is not built yet, such as the server; no
+The catalog is stable. A class marked *reserved* belongs to a component that is not built yet, such as a cluster; no
 code raises it ([list](#reserved)).
 
 - *class* is the Python class in `omnigraph.errors`. Each `›` is one level of subclassing.
