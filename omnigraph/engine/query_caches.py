@@ -170,10 +170,10 @@ class QueryCaches:
     # The accumulated cost of cache misses per key. An entry is built once this exceeds the cost of building it.
     miss_costs: MemoryCache = field(default_factory=lambda: MemoryCache(_MAX_MISS_COSTS))
 
-    def add_miss_cost(self, cache_key: Hashable, cost: float) -> float:
+    def add_miss_cost(self, cache_key: Hashable, cost: float, family: Hashable = None) -> float:
         """Add to a key's miss cost and return the new total."""
         total_cost: float = (self.miss_costs.get(cache_key) or 0.0) + cost
-        self.miss_costs.put(cache_key, total_cost, 1)
+        self.miss_costs.put(cache_key, total_cost, 1, family)
         return total_cost
 
 

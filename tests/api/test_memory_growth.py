@@ -8,7 +8,7 @@ import gc
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
@@ -144,6 +144,7 @@ def test_heap_does_not_grow_with_commits(roles: tuple[Callable[[], None], list[G
                 sizes.append(heap_bytes())
         return min(sizes)
 
+    # One-off growth, such as that of a hash table, falls into one window. A leak falls into all of them.
     smallest_heap(200)
-    before = smallest_heap(400)
-    assert smallest_heap(400) - before < 400 * 500
+    sizes = [smallest_heap(400) for _ in range(4)]
+    assert min(after - before for before, after in pairwise(sizes)) < 400 * 500

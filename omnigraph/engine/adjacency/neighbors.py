@@ -56,14 +56,15 @@ def _build_adjacency(
     probe_adjacency = _probe_adjacency(context, edge_type, direction)
     if forced_mode == "indexed":
         return probe_adjacency
-    probe_cost_key = ("probes", *topology_key_of(context, edge_type).memory_key)
+    topology_key = topology_key_of(context, edge_type)
+    probe_cost_key, family = ("probes", *topology_key.memory_key), ("probes", *topology_key.table_family)
     caches = caches_of(context)
     if (caches.miss_costs.get(probe_cost_key) or 0) + expected_sources > _max_probe_keys():
         return load_lists()
     return BudgetedProbe(
         probe_adjacency,
         load_lists,
-        lambda count: caches.add_miss_cost(probe_cost_key, max(count, _MIN_PROBE_COST)) <= _max_probe_keys(),
+        lambda count: caches.add_miss_cost(probe_cost_key, max(count, _MIN_PROBE_COST), family) <= _max_probe_keys(),
     )
 
 

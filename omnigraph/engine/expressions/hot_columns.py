@@ -174,13 +174,13 @@ def _load_if_worthwhile(
     cached_entry = caches.memory.get(cache_key)
     if cached_entry is not None:
         return cached_entry
-    if caches.add_miss_cost(cache_key, miss_cost) < context.row_count(table_key):
+    family = (root, location, *entry_name)
+    if caches.add_miss_cost(cache_key, miss_cost, family) < context.row_count(table_key):
         return None
     context.meter.enter_gate()  # must happen before taking a lock that other queries may wait for
-    family = (root, location, *entry_name)
     new_entry = caches.memory.get_or_build(cache_key, load_entry, lambda entry: int(entry.nbytes), family)
     if new_entry is None:
-        caches.add_miss_cost(cache_key, -_NEVER_COST)
+        caches.add_miss_cost(cache_key, -_NEVER_COST, family)
     return new_entry
 
 
@@ -199,7 +199,8 @@ def _load_worthwhile_columns(
     root, location, version = context.table_identity(table_key)
     cache_keys = {name: (root, location, version, "column", name) for name in column_names}
     miss_cost = _CALL_COST * min(call_columns, _COLUMNS_PER_CALL) / call_columns + _ROW_COST * needed_rows
-    costs = {name: caches.add_miss_cost(cache_key, miss_cost) for name, cache_key in cache_keys.items()}
+    families = {name: (root, location, "column", name) for name in column_names}
+    costs = {name: caches.add_miss_cost(cache_keys[name], miss_cost, families[name]) for name in column_names}
     worthwhile_names = [name for name, cost in costs.items() if cost >= row_count]
     if not worthwhile_names:
         return {}
@@ -209,10 +210,10 @@ def _load_worthwhile_columns(
         missing_names = [name for name, column in columns.items() if column is None]
         for name, column in _load_columns(context, table_key, missing_names):
             columns[name] = column
-            caches.memory.put(cache_keys[name], column, column.nbytes, (root, location, "column", name))
+            caches.memory.put(cache_keys[name], column, column.nbytes, families[name])
     for name in worthwhile_names:
         if columns[name] is None:
-            caches.add_miss_cost(cache_keys[name], -_NEVER_COST)
+            caches.add_miss_cost(cache_keys[name], -_NEVER_COST, families[name])
     return {name: column for name, column in columns.items() if column is not None}
 
 
