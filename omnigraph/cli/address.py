@@ -146,38 +146,49 @@ def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot"
     an error if two addresses are given, or if the address is that of a server.
     """
     location = _resolve_location(address, alternative)
-    return parse_storage_uri(location if isinstance(location, str) else location.uri)
+    if isinstance(location, str):
+        return parse_storage_uri(location)
+    raise _storage_required(location.server)
 
 
 def resolve_target(address: GraphAddress) -> "GraphRoot | ServedGraph":
     """Return the graph that a command names, for commands that also work on a server."""
     location = _resolve_location(address, "")
-    return parse_storage_uri(location) if isinstance(location, str) else location
+    return parse_storage_uri(location) if isinstance(location, str) else _locate_on_server(location)
 
 
-def _resolve_location(address: GraphAddress, alternative: str) -> "str | ServedGraph":
-    """Return the storage location of a graph, or a graph on a server."""
+@record
+class _ServerLocation:
+    """A server as an address names it, before the server is contacted."""
+
+    server: str
+    graph_id: str | None = None
+    token: str | None = None
+
+
+def _resolve_location(address: GraphAddress, alternative: str) -> "str | _ServerLocation":
+    """Return the storage location of a graph, or the server that has it."""
     from .served_graph import is_server_url
 
     location = _explicit_location(address)
     if location is None and address.server is not None:
-        return _locate_on_server(address.server, address.graph_id)
+        return _ServerLocation(address.server, address.graph_id)
     if location is None and address.profile is None:
         location = _ambient_location()
     if location is None:
         return _configured_location(address, alternative)
     if address.graph_id is not None:
         raise _misplaced_graph_id(address.graph_id, f"'{redact_uri(location)}', which already names one")
-    return _locate_on_server(location) if is_server_url(location) else location
+    return _ServerLocation(location) if is_server_url(location) else location
 
 
-def _locate_on_server(server: str, graph_id: str | None = None, token: str | None = None) -> "ServedGraph":
+def _locate_on_server(location: _ServerLocation) -> "ServedGraph":
     from .operator_config import load_config
     from .profiles import locate_server
     from .served_graph import locate_served_graph
 
     config = load_config()
-    return locate_served_graph(config, locate_server(config, server), graph_id, token)
+    return locate_served_graph(config, locate_server(config, location.server), location.graph_id, location.token)
 
 
 def _misplaced_graph_id(graph_id: str, location: str) -> click.UsageError:
@@ -217,7 +228,7 @@ def _explicit_location(address: GraphAddress) -> str | None:
     return location
 
 
-def _configured_location(address: GraphAddress, alternative: str) -> "str | ServedGraph":
+def _configured_location(address: GraphAddress, alternative: str) -> "str | _ServerLocation":
     from .operator_config import load_config
     from .profiles import resolve_scope
     from .served_graph import is_server_url
@@ -231,10 +242,10 @@ def _configured_location(address: GraphAddress, alternative: str) -> "str | Serv
     if scope.kind == "cluster":
         raise click.UsageError(f"{scope.origin} selects a cluster: {_NO_CLUSTER}")
     if scope.kind == "server":
-        return _locate_on_server(scope.target, address.graph_id or scope.default_graph, scope.token)
+        return _ServerLocation(scope.target, address.graph_id or scope.default_graph, scope.token)
     if address.graph_id is not None:
         raise _misplaced_graph_id(address.graph_id, f"{scope.origin}, which selects a store")
-    return _locate_on_server(scope.target) if is_server_url(scope.target) else scope.target
+    return _ServerLocation(scope.target) if is_server_url(scope.target) else scope.target
 
 
 def parse_storage_uri(location: str) -> "GraphRoot":
@@ -244,14 +255,21 @@ def parse_storage_uri(location: str) -> "GraphRoot":
     from .served_graph import is_server_url
 
     if is_server_url(location):
-        context = click.get_current_context(silent=True)
-        command = "omnigraph" if context is None else context.command_path
-        raise InputError(
-            f"'{location.partition('://')[0]}://…' is a server address; this command requires direct storage access",
-            reason="requires direct storage",
-            hint=f"run `{command}` on the machine that has the graph's files, with a path or s3://bucket/prefix",
-        )
+        raise _storage_required(location)
     return parse_root(location)
+
+
+def _storage_required(server: str) -> InputError:
+    from .served_graph import is_server_url
+
+    context = click.get_current_context(silent=True)
+    command = "omnigraph" if context is None else context.command_path
+    shown_server = f"{server.partition('://')[0]}://…" if is_server_url(server) else server
+    return InputError(
+        f"'{shown_server}' is a server address; this command requires direct storage access",
+        reason="requires direct storage",
+        hint=f"run `{command}` on the machine that has the graph's files, with a path or s3://bucket/prefix",
+    )
 
 
 def open_snapshot(target: "GraphRoot | ServedGraph | str", branch: str | None, snapshot: str | None) -> "Graph":

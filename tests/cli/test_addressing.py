@@ -14,7 +14,7 @@ from tests.rig.writes import SCHEMA
 # Commands whose positional arguments are never preceded by a graph.
 WITHOUT_GRAPH = {
     "init", "copy", "lint", "fmt", "describe", "completion", "version", "schema check", "schema diff", "schema infer",
-    "profile list", "profile show", "config path", "config show", "serve", "token new",
+    "profile list", "profile show", "config path", "config show", "serve", "token new", "login", "logout",
 }  # fmt: skip
 
 
@@ -115,14 +115,15 @@ def test_two_addresses_are_named_in_the_error(omnigraph: Program, graph: str, wo
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            "snapshot --store g --graph x",
-            "--graph x selects a graph on a server or cluster and cannot be combined",
-        ),
-        ("snapshot --graph x", "servers and clusters are not supported yet"),
-        ("--server http://h snapshot", "servers and clusters are not supported yet"),
+        ("snapshot --store g --graph x", "--graph x selects a graph on a server and cannot be combined"),
+        ("snapshot g --graph x", "--graph x selects a graph on a server and cannot be combined"),
+        ("snapshot --graph x", "no graph specified"),
+        ("--server http://127.0.0.1:1 snapshot", "cannot reach the server at http://127.0.0.1:1"),
+        ("snapshot --server prod", "unknown server 'prod'"),
+        ("snapshot --cluster c", "clusters are not supported yet"),
         ("optimize --server http://h", "requires direct storage access"),
-        ("query http://h/g all --query q.gq", "is a server address"),
+        ("optimize http://h/g", "requires direct storage access"),
+        ("query http://127.0.0.1:1/graphs/g all --query q.gq", "cannot reach the server at http://127.0.0.1:1"),
         ("branch create", "Missing argument 'NAME'"),
         ("branch create g a b", "unexpected extra argument (b)"),
         ("diff g A B C D", "unexpected extra arguments (C D)"),

@@ -149,7 +149,7 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
         ("query all --query q.gq --store g --branch b", 1, "b"),
         ("query all --query q.gq --store g --branch b --snapshot c", 2, "--snapshot"),
         ("query all --query q.gq --store g --snapshot nonsense", 1, "HEAD~3"),
-        ("query all --query q.gq --store http://x/g", 1, "--server"),
+        ("query all --query q.gq --store http://127.0.0.1:1/g", 1, "cannot reach the server"),
         ("query all --query q.gq --store g --as ada", 2, "--as"),
         ('mutate add --query q.gq --store g --params {"name":"x"} --branch b', 1, "b"),
         ("load g --data d.ndjson", 2, "--mode"),

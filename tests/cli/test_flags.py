@@ -57,6 +57,8 @@ def test_command_list_matches_the_expected_one() -> None:
         "serve",
         "token",
         "token new",
+        "login",
+        "logout",
         "check",
         "cleanup",
         "optimize",

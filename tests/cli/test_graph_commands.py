@@ -140,17 +140,30 @@ def test_copy(omnigraph: Program, graph: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "snapshot http://example.org/g",
         "init --schema small.pg https://example.org/g",
         "copy g http://example.org/g",
-        "branch list --uri HTTP://example.org/g",
-        "commit list --store http://example.org/g",
+        "check --uri HTTP://example.org/g",
+        "optimize --store http://example.org/g",
     ],
 )
 def test_server_address_is_rejected_as_storage(omnigraph: Program, graph: str, words: str) -> None:
     ended = omnigraph(*words.split())
     assert (ended.code, ended.out) == (1, "")
-    assert "--server" in ended.err
+    assert "is a server address; this command requires direct storage access" in ended.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "snapshot http://127.0.0.1:1/graphs/g",
+        "branch list --uri HTTP://127.0.0.1:1",
+        "commit list --store http://127.0.0.1:1/graphs/g",
+    ],
+)
+def test_unreachable_server_is_reported(omnigraph: Program, graph: str, words: str) -> None:
+    ended = omnigraph(*words.split())
+    assert (ended.code, ended.out) == (1, "")
+    assert "cannot reach the server at http://127.0.0.1:1: connection refused" in ended.err
 
 
 @pytest.mark.parametrize("words", ["snapshot gone", "commit list gone", "branch list --uri gone"])

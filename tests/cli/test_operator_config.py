@@ -101,11 +101,18 @@ def test_profile_with_two_bindings_is_refused_on_use_but_listed(omnigraph: Progr
     }  # fmt: skip
 
 
-def test_profile_of_a_server_needs_a_server(omnigraph: Program, home: Home) -> None:
-    home.write(CONFIG)
+def test_profile_of_a_server_contacts_it(omnigraph: Program, home: Home) -> None:
+    home.write(CONFIG.replace("https://graphs.example.com", "http://127.0.0.1:1"))
     ended = omnigraph("snapshot", "--profile", "remote")
-    assert (ended.code, ended.out) == (2, "")
-    assert "profile 'remote' selects a server: servers and clusters are not supported yet" in ended.err
+    assert (ended.code, ended.out) == (1, "")
+    assert "cannot reach the server at http://127.0.0.1:1" in ended.err
+
+
+def test_profile_of_a_server_is_refused_by_commands_that_need_the_files(omnigraph: Program, home: Home) -> None:
+    home.write(CONFIG)
+    ended = omnigraph("check", "--profile", "remote")
+    assert (ended.code, ended.out) == (1, "")
+    assert "is a server address; this command requires direct storage access" in ended.err
 
 
 def test_unknown_profile_lists_the_known_ones(omnigraph: Program, home: Home) -> None:
