@@ -332,7 +332,7 @@ class Graph(Guarded):
 
         The wait between attempts is random. Its upper bound doubles each time, from 4 up to 500 milliseconds.
         """
-        return writes.retry_call(self._handle, lambda: fn(self), attempts)
+        return writes.retry_on_conflict(self._handle, lambda: fn(self), attempts)
 
     # Branches and revisions ---------------------------------------------------------------------
 

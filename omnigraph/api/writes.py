@@ -21,6 +21,7 @@ from omnigraph.api.builders.prepared_queries import (
     require_query_kind,
     select_query,
 )
+from omnigraph.api.conflict_retries import retry_call
 from omnigraph.api.handle import Handle, report_missing_branch
 from omnigraph.api.load_routing import EngineOptions
 from omnigraph.api.loads import load_source
@@ -29,7 +30,7 @@ from omnigraph.api.queries import Params, QueryCall
 from omnigraph.api.record_writes import write_partial_records
 from omnigraph.api.results.receipt import Receipt, build_receipt
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_plain_value
-from omnigraph.errors import OmnigraphError, UsageError
+from omnigraph.errors import UsageError
 from omnigraph.ingest.load import LoadMode
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.schema.ir import SchemaIR
@@ -260,16 +261,9 @@ def write_records(handle: Handle, records: Any, mode: LoadMode, options: RecordK
     return receipt
 
 
-def retry_call(handle: Handle, call: Callable[[], Answer], attempts: int) -> Answer:
+def retry_on_conflict(handle: Handle, call: Callable[[], Answer], attempts: int) -> Answer:
     """Call a function again after each conflict that a refreshed handle may resolve."""
-    for attempt in range(1, attempts + 1):
-        try:
-            return call()
-        except OmnigraphError as error:
-            if error.retryable != "fresh" or attempt == attempts:
-                raise
-            pause_before_retry(handle, attempt)
-    raise UsageError(reason="attempts must be at least 1")
+    return retry_call(call, lambda attempt: pause_before_retry(handle, attempt), attempts)
 
 
 def pause_before_retry(handle: Handle, attempt: int) -> None:

@@ -4,23 +4,22 @@ Each method is one request, or a few if an answer lacks something. Members that 
 `NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never changes its branch or commit.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from os import PathLike
-from random import uniform
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
 from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
+from omnigraph.api.conflict_retries import retry_call
 from omnigraph.api.queries import Params, QueryCall, combine_arguments
 from omnigraph.api.results.commit_log import CommitLog
 from omnigraph.api.results.diff import Diff
 from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.api.results.subgraph import Subgraph
-from omnigraph.errors import EntityNotFound, OmnigraphError, UsageError
+from omnigraph.errors import EntityNotFound, UsageError
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
 from omnigraph.history.tags import Tag
@@ -29,6 +28,7 @@ from omnigraph.maintenance.health_thresholds import LimitWarning
 from . import blobs, branches, diffs, maintenance, merges, queries, revisions, schema, tags
 from .graph_writes import RemoteWrites
 from .handle import RemoteHandle
+from .retries import pause_before_retry
 from .unsupported import reject, reject_if
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 Path = str | PathLike[str]
-_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.004, 0.5
 
 
 class RemoteGraph(RemoteWrites):
@@ -292,14 +291,7 @@ class RemoteGraph(RemoteWrites):
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
         """Call `fn(graph)`, and repeat the call after each conflict that a newer state may resolve."""
-        for attempt in range(1, attempts + 1):
-            try:
-                return fn(self)
-            except OmnigraphError as error:
-                if error.retryable != "fresh" or attempt == attempts:
-                    raise
-                time.sleep(uniform(0, min(_FIRST_PAUSE_SECONDS * 2**attempt, _MAX_PAUSE_SECONDS)))  # noqa: S311
-        raise UsageError(reason="attempts must be at least 1")
+        return retry_call(lambda: fn(self), pause_before_retry, attempts)
 
     # Branches and revisions ---------------------------------------------------------------------
 
@@ -390,17 +382,9 @@ class RemoteGraph(RemoteWrites):
             self._handle.require_writable("merging")
         if source is None and into is None:
             raise UsageError(reason="name the source or the target of the merge")
-        body = {
-            "source": self.branch_name if source is None else source,
-            "target": self.branch_name if into is None else into,
-            "message": message,
-            "strategy": strategy,
-            "granularity": granularity,
-            "collapse_edges": collapse_edges,
-            "delete_branch": delete_branch,
-        }
-        segments = ("branches", "merge", *(("preview",) if dry_run else ()))
-        return merges.run_merge(self._handle, segments, body, None if dry_run else if_commit, is_read=dry_run)
+        request = {"message": message, "strategy": strategy, "granularity": granularity}
+        request |= {"collapse_edges": collapse_edges, "delete_branch": delete_branch}
+        return merges.merge_branches(self._handle, source, into, request, if_commit=if_commit, dry_run=dry_run)
 
 
 if TYPE_CHECKING:

@@ -49,6 +49,25 @@ class RemoteMergeResult(MergeResult):
         return compare_revisions(self.handle, self.target, new_commit_id, {})
 
 
+def merge_branches(
+    handle: RemoteHandle,
+    source: str | None,
+    target: str | None,
+    options: Document,
+    *,
+    if_commit: str | None,
+    dry_run: bool,
+) -> RemoteMergeResult:
+    """Merge or preview a merge. An omitted source or target is the branch of the handle."""
+    body = dict(options) | {
+        "source": handle.branch_name if source is None else source,
+        "target": handle.branch_name if target is None else target,
+    }
+    if dry_run:
+        return run_merge(handle, ("branches", "merge", "preview"), body, None, is_read=True)
+    return run_merge(handle, ("branches", "merge"), body, if_commit)
+
+
 def run_merge(
     handle: RemoteHandle, segments: tuple[str, ...], body: Document, condition: str | None, *, is_read: bool = False
 ) -> RemoteMergeResult:

@@ -5,7 +5,7 @@ never reached the server, and requests that the server rejected before it starte
 anything.
 """
 
-import random
+import time
 from email.utils import parsedate_to_datetime
 
 from omnigraph.errors import (
@@ -45,7 +45,12 @@ class RetryPolicy:
         if retry_after is not None:
             return min(retry_after, self.max_wait)
         ceiling = min(self.first_delay * 2.0**attempt, self.max_delay)
-        return ceiling * random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients, protects nothing
+        return ceiling * (0.5 + clock_and_ids.random_fraction() / 2)  # random, so that clients do not return in step
+
+
+def pause_before_retry(attempt: int) -> None:
+    """Wait for a random time before a conflict is retried. Its upper bound doubles from 4 to 500 milliseconds."""
+    time.sleep(min(0.5, 0.002 * 2**attempt) * clock_and_ids.random_fraction())
 
 
 NO_RETRIES = RetryPolicy(retries=0)

@@ -12,6 +12,7 @@ from tests.rig.http_server import HttpServer, serving, wait_until, workers_of
 from tests.rig.http_writers import SCHEMA, Writers, check_writes
 from tests.server.conftest import make_graph
 
+EXIT_MESSAGE = "a worker exited unexpectedly"
 PEOPLE = "match { $p: Person } return { $p.name }"
 
 
@@ -35,7 +36,7 @@ def test_a_worker_killed_during_its_replacement_is_replaced_once(uri: str, tmp_p
         (successor,) = workers_of(server) - {old}
         os.kill(successor, signal.SIGSTOP)  # it cannot become ready before the old worker is missed
         os.kill(old, signal.SIGKILL)
-        wait_until(lambda: "a worker ended" in server.log.read_text())
+        wait_until(lambda: EXIT_MESSAGE in server.log.read_text())
         os.kill(successor, signal.SIGCONT)
         assert server.query(PEOPLE).status == 200, "the connection waits for the successor"
         assert workers_of(server) == {successor}
@@ -51,7 +52,7 @@ def test_a_reload_is_repeated_until_a_successor_starts(uri: str, tmp_path: Path)
     with serving(tmp_path, uri, variables=variables, token="old") as server:
         tokens.write_text("not JSON")
         server.signal(signal.SIGHUP)
-        wait_until(lambda: "a worker ended" in server.log.read_text())
+        wait_until(lambda: EXIT_MESSAGE in server.log.read_text())
         assert server.query(PEOPLE).status == 200, "the old worker serves on"
         tokens.write_text('{"ann": {"token": "new", "permission": "admin"}}')
         wait_until(lambda: server.get("/whoami", token="new").status == 200)
@@ -73,7 +74,7 @@ def test_workers_killed_during_startup_are_replaced_without_growing_delays(uri: 
 def restart_delays(server: HttpServer) -> list[float]:
     """The delays that the log reports for the workers that ended."""
     events = [json.loads(line) for line in server.log.read_text().splitlines()]
-    return [event["restart_delay"] for event in events if "a worker ended" in event["message"]]
+    return [event["restart_delay"] for event in events if EXIT_MESSAGE in event["message"]]
 
 
 @pytest.mark.full
