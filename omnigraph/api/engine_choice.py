@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 Engine = Literal["auto", "spark", "local"]
 EngineChoice = tuple[Engine, Any]  # (engine name, Spark session)
-OPTIMIZE_MIN_BYTES = 1 << 30  # minimum number of bytes to read that makes `optimize` worth running on Spark
-CHECK_MIN_BYTES = 32 << 30  # minimum total file size, in bytes, that makes a check worth running on Spark
-CLEANUP_MIN_FILES = 100_000  # minimum number of files that makes a cleanup worth Spark's start-up time
+OPTIMIZE_MIN_BYTES = 1 << 30  # below this many bytes to read, running `optimize` on Spark does not pay off
+CHECK_MIN_BYTES = 32 << 30  # below this total size of the files, running a check on Spark does not pay off
+CLEANUP_MIN_FILES = 100_000  # with fewer files, running a cleanup on Spark does not pay off
 
 
 def check_engine(engine: str) -> None:

@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 def delegate(
     load: "Callable[[], Callable[Concatenate[Handle, Params], Answer]]",
 ) -> Callable[Concatenate[Any, Params], Answer]:
-    """Create a method that passes its object's handle to a function. `load` returns that function on first use.
+    """Create a method that passes its object's handle to a function, which `load` imports on first use.
 
     The method takes its parameters, types and docstring from the function, so they are written only once.
     """
@@ -26,7 +26,7 @@ def delegate(
 
 
 class _DeferredMethod:
-    """A method whose function is loaded on first access. The finished method then replaces it in its class."""
+    """A placeholder that loads its function on first access, and then replaces itself on the class with the method."""
 
     def __init__(self, load: Callable[[], Callable[..., Any]]) -> None:
         self._load = load

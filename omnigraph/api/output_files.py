@@ -171,7 +171,7 @@ def _compress_by_suffix(raw_file: Any, suffix: str) -> Iterator[Any]:
     if compression is None:
         yield raw_file
     else:
-        import pyarrow as pa  # only compressed files need it
+        import pyarrow as pa  # imported lazily, because only compressed files need it
 
         with pa.CompressedOutputStream(pa.PythonFile(raw_file, "w"), compression) as output_file:
             yield output_file

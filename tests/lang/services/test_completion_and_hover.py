@@ -98,7 +98,7 @@ def test_schema_completion(marked: str, first: str, absent: str) -> None:
         ("query", "return { lo|wer($p.name) }", "`lower(text): String`: the text in lower case"),
         ("query", "query q() { mat|ch", "`match`: the patterns and conditions that select rows"),
         ("query", "query q() { match { $p: nothing| } }", None),
-        ("schema", "node A { name: String @k|ey }", "`@key`: the values determine the id of an entity"),
+        ("schema", "node A { name: String @k|ey }", "`@key`: the values that identify an entity and determine its id"),
         ("schema", "node A { } edge E: A| -> A", "**node A**"),
         ("schema", "node A { name: Str|ing", "`String`: Unicode text"),
     ],
@@ -112,6 +112,24 @@ def test_every_keyword_and_function_has_a_meaning() -> None:
     keywords = set(chain.from_iterable(keyword_terminals("query").values()))
     assert keywords <= words.KEYWORD_MEANINGS.keys() | words.FUNCTIONS.keys() | words.SCALAR_TYPE_MEANINGS.keys()
     assert words.SCALAR_FUNCTIONS.keys() == {*get_args(ScalarFunction)}
+
+
+@pytest.mark.parametrize(
+    ("word", "essential_phrases"),
+    [
+        ("insert", ("adds an entity", "`KeyConflict`", "key exists")),
+        ("upsert", ("adds an entity", "key exists", "changes the assigned properties", "keeps the others")),
+        ("search", ("any token",)),
+        ("match_text", ("all", "in sequence")),
+        ("fuzzy", ("any token", "number of edits")),
+    ],
+)
+def test_meanings_agree_with_the_reference(word: str, essential_phrases: tuple[str, ...]) -> None:
+    reference_text = " ".join((ROOT / "docs/reference/query-language.md").read_text().split())
+    meaning = words.FUNCTIONS[word].meaning if word in words.FUNCTIONS else words.KEYWORD_MEANINGS[word]
+    for phrase in essential_phrases:
+        assert phrase in reference_text
+        assert phrase in meaning
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
