@@ -19,7 +19,7 @@ from .neighbor_lists import (
     search_pairs,
 )
 
-# Build a sketch once the number of probed pairs exceeds this fraction (1/2) of the stored pairs.
+# Build a sketch once more than half as many pairs have been probed as are stored.
 _SKETCH_DIVISOR = 2
 
 

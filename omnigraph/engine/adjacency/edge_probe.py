@@ -20,7 +20,7 @@ from .id_encoder import IdEncoder, build_encoder
 from .neighbor_lists import IndexArray
 from .topology import build_bags, build_sets, read_encoder
 
-_FULL_READ_RATIO = 50  # if more than one in this many ids is needed, reading all ids is faster than looking them up
+_FULL_READ_RATIO = 50  # if more than 1/50 of the ids are needed, reading all ids is faster than looking up each id
 
 
 @dataclass(slots=True, eq=False)

@@ -15,7 +15,7 @@ from omnigraph.records.frozen import record
 
 IndexArray = npt.NDArray[Any]
 _BLOCK_PAIRS = 1 << 17  # number of pairs built at a time
-_FEW_ROWS = 8  # for up to this many lists, a loop is faster than vectorized operations
+_FEW_ROWS = 8  # up to eight lists, a loop is faster than vectorized operations
 SMALL_BATCH = 32  # maximum number of lists that are concatenated one by one
 _SKETCH_BITS = 8  # number of bits per pair; about one in eight missing pairs still passes the sketch
 

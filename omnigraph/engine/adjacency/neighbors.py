@@ -20,7 +20,7 @@ from .topology import EdgeTables, Topology, build_topology
 from .topology_cache import MIN_CACHED_EDGES, TopologyKey, get_or_build, load_or_derive, save_topology
 
 _MODE_VARIABLE = Variables("OMNIGRAPH_TRAVERSAL_MODE")
-_DEFAULT_PROBE_KEYS = 1024  # up to this many probed keys in total, probing costs less than building lists
+_DEFAULT_PROBE_KEYS = 1024  # until 1,024 keys have been probed in total, probing costs less than building lists
 _MIN_PROBE_COST = 8  # minimum cost of a probe, in keys
 
 

@@ -21,7 +21,7 @@ from .topology import EdgeTables, Topology
 from .topology_patch import patch_topology
 
 MIN_CACHED_EDGES = 100_000  # below this number of edges, building lists is as fast as loading them
-_REWRITE_RATIO = 50  # derived lists are saved once one in this many edges has changed
+_REWRITE_RATIO = 50  # save derived lists once 1/50 of the edges have changed
 _VERSIONS_IN_MEMORY = 2  # number of versions whose lists stay in memory, per edge type
 _MAX_DERIVE_ATTEMPTS = 3  # number of older versions to try before rebuilding the lists
 _REPEAT_ARRAYS = ("owners", "values", "counts")

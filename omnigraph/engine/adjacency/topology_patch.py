@@ -19,8 +19,8 @@ from .id_encoder import build_encoder
 from .neighbor_lists import IndexArray, NeighborLists, run_starts
 from .topology import EdgeTables, Topology, narrow_to_int32
 
-_MIN_EDGES_PER_CHANGE = 10  # lists are derived only if at most one in this many edges differs
-_ALWAYS_ALLOWED_CHANGES = 1_000  # this many changed edges are always allowed
+_MIN_EDGES_PER_CHANGE = 10  # if more than 1/10 of the edges differ, the lists are rebuilt instead of derived
+_ALWAYS_ALLOWED_CHANGES = 1_000  # with up to 1,000 differing edges, the lists are always derived
 
 
 @record

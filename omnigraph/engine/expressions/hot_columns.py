@@ -23,17 +23,18 @@ from omnigraph.values.table_key import TableKey
 
 from .id_order import IdOrder, build_id_order
 
-_CALL_COST = 20_000  # cost of a storage call per column that it reads, in units of loaded rows
-_COLUMNS_PER_CALL = 16  # columns beyond this many add nothing to the cost of a call
-_ROW_COST = 40  # cost of each row that such a call reads, in units of loaded rows
-_SORT_COST = 2  # cost of sorting ids, as a multiple of the cost of loading them
+# Costs are measured in rows of a column that is loaded as a whole.
+_CALL_COST = 20_000  # cost per column of a storage call
+_COLUMNS_PER_CALL = 16  # from the 17th column on, additional columns do not increase the cost of a call
+_ROW_COST = 40  # cost per row of a storage call
+_SORT_COST = 2  # sorting ids costs twice as much as loading ids
 _MAX_COLUMN_BYTES = 256 << 20  # maximum size of a column in bytes
 _MAX_SPARSENESS = 4  # maximum ratio between the row id range and the number of rows
-_MIN_REPETITION = 8  # dictionary codes are used if values repeat at least this often on average
+_MIN_REPETITION = 8  # if values repeat eight times or more on average, the column is dictionary-encoded
 _WIDTH_SAMPLE_ROWS = 256  # rows sampled to estimate the width of a column
 _REPETITION_SAMPLE_ROWS = 8192  # minimum number of rows sampled to detect repetition
-_MAX_SAMPLE_STEP = 200  # sample at least one in this many rows, so that values shared by eight rows repeat in a sample
-_NEVER_COST = 1 << 60  # marks a column that proved unsuitable, so that it is never tried again
+_MAX_SAMPLE_STEP = 200  # sample at least 1/200 of the rows, so that values shared by eight rows repeat in a sample
+_NEVER_COST = 1 << 60  # the cost of an unsuitable column, which is therefore never loaded again
 _TAKE_FUNCTION = pc.get_function("array_take")
 
 

@@ -20,7 +20,7 @@ from . import evaluate
 from .hot_columns import hot_columns
 from .value_codes import Codes, Numbers, dense_codes, entity_codes, order_codes, value_codes
 
-_MARKS_PER_VALUE = 16  # a mark array is faster than sorting if the id range is at most this many times the input size
+_MARKS_PER_VALUE = 16  # if the id range is at most 16 times the input size, a mark array is faster than sorting
 
 
 @record(eq=False)

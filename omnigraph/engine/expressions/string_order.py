@@ -15,7 +15,7 @@ from omnigraph.records.frozen import record
 
 _Int64Array = npt.NDArray[np.int64]
 _WORD_BYTES = 8
-_MAX_WORDS_COMPARED = 8  # after this many words, strings that are still tied are compared as a whole
+_MAX_WORDS_COMPARED = 8  # strings that are still tied after eight words are compared as a whole
 
 
 def string_ranks(strings: pa.Array) -> _Int64Array:

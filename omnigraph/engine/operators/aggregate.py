@@ -25,7 +25,7 @@ _I64_BOUND = 1 << 63
 _MAX_WORD = 1 << 16
 _MAX_WORD_WEIGHT = 1 << 46  # the product of a 16-bit word and a weight below this limit fits in 64 bits
 _SIGN_WORD_SHIFT = 48
-_MIN_REPETITION = 4  # equal rows are merged if there are at least this many rows per (group, value) pair
+_MIN_REPETITION = 4  # if there are four or more rows per (group, value) pair, equal rows are merged
 
 
 @record(eq=False)

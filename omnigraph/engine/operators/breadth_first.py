@@ -10,9 +10,9 @@ from omnigraph.engine.execution_context import ExecutionContext
 
 from .rows import IntArray, Mask
 
-# A mask over all row ids is faster than sorting if the id range is at most this many times the number of ids.
+# If the id range is at most 16 times the number of ids, a mask over all row ids is faster than sorting.
 DENSE_FACTOR = 16
-_MAX_SORTED_NODES = 4_096  # for up to this many nodes, sorting is faster than hashing
+_MAX_SORTED_NODES = 4_096  # up to 4,096 nodes, sorting is faster than hashing
 BYTES_PER_PAIR = 40  # peak memory per pair in bytes: positions, list positions, neighbors
 
 

@@ -16,7 +16,7 @@ from .filter import matching_mask
 from .rows import IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
 
-_FULL_SCAN_DIVISOR = 4  # once this fraction (1/4) of the edges has been tested, the test is evaluated for all edges
+_FULL_SCAN_DIVISOR = 4  # once 1/4 of the edges have been tested, the test is evaluated for all edges
 REVERSED_DIRECTIONS: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
 
 

@@ -26,9 +26,9 @@ from .filter import MIN_ENTITY_ROWS, filter_rows
 from .rows import NULL_ROW, IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
 
-# If there are more pairs than this fraction (1/2) of the target nodes, all target nodes are filtered at once.
+# If there are more than half as many pairs as target nodes, all target nodes are filtered at once.
 _FILTER_ALL_DIVISOR = 2
-# If a traversal follows at least this fraction (1/4) of the edges, the filters are applied to whole lists.
+# If a traversal follows at least 1/4 of the edges, the filters are applied to whole lists.
 _FULL_WALK_DIVISOR = 4
 _MAX_SINGLE_WALKS = 4  # maximum number of start nodes that are processed one by one
 

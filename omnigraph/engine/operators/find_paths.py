@@ -34,7 +34,7 @@ from .shortest_between import MeetingLevels, search_shortest_between
 from .shortest_paths import search_from_starts
 
 _PathChoice = Callable[[PathLayers], list[PathBlock]]
-_MAX_BOTH_SIDES = 4  # maximum number of ends per start for which the search runs from both sides, one end at a time
+_MAX_BOTH_SIDES = 4  # from one start to at most four ends, the search runs from both sides, one end at a time
 _MAX_PLACES = 1 << 22  # number of (start, node) pairs that are searched at once
 _MAX_WANTED_PLACES = 1 << 20
 _UNKNOWN_STRIDE = 1 << 62  # without neighbor lists, the highest row id is unknown, so starts are searched individually

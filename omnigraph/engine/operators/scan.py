@@ -33,7 +33,7 @@ from .rows import IntArray, Mask, Rows, VariableBinding, concat_bindings
 if TYPE_CHECKING:
     from omnigraph.engine.search.fulltext_scan import TextLookup
 
-SCAN_COST_RATIO = 160  # scanning this many rows costs about as much as loading a single row by its id
+SCAN_COST_RATIO = 160  # loading a single row by its id costs about as much as scanning 160 rows
 
 
 def node_scan(context: ExecutionContext, rows: Rows, scan: plan.NodeScan) -> Rows:

@@ -29,10 +29,10 @@ from omnigraph.values.table_key import TableKey
 from .stem import stem_prefixes
 from .text import DEFAULT_MAX_EDITS, Tokens, analyze_texts, token_of_word, tokenize, tokens_within_edits
 
-MIN_INDEXED_ROWS = 1 << 12  # a table with at most this many rows is read without an index
-_MIN_ROWS_PER_CANDIDATE = 8  # an index is used only if at most one in this many rows is a candidate
-_MAX_WITH_PUSHDOWN = 1 << 10  # maximum number of candidates if storage also applies another filter
-_MAX_TERMS = 256  # maximum number of terms in one lookup
+MIN_INDEXED_ROWS = 1 << 12  # up to this table size, the table is read without an index
+_MIN_ROWS_PER_CANDIDATE = 8  # if more than 1/8 of the rows are candidates, the table is read without the index
+_MAX_WITH_PUSHDOWN = 1 << 10  # with more candidates, a filter in storage is faster than the index
+_MAX_TERMS = 256  # maximum number of terms per lookup
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,8 +22,8 @@ from omnigraph.values.table_key import TableKey
 
 from .scoring import Scores, distance_metric, distances, query_point
 
-COMPARE_ALL_MAX = 1 << 19  # up to this many vector components in total, all vectors are compared directly
-IN_MEMORY_MAX = 1 << 24  # up to this many vector components in total, vectors without an index are kept in memory
+COMPARE_ALL_MAX = 1 << 19  # up to this total number of vector components, all vectors are compared directly
+IN_MEMORY_MAX = 1 << 24  # up to this total number of vector components, vectors without an index are kept in memory
 # Maximum number of candidates taken from an index; if more are needed, the vectors are read instead.
 _MAX_CANDIDATES = 1 << 16
 
