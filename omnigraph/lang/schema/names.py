@@ -22,7 +22,7 @@ def find_nearest_name(name: str, known_names: Iterable[str]) -> str | None:
     by_lower_case = {candidate.lower(): candidate for candidate in reversed(candidates)}
     if name.lower() in by_lower_case:
         return by_lower_case[name.lower()]
-    from difflib import get_close_matches  # imported here because only misspelled names need it
+    from difflib import get_close_matches  # imported lazily, because only misspelled names need it
 
     # The comparison is slow, and a schema may contain thousands of names and as many mistakes.
     similar_names = [candidate for candidate in candidates if candidate[:1] == name[:1] or candidate[-1:] == name[-1:]][

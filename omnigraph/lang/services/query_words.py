@@ -6,7 +6,7 @@ A test checks that every keyword and every function of the language has an entry
 from omnigraph.records.frozen import record
 
 KEYWORD_MEANINGS = {
-    "query": "declares a query or mutation",
+    "query": "declares a query or a mutation",
     "match": "the patterns and conditions that select rows",
     "return": "the columns of the result",
     "having": "keeps the groups that satisfy a condition",
@@ -22,12 +22,12 @@ KEYWORD_MEANINGS = {
     "limit": "the maximum number of rows",
     "offset": "the number of rows to skip",
     "set": "the new values of an update",
-    "where": "the condition of an update, a delete or the edges of a traversal",
-    "by": "the edge property that is the cost of a path",
-    "as": "names a column",
-    "insert": "inserts an entity; a node whose key exists is replaced",
-    "upsert": "inserts an entity or replaces the existing one",
-    "patch": "changes the given properties of an existing entity",
+    "where": "a condition on the changed or deleted entities, or on the edges of a traversal",
+    "by": "the edge property that path costs are computed from",
+    "as": "sets the name of a column",
+    "insert": "adds an entity; fails with `KeyConflict` if the key exists",
+    "upsert": "adds an entity; if the key exists, changes the assigned properties and keeps the others",
+    "patch": "changes the assigned properties of an existing entity",
     "update": "changes all entities that satisfy a condition",
     "delete": "deletes all entities that satisfy a condition",
     "distinct": "removes duplicate rows, or uses each value of an aggregate once",
@@ -39,7 +39,7 @@ KEYWORD_MEANINGS = {
     "or": "true if either condition is true",
     "in": "tests whether a list contains a value",
     "is": "tests for null: `is null`, `is not null`",
-    "null": "the missing value; test for it with `is null`",
+    "null": "a missing value; to test for null, use `is null`",
     "true": "the Bool value true",
     "false": "the Bool value false",
     "contains": "tests for a substring or a list element",
@@ -54,7 +54,7 @@ KEYWORD_MEANINGS = {
 
 @record
 class FunctionSignature:
-    """The arguments and the result of a function, and what it computes."""
+    """A function's arguments and result type, and a description of the result."""
 
     arguments: str
     result: str
@@ -69,17 +69,17 @@ SCALAR_FUNCTIONS = {
     "lower": FunctionSignature("text", "String", "the text in lower case"),
     "upper": FunctionSignature("text", "String", "the text in upper case"),
     "length": FunctionSignature("text, list or path", "I64", "the number of code points, elements or edges"),
-    "substring": FunctionSignature("text, start, count?", "String", "a part of the text; positions start at 1"),
-    "replace": FunctionSignature("text, old, new", "String", "the text in which every `old` is replaced"),
-    "split": FunctionSignature("text, separator", "[String]", "the parts of the text between separators"),
+    "substring": FunctionSignature("text, start, count?", "String", "part of the text; the first position is 1"),
+    "replace": FunctionSignature("text, old, new", "String", "the text with every `old` replaced by `new`"),
+    "split": FunctionSignature("text, separator", "[String]", "the parts of the text between the separators"),
     "matches": FunctionSignature("text, pattern", "Bool", "whether the text contains a match for an RE2 pattern"),
     "coalesce": FunctionSignature("value, …", "the common type", "the first value that is not null"),
     "abs": FunctionSignature("number", "I64 or F64", "the absolute value"),
     "round": FunctionSignature(
         "number, digits?", "I64 or F64", "the rounded number; halves are rounded away from zero"
     ),
-    "floor": FunctionSignature("number", "I64 or F64", "the largest integer that is not greater"),
-    "ceil": FunctionSignature("number", "I64 or F64", "the smallest integer that is not less"),
+    "floor": FunctionSignature("number", "I64 or F64", "the number rounded down to an integer"),
+    "ceil": FunctionSignature("number", "I64 or F64", "the number rounded up to an integer"),
     "year": FunctionSignature("date", "I64", "the year of a Date or DateTime"),
     "month": FunctionSignature("date", "I64", "the month of a Date or DateTime"),
     "day": FunctionSignature("date", "I64", "the day of the month of a Date or DateTime"),
@@ -95,7 +95,7 @@ PATH_FUNCTIONS = {
 AGGREGATES = {
     "count": FunctionSignature("* or value", "I64", "the number of rows, or of values that are not null"),
     "sum": FunctionSignature("number", "I64 or F64", "the total"),
-    "avg": FunctionSignature("number", "F64", "the mean"),
+    "avg": FunctionSignature("number", "F64", "the average"),
     "min": FunctionSignature("value", "the same type", "the smallest value"),
     "max": FunctionSignature("value", "the same type", "the largest value"),
     "collect": FunctionSignature("value", "a list", "the values that are not null"),
@@ -106,14 +106,18 @@ VALUE_FUNCTIONS = {
     "datetime": FunctionSignature('"2024-02-29T12:00:00Z"', "DateTime", "a DateTime literal"),
 }
 TEXT_CONDITIONS = {
-    "search": FunctionSignature("$x.property, text", "Bool", "whether the property contains all terms of the text"),
-    "match_text": FunctionSignature("$x.property, text", "Bool", "whether the property contains a term of the text"),
-    "fuzzy": FunctionSignature("$x.property, text, edits?", "Bool", "a search that tolerates typing errors"),
+    "search": FunctionSignature("$x.property, text", "Bool", "whether the property contains any token of the text"),
+    "match_text": FunctionSignature(
+        "$x.property, text", "Bool", "whether the property contains all tokens of the text in sequence"
+    ),
+    "fuzzy": FunctionSignature(
+        "$x.property, text, edits?", "Bool", "like `search`, but any token within the number of edits matches"
+    ),
 }
 RANKINGS = {
     "bm25": FunctionSignature("$x.property, text", "F64", "the relevance of a text property"),
     "nearest": FunctionSignature("$x.vector, vector or text", "F64", "the distance of a vector"),
-    "rrf": FunctionSignature("ranking, ranking, k?", "F64", "two rankings, combined by reciprocal rank fusion"),
+    "rrf": FunctionSignature("ranking, ranking, k?", "F64", "two rankings combined by reciprocal rank fusion"),
 }
 FUNCTIONS = SCALAR_FUNCTIONS | PATH_FUNCTIONS | AGGREGATES | VALUE_FUNCTIONS | TEXT_CONDITIONS | RANKINGS
 

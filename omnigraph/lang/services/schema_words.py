@@ -9,26 +9,26 @@ KEYWORD_MEANINGS = {
 }
 HEADER_ANNOTATIONS = {
     "description": "describes the type",
-    "instruction": "advice for programs that write queries",
+    "instruction": "instructions for programs that write queries",
     "rename_from": "the previous name of the type",
     "allow": "suppresses a lint finding",
 }
 CARDINALITY = {"card": "the number of edges per source node, as in `@card(0..1)`"}
 PROPERTY_ANNOTATIONS = {
-    "key": "the values determine the id of an entity",
-    "unique": "no two entities have equal values",
+    "key": "the values that identify an entity and determine its id",
+    "unique": "rejects entities with equal values",
     "index": "declares an index",
-    "default": "the value of entities that specify none",
+    "default": "the value to store if an entity does not specify one",
     "description": "describes the property",
-    "embed": "computes the vector from a text property",
+    "embed": "computes the vector from a String property",
     "rename_from": "the previous name of the property",
     "allow": "suppresses a lint finding",
 }
 CONSTRAINTS = {
-    "key": "the columns that determine the id of an entity",
-    "unique": "no two entities have equal values in these columns",
+    "key": "the columns that identify an entity and determine its id",
+    "unique": "rejects entities with equal values in all of these columns",
     "index": "an index on these columns",
-    "range": "inclusive bounds of a number, as in `@range(age, 0..150)`",
-    "check": "an RE2 pattern that values must contain",
+    "range": "the inclusive bounds of a number, as in `@range(age, 0..150)`",
+    "check": "an RE2 pattern that each value must contain a match for",
 }
 ANNOTATIONS = CONSTRAINTS | HEADER_ANNOTATIONS | CARDINALITY | PROPERTY_ANNOTATIONS

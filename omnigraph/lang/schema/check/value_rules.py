@@ -86,7 +86,7 @@ def _check_column_kind(
 
 
 def _check_pattern(pattern: model.Literal, findings: SchemaFindings) -> None:
-    import re2  # type: ignore[import-untyped]  # imported here: only schemas with patterns need it
+    import re2  # type: ignore[import-untyped]  # imported lazily, because only some schemas have patterns
 
     options = re2.Options()
     options.log_errors = False
