@@ -33,7 +33,7 @@ from .vector_index import (
 )
 
 IndexSegment = Index  # re-exported for callers that must not import lance
-_MAX_SEGMENTS = 8  # maximum number of segments per index; at this number, they are merged into one
+_MAX_SEGMENTS = 8  # an index with this many segments is merged into a single segment
 _CONCURRENT_PARTS = 4  # number of segments built in parallel
 _KINDS_BY_LANCE_TYPE = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _PLAIN_COOKIE, _RUN_COOKIE = (12346, 12347)  # the first word in a Roaring bitmap, without and with runs
 _OFFSETS_PER_WEIGHT = 128  # number of offsets that count as much as one commit toward the cache limit
-_MAX_ARRAY_VALUES = 4096  # a container with at most this many values stores them as a list
-_MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table if it has at least this many containers
+_MAX_ARRAY_VALUES = 4096  # a container with at most 4,096 values stores the values as a list
+_MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table if it has at least four containers
 
 
 def deletion_files(table: "Table", fragments: Sequence[Any]) -> tuple[str, ...]:

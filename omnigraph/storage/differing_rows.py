@@ -28,7 +28,7 @@ RowPositions = npt.NDArray[np.int64]
 _CHUNK_ROWS = 8_192  # number of rows from each version that are compared per batch
 
 
-_SCAN_RATIO = 6  # a scan is faster than a take if more than one in this many rows is needed
+_SCAN_RATIO = 6  # if more than 1/6 of the rows are needed, a scan is faster than a take
 
 
 def differing_rows(

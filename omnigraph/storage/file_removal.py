@@ -68,7 +68,7 @@ def remove_files(
             on_removed(file_name, None)
 
     for rank_names in group_by_rank(sorted_names):
-        if store.root.is_local:  # parallel removals are no faster on a disk
+        if store.root.is_local:  # on a local disk, parallel removals are no faster
             for file_name in rank_names:
                 remove_file(file_name)
         else:

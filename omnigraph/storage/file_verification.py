@@ -21,7 +21,7 @@ def verify_files(store: Store, expected_checksums: FileChecksums) -> dict[str, s
 def _find_file_fault(store: Store, file_name: str, expected: FileChecksum) -> str | None:
     """Return a description of the fault in a file, or None if it is intact.
 
-    An unreadable file on a disk counts as damaged.
+    An unreadable local file counts as damaged.
     """
     try:
         return find_mismatch(store, file_name, expected)

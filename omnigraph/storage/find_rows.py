@@ -24,9 +24,9 @@ from .scan import ROW_ADDRESS, ROW_ID
 from .substrait import filter_constants
 from .table import Table
 
-_MAX_INDEXED_VALUES = 256  # maximum number of values for which the index is always used
+_MAX_INDEXED_VALUES = 256  # up to 256 values are always looked up in the index
 _CHUNK_ROWS = 1 << 20  # rows filtered per chunk
-_ROWS_PER_VALUE = 50  # number of rows that can be scanned in the time that one index lookup takes
+_ROWS_PER_VALUE = 50  # one index lookup takes about as long as scanning 50 rows
 
 
 def find(

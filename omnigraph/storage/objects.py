@@ -1,4 +1,4 @@
-"""Read, create, list and remove small control objects on a disk or S3.
+"""Read, create, list and remove small control objects on a local disk or S3.
 
 If several writers create the same name, exactly one call succeeds and returns True. Every created object contains a
 nonce: after a lost response, a store may report that our own object already exists, and the nonce identifies it as

@@ -22,7 +22,7 @@ from .store import Store
 from .table import StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
 MIN_ROWS = 1_000  # if fewer rows change, whole rows are replaced
-LARGE_SHARE = 0.5  # at or above this fraction of changed rows, new columns are written regardless of their size
+LARGE_SHARE = 0.5  # if at least half of the rows change, new columns are written regardless of their size
 
 RowAddresses = npt.NDArray[np.uint64]
 RowIds = npt.NDArray[np.int64]

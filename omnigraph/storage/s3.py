@@ -165,7 +165,7 @@ class S3Backend:
 
 def _finished_objects(page: Iterable[Any]) -> Iterator[ListedObject]:
     for entry in page:
-        # A root that was copied from a disk may contain unfinished files from a crashed writer.
+        # A root that was copied from a local disk may contain unfinished files from a crashed writer.
         if "#" not in entry["path"].rpartition("/")[2]:
             yield ListedObject(entry["path"], entry["size"], entry["last_modified"], entry["e_tag"] or "")
 

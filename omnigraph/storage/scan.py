@@ -18,7 +18,7 @@ from .table import Table
 RowIdArray = npt.NDArray[np.int64]
 
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
-_DENSE_RATIO = 6  # a scan is faster than a take if more than one in this many rows is needed
+_DENSE_RATIO = 6  # if more than 1/6 of the rows are needed, a scan is faster than a take
 _SMALL_COUNT = 2_000
 # The maximum number of bytes that Lance reads ahead of a slow consumer; Lance's default is two gigabytes. A single
 # batch may be larger.

@@ -18,11 +18,11 @@ from .store import Store
 from .table import StagedChange, Table, fragment_files
 
 MIN_FRAGMENTS = 4  # minimum number of fragments to compact
-# A preceding fragment is included if its row count is at most this many times that of the fragments already chosen.
+# A preceding fragment is included if it has at most eight times as many rows as the fragments already chosen.
 MAX_SIZE_RATIO = 8
-MAX_FRAGMENT_ROWS = 1 << 16  # fragments with at least this many rows, or `MAX_FRAGMENT_BYTES`, are not compacted
+MAX_FRAGMENT_ROWS = 1 << 16  # fragments that reach this limit or `MAX_FRAGMENT_BYTES` are not compacted
 MAX_FRAGMENT_BYTES = 16 << 20
-MIN_INDEXED_ROWS = 512  # minimum number of rows for a fragment to be worth indexing
+MIN_INDEXED_ROWS = 512  # fragments with fewer rows are not indexed
 # The number of trailing fragments that a write searches for compacted rows that are not indexed yet.
 _RECENT_FRAGMENTS = 4
 

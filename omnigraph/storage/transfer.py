@@ -16,7 +16,7 @@ from .deletions import deletion_files
 from .store import Store, version_file_names
 from .table import data_files, open_unchecked_version
 
-_CONCURRENT_REQUESTS = 8  # number of parallel requests; on a disk, one is enough
+_CONCURRENT_REQUESTS = 8  # number of files that are copied in parallel
 CopiedCallback = Callable[[str], None]
 
 
