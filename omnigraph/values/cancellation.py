@@ -1,4 +1,4 @@
-"""The signal that the caller of an operation no longer waits for its outcome.
+"""The signal that the caller of an operation is no longer waiting for its outcome.
 
 A program that runs calls in worker threads sets `STOP_EVENT` in the context of each call. Queries check the event
 between chunks, and writes check it before each attempt. Publishing is never interrupted: once it has begun, its

@@ -69,7 +69,7 @@ def sha256_hex(content: str | bytes) -> str:
     >>> sha256_hex("")[:8]
     'e3b0c442'
     """
-    from hashlib import sha256  # imported here because it loads OpenSSL
+    from hashlib import sha256  # imported lazily, because it loads OpenSSL
 
     return sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
