@@ -93,7 +93,7 @@ class Diagnostic:
     hint: str | None = None
 
     @classmethod
-    def at_span(  # noqa: PLR0913 - a diagnostic has this many members
+    def at_span(  # noqa: PLR0913 - one argument per member of a diagnostic
         cls,
         source: SourceText,
         span: Span,

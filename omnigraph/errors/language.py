@@ -63,7 +63,7 @@ class LanguageError(ClientError):
         return super().typed_members() | ({"diagnostics": diagnostics_json} if diagnostics_json else {})
 
     def _repr_html_(self) -> str:
-        from html import escape  # only notebooks need it
+        from html import escape  # imported lazily, because only notebooks need it
 
         class_name = escape(type(self).__name__)
         return f"<strong>{class_name}</strong><pre>{escape(str(self))}</pre>"

@@ -66,8 +66,9 @@ class MergeConflict(Conflict):
     prefix = "merge conflicts: "
     wire_facts = ("merge_conflicts",)
     hint = (
-        "list the conflicts with dry_run=True (--dry-run), then merge with strategy='ours' or 'theirs'"
-        " (--strategy), optionally per kind or type; or change the entities on one branch and merge again"
+        "inspect the conflicts with dry_run=True (--dry-run), then merge with strategy='ours' or 'theirs'"
+        " (--strategy ours or theirs), optionally per kind or type; or change the entities on one branch and"
+        " merge again"
     )
     conflicts: list[EntityConflict]
 
@@ -102,7 +103,7 @@ class MergeConflict(Conflict):
         return conflict_table(self.conflicts, pa)
 
     def _repr_html_(self) -> str:
-        from .conflict_card import conflict_card  # only notebooks need it
+        from .conflict_card import conflict_card  # imported lazily, because only notebooks need it
 
         return conflict_card(self.conflicts, self.hint)
 
