@@ -12,7 +12,7 @@ from omnigraph.errors import InputError
 
 from .load_limits import check_limit
 
-_START_BYTES = 1 << 16  # the array must begin within this many bytes
+_START_BYTES = 1 << 16  # the array must begin within the first 64 KiB
 MAX_ARRAY_BYTES = 256 << 20  # maximum size of an array in bytes; larger inputs must be NDJSON
 _ARRAY_START = re.compile(rb"\s*\[\s*\{")
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|["\[\]{},]')
