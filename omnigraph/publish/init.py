@@ -40,7 +40,7 @@ from omnigraph.values.table_key import TableKey
 if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
 
-PROBE_NOTE = "verified that object creation on this store is exclusive"
+PROBE_NOTE = "verified that this store refuses to overwrite existing objects"
 
 
 def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, actor: str | None = None) -> BranchState:

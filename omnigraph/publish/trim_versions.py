@@ -22,7 +22,7 @@ _TRANSACTION_PATTERN = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
 # How long a superseded manifest version is kept, so that its readers can finish.
 DEFAULT_GRACE = timedelta(minutes=60)
 TRIM_INTERVAL = 64  # number of publishes on a branch between two trims
-# The maximum number of versions to keep on a disk, regardless of age; opening a branch lists all of them.
+# The maximum number of versions to keep locally, regardless of age. Opening a local branch lists all versions.
 MAX_LOCAL_VERSIONS = 1024
 _MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # maximum number of versions that one publish removes
 
@@ -76,9 +76,9 @@ def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -
     if newest_version not in files_by_version:
         return 0
     modified_before = files_by_version[newest_version].modified - DEFAULT_GRACE
-    last_surplus_version = (
-        newest_version - MAX_LOCAL_VERSIONS if store.root.is_local else 0
-    )  # object stores list the newest ones first
+    # Only local stores limit the number of versions: object stores list the newest version first, so old versions do
+    # not slow down opening.
+    last_surplus_version = newest_version - MAX_LOCAL_VERSIONS if store.root.is_local else 0
     old_names = [
         files_by_version[number].name
         for number, next_number in pairwise(sorted(files_by_version))
