@@ -26,7 +26,7 @@ CHUNK_COMMITS = 64  # number of commits in a first-level chunk
 MAX_TAIL_BYTES = 64 * 1024
 MERGE_FAN_IN = 8  # number of chunks on one level that are merged into one chunk on the next level
 MAX_CHUNK_COMMITS = 4096
-_TABLES_PER_WEIGHT = 4  # this many table entries take as much cache space as one commit
+_TABLES_PER_WEIGHT = 4  # four table entries take as much cache space as one commit
 Part = TypeVar("Part")
 
 
@@ -329,7 +329,7 @@ def _damaged_chunk_error(chunk: LogChunk) -> StorageError:
 
 def _chunk_digest(body: bytes) -> str:
     """Return the content hash that is part of a chunk's name and serves to verify the chunk."""
-    from hashlib import sha256  # imported lazily because it loads OpenSSL
+    from hashlib import sha256  # imported lazily, because it loads OpenSSL
 
     return sha256(body).hexdigest()[:24]
 

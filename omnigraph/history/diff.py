@@ -33,7 +33,7 @@ from .snapshot import Snapshot
 from .version_path import VersionStep, find_version_path
 
 _RowIds = npt.NDArray[np.uint64]
-_MAX_DIRECT_ROWS = 4_096  # above this many rows, check first whether maintenance merely moved them
+_MAX_DIRECT_ROWS = 4_096  # with more rows, check first whether maintenance merely moved the rows
 
 
 def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[TableKey]:

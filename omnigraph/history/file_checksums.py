@@ -19,7 +19,7 @@ from .commit import Commit, TableEntry
 from .commit_log import HistoryLog
 from .state import GraphState
 
-# Maximum number of files per commit row; above this number, the checksums are sealed in a separate object.
+# If a commit adds more files, their checksums are sealed in a separate object instead of the commit's row.
 MAX_INLINE_FILES = 32
 _SEALED_MEMBER = "sealed"
 _VERSION_FILE = "v"  # represents the table version's own file, which the table entry identifies

@@ -46,7 +46,7 @@ class MachineQueue:
     @cached_property
     def _next_offset(self) -> int:
         """The byte that a process locks to be next in line."""
-        from hashlib import sha256  # imported lazily because it loads OpenSSL
+        from hashlib import sha256  # imported lazily, because it loads OpenSSL
 
         return int.from_bytes(sha256(self._queue_name.encode()).digest()[:6], "big") * 2
 

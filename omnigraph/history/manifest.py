@@ -78,7 +78,7 @@ def read_manifest(
 def _read_without_lance(store: Store, location: str, version: int | None) -> LoadedManifest | None:
     """Load a state from a read-only store without Lance, which is slow to import.
 
-    Return None if the store is not on a disk, or if anything about the state is unusual.
+    Return None if the store is not local, or if anything about the state is unusual.
     """
     if not store.root.is_local or not store.effects.read_only:
         return None
