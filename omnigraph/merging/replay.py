@@ -38,10 +38,11 @@ from .strategy import check_strategy, resolve_conflicts
 
 ReplayKind = Literal["revert", "cherry_pick"]
 _CONFLICT_HINTS: dict[ReplayKind, str] = {
-    "revert": "entities have changed since then: inspect them with dry_run=True (--dry-run); 'theirs'"
-    " (--strategy) restores the values from before the commit, and 'ours' keeps the current values",
-    "cherry_pick": "inspect the conflicts with dry_run=True (--dry-run); 'theirs' (--strategy) takes"
-    " the commit's values, and 'ours' keeps the branch's values",
+    "revert": "entities have changed since this commit: inspect the conflicts with dry_run=True (--dry-run);"
+    " strategy='theirs' (--strategy theirs) restores the values from before the commit, and 'ours' keeps the"
+    " current values",
+    "cherry_pick": "inspect the conflicts with dry_run=True (--dry-run); strategy='theirs' (--strategy theirs)"
+    " takes the commit's values, and 'ours' keeps the branch's",
 }
 
 
