@@ -13,7 +13,7 @@ from omnigraph.spark.endpoint_lookup import EndpointLookup, NodeIdSource, endpoi
 from omnigraph.spark.report_rows import REPLACED_EDGE_ROWS
 from omnigraph.values.table_key import TableKey
 
-_LOOKUP_RATIO = 4  # above this ratio of stored nodes to loaded edges, ids are looked up instead of read
+_LOOKUP_RATIO = 4  # if there are more than four stored nodes per loaded edge, ids are looked up instead of read
 
 
 def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:

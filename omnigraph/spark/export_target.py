@@ -1,4 +1,4 @@
-"""The target for an export: a folder on a disk that all workers share, or an S3 prefix.
+"""The target of an export: a folder that all workers share, or an S3 prefix.
 
 The target is sent to the export tasks, which use it to write their parts.
 """

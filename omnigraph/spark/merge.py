@@ -57,7 +57,7 @@ from .session import spark_session, spark_session_if_available, translate_spark_
 from .table_scan import group_fragments
 from .versions import check_versions
 
-SPARK_MIN_ROWS = 2_000_000  # minimum number of changed rows, on both sides together, for which Spark is used
+SPARK_MIN_ROWS = 2_000_000  # Spark is used if the two sides together have at least this many changed rows
 THRESHOLD_VARIABLE = "OMNIGRAPH_MERGE_SPARK_ROWS"
 _MIN_TABLE_ROWS = 10_000  # a table with fewer changed rows is always compared in this process
 _log = logging.getLogger("omnigraph")
