@@ -117,8 +117,8 @@ class Blob(Guarded):
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes from `start` up to, but not including, `stop`, or to the end of the blob.
 
-        Raises `RangeNotSatisfiable` if the range lies outside the blob. Only calling `read()` on an empty blob returns
-        no bytes.
+        Raises `RangeNotSatisfiable` if the range lies outside the blob. The only call that returns no bytes is `read()`
+        on an empty blob.
         """
         first, last = self._clip_range(start, stop)
         return self._read_range(first, last) if first < last else b""

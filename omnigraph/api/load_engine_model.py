@@ -12,39 +12,39 @@ from pathlib import Path
 from typing import Literal
 
 _MB = 1_000_000
-# Seconds of one core for a megabyte of input, measured with small records (about a hundred bytes of JSON each).
+# Seconds that one core needs per megabyte of input, measured with small records (about a hundred bytes of JSON each).
 LOCAL_SECONDS = {"ndjson": 0.016, "csv": 0.015, "parquet": 0.033}
 SPARK_SECONDS = {"ndjson": 0.026, "csv": 0.022, "parquet": 0.045}
-SPARK_START_SECONDS = 13.0  # until a new session has run its first task
-SPARK_JOB_SECONDS = 1.5  # for planning and scheduling the jobs of one load
-# Threads share the interpreter lock, so more cores than these do not make a load in this process faster.
+SPARK_START_SECONDS = 13.0  # seconds until a new session has run its first task
+SPARK_JOB_SECONDS = 1.5  # seconds to plan and schedule the jobs for one load
+# Threads share the interpreter lock, so additional cores do not make a load in this process faster.
 MAX_LOCAL_CORES = 4
-# Memory in this process: a fixed part, the rows of a fragment in each thread, and a share of the input.
+# A load in this process needs a fixed amount of memory, one fragment's rows per thread, and a share of the input.
 FIXED_BYTES = 300 * _MB
 THREAD_BYTES = 120 * _MB
 STREAMED_SHARE = {"ndjson": 0.25, "csv": 0.4, "parquet": 2.0}  # only ids and unique values stay in memory
 WHOLE_SHARE = {"ndjson": 2.5, "csv": 3.0, "parquet": 10.0}  # all rows stay in memory
-COMPRESSION_RATIO = 4  # ratio of the size of text to its compressed size
-USABLE_MEMORY_SHARE = 0.6  # share of the available memory that a load may need
+COMPRESSION_RATIO = 4  # ratio of the text size to the compressed size
+USABLE_MEMORY_SHARE = 0.6  # share of the available memory that a load may use
 _CGROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
 class LoadWork:
-    """The input of a load: its bytes by format, counting compressed text as text, and whether it can be streamed."""
+    """A load's input: its size by format (after decompression), and whether it can be streamed."""
 
     bytes_by_format: Mapping[str, int]
     is_streamed: bool = True
 
     @property
     def total_bytes(self) -> int:
-        """The number of bytes of all formats."""
+        """The total number of bytes in all formats."""
         return sum(self.bytes_by_format.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a load can use: the cores and the free memory of this machine, and Spark.
+    """The resources available to a load: this machine's cores and free memory, and Spark.
 
     `spark_cores` is the number of tasks that Spark runs at the same time. It is 0 if Spark cannot be used.
     """
@@ -57,7 +57,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class EnginePrediction:
-    """The chosen engine, the predicted seconds on both, and the reason in words."""
+    """The chosen engine, the predicted duration on each engine in seconds, and the reason as text."""
 
     engine: Literal["local", "spark"]
     local_seconds: float

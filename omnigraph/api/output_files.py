@@ -57,7 +57,7 @@ def write_lines_to_s3(uri: str, lines: Iterable[bytes]) -> int:
 
 
 def _compressed_blocks(lines: Iterable[bytes], suffix: str) -> Iterator[bytes]:
-    """Join lines to blocks; the whole text is never in memory."""
+    """Join lines into blocks; the whole text is never in memory."""
     buffer = io.BytesIO()
     with _compress_by_suffix(_KeepBuffer(buffer), suffix) as output_file:
         for line in lines:

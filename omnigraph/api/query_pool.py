@@ -37,7 +37,7 @@ from omnigraph.storage.store import Store
 
 DEFAULT_PROCESSES = 2
 _MAX_PROCESSES = 256
-_STOP_SECONDS = 5.0  # time that a process has to end before it is killed
+_STOP_SECONDS = 5.0  # a process that has not ended after this time is killed
 
 
 @dataclass(slots=True, eq=False)
@@ -169,7 +169,7 @@ class QueryPool(Guarded):
         except (EOFError, OSError) as error:
             raise QueryProcessDied(process_exit_code=self._replace(worker)) from error
         except BaseException:
-            self._replace(worker)  # the process would return this result for the next request
+            self._replace(worker)  # otherwise, the process would return this result for the next request
             raise
         if worker.is_ready:
             self._put_back(worker)

@@ -2,7 +2,7 @@
 
 A request's canonical form is a string that depends only on the request itself, never on the names of classes and fields
 in this code. Records written by an earlier release must still match, so a released form must never change. This form is
-version 1, and its digests have no prefix. A new form would get the next version number, and its digests a prefix.
+version 1, whose digests have no prefix. A new form needs the next version number and a prefix for its digests.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Run blocking calls in asynchronous programs, using a bounded thread pool with support for cancellation.
 
 A cancelled read stops at the next chunk. A write that is cancelled before it is published has no effect; once
-publishing has begun, its outcome is awaited. This module never runs its own event loop.
+publishing has begun, the caller waits for the outcome. This module never runs its own event loop.
 """
 
 import asyncio

@@ -139,7 +139,7 @@ def connect_nodes(
     key. A node whose type has no key is identified by its id.
     """
     target = handle.for_branch(options.get("branch"))
-    with naive_times_as_utc(options.get("assume_utc", False)):  # a key may be a time
+    with naive_times_as_utc(options.get("assume_utc", False)):  # a key may contain a time
         edges = build_edge_load(target.latest_snapshot().schema.ir, edge_type, ends)
     return write_records(target, edges, "append", options)
 

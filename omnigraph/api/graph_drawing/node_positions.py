@@ -130,7 +130,7 @@ def _separate(positions: Array, boxes: Array) -> Array:
         colliding = (overlaps > 0.01).all(axis=2) & (order != 0)
         if not colliding.any():
             break
-        if round_number % 20 == 0:  # the part is crowded, for example because it is a long chain with wide labels
+        if round_number % 20 == 0:  # spread out a crowded part, such as a long chain with wide labels
             positions = positions * 1.1
             continue
         directions = np.where(np.abs(offsets) > 1e-6, np.sign(offsets), order[:, :, None])

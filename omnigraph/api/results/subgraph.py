@@ -29,8 +29,8 @@ class SubgraphEdge:
 class Subgraph:
     """Distinct nodes and edges. Both endpoints of every edge are in the subgraph.
 
-    `nodes` maps each node's type and id to its properties. If the query returned only an edge of a node, the node has
-    no properties.
+    `nodes` maps each node's type and id to its properties. A node has no properties if the query returned it only as an
+    endpoint of an edge.
 
     >>> knows = SubgraphEdge("e1", "Knows", ("Person", "ada"), ("Person", "bob"), {"since": 2020})
     >>> subgraph = Subgraph({("Person", "ada"): {"age": 36}, ("Person", "bob"): {}}, (knows,))
