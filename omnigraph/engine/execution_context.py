@@ -99,7 +99,7 @@ class ExecutionContext:
             return self.params[value.name]
         if isinstance(value, plan.Constant):
             return value.value
-        from .expressions.evaluate import resolve_constant  # imported here because that module imports this one
+        from .expressions.evaluate import resolve_constant  # imported here to avoid a circular import
 
         return resolve_constant(value, self.params)
 

@@ -25,8 +25,8 @@ T = TypeVar("T")
 _CACHE_VARIABLES = Variables("OMNIGRAPH_CACHE_DIR", "OMNIGRAPH_CACHE_BYTES", "OMNIGRAPH_CACHE_MEMORY", "XDG_CACHE_HOME")
 _DEFAULT_MEMORY_BYTES = 1 << 30
 _DEFAULT_DISK_BYTES = 16 << 30
-_MAX_MISS_COSTS = 4_000  # the keys contain table versions
-VERSIONS_PER_FAMILY = 8  # enough to alternate between a few branches and past commits
+_MAX_MISS_COSTS = 4_000  # maximum number of keys; without a limit, every new table version would add keys
+VERSIONS_PER_FAMILY = 8  # enough for programs that alternate between a few branches and past commits
 
 
 @dataclass(slots=True, eq=False)
@@ -167,7 +167,7 @@ class QueryCaches:
         default_factory=lambda: MemoryCache(_bytes_from_environment("OMNIGRAPH_CACHE_MEMORY", _DEFAULT_MEMORY_BYTES))
     )
     disk: ArrayFileCache | None = None
-    # The accumulated cost of cache misses per key. An entry is built once this exceeds the cost of building it.
+    # The accumulated cost of cache misses per key. An entry is built once its misses have cost more than building it.
     miss_costs: MemoryCache = field(default_factory=lambda: MemoryCache(_MAX_MISS_COSTS))
 
     def add_miss_cost(self, cache_key: Hashable, cost: float, family: Hashable = None) -> float:

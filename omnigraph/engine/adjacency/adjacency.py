@@ -19,7 +19,7 @@ from .neighbor_lists import (
     search_pairs,
 )
 
-# Build a sketch once more than half as many pairs have been probed as are stored.
+# Build a sketch once the number of probed pairs exceeds half the number of stored pairs.
 _SKETCH_DIVISOR = 2
 
 
@@ -174,7 +174,7 @@ class UndirectedAdjacency:
 
 
 def bound_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
-    """Return an upper bound on the number of neighbors that `union` returns; with lists, no list is expanded."""
+    """Return an upper bound on the number of neighbors that `union` returns, without expanding any list."""
     pair_bound = 0
     for adjacency in adjacencies:
         if isinstance(adjacency, UndirectedAdjacency):

@@ -112,7 +112,7 @@ def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:  # noqa
         case plan.Constant() | plan.Parameter():
             return repeat_value(source.constant(value), arrow_type(value.type), source.count)
         case plan.Arithmetic() | plan.Negative() | plan.ScalarCall() | plan.Case():
-            # Imported here because that module imports this function to evaluate operands.
+            # Imported here to avoid a circular import: `scalars` evaluates operands with this function.
             from .scalars import evaluate_scalar
 
             return evaluate_scalar(source, value)

@@ -125,7 +125,7 @@ def unseen_nodes(neighbors: IndexArray, is_seen: Mask) -> IntArray:
     unseen_nodes = neighbors[~is_seen[neighbors]]
     if len(unseen_nodes) > _MAX_SORTED_NODES:
         return np.unique(unseen_nodes).astype(np.int64, copy=False)
-    unseen_nodes.sort()  # indexing has made a copy
+    unseen_nodes.sort()  # sorting in place is safe, because indexing returned a copy
     return unseen_nodes[run_starts(unseen_nodes)].astype(np.int64, copy=False)
 
 

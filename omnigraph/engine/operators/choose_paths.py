@@ -45,7 +45,7 @@ def choose_paths(context: ExecutionContext, tables: PathTables, found: PathLayer
 
 
 def _choose_sources(context: ExecutionContext, tables: PathTables, pruned: PathLayers) -> list[EdgeLayer]:
-    """Return an edge to each target of a layer, from the source that the ids decide for, sorted by target."""
+    """Return one edge to each target of a layer, sorted by target; ids decide between several sources."""
     ranking = _NodeRanking.of_layers(context, tables, pruned)
     places, path_ranks = pruned.starts, np.zeros(len(pruned.starts), np.int64)
     chosen: list[EdgeLayer] = []
@@ -84,7 +84,7 @@ def _choose_edges(
     chosen: list[EdgeLayer],
     node_blocks: list[IntArray],
 ) -> list[EdgeLayer]:
-    """Return the chosen edges with the first of each group of parallel edges on a chosen path."""
+    """Return the chosen edges, replacing parallel edges on a chosen path with the first of them by id."""
     candidates = {}
     for number, (layer, edges) in enumerate(zip(pruned.layers, chosen, strict=True)):
         is_candidate = edges.sources[np.searchsorted(edges.targets, layer.targets)] == layer.sources
@@ -167,7 +167,7 @@ class _EdgeRanking:
 
     @classmethod
     def of(cls, context: ExecutionContext, tables: PathTables, parallel: list[EdgeLayer]) -> "_EdgeRanking":
-        """Return the ranks of the given edges; ids are read only if there are such edges."""
+        """Return the ranks of the given edges; if there are no parallel edges, no ids are read."""
         edge_keys, no_ids = tables.edge_keys, np.empty(0, np.int64)
         edges = np.concatenate([no_ids, *(layer.edges for layer in parallel)])
         edge_types = np.concatenate([no_ids.astype(np.int16), *(layer.edge_types for layer in parallel)])

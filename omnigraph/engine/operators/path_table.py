@@ -80,12 +80,12 @@ class PathTable:
 
     @property
     def nodes(self) -> _Ids:
-        """The row ids of the nodes of all paths."""
+        """The row ids of the nodes on all paths."""
         return self.load_members().nodes
 
     @property
     def edges(self) -> _Ids:
-        """The row ids of the edges of all paths."""
+        """The row ids of the edges on all paths."""
         return self.load_members().edges
 
     @property

@@ -83,7 +83,7 @@ class _SearchSide:
         return bool(self.is_seen[nodes].any())
 
     def neighbor_blocks(self, pair_count: int) -> Iterator[IndexArray]:
-        """Yield the neighbors of the last level, of which there are `pair_count`, in blocks of limited size."""
+        """Yield the `pair_count` neighbors of the last level, in blocks of limited size."""
         frontier = self.levels[-1]
         block_count = pair_count // _BLOCK_PAIRS + 1 if self.has_lists else 1
         for nodes in np.array_split(frontier, block_count) if block_count > 1 else [frontier]:

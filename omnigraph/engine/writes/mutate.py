@@ -1,4 +1,4 @@
-"""Mutations: run statements in order as one commit; each statement sees the writes of earlier ones.
+"""Mutations: run statements in order as one commit; each statement sees the writes of earlier statements.
 
 This module executes write plans. All statements run on an overlay over one branch state. If another writer commits
 first, the statements run again on the newer state, with the same timestamp and generated ids.
