@@ -60,7 +60,7 @@ def _statement_at(text: str, error_start: int) -> str:
     opening = _STATEMENT_OPENING.search(text[look_back_start:error_start])
     start = error_start if opening is None else look_back_start + opening.start()
     statement = re.split(r"\n\s*\n", text[start : start + _MAX_STATEMENT_LENGTH], maxsplit=1)[0].strip()
-    if statement.count("}") > statement.count("{"):  # the end of the query around the statement
+    if statement.count("}") > statement.count("{"):  # the last brace closes the query around the statement
         statement = statement.rpartition("}")[0].rstrip()
     return statement
 

@@ -87,7 +87,7 @@ class Constraint:
 
 @record
 class Cardinality:
-    """A cardinality, `@card(low..high)`, which limits the edges per source node. No upper limit if `high` is None."""
+    """A cardinality, `@card(low..high)`, which limits the edges per source node; a `high` of None means no limit."""
 
     low: int
     high: int | None

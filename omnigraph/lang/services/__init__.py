@@ -20,9 +20,9 @@ __all__ = ["LanguageName", "complete", "hover", "offset_at"]
 def complete(
     text: str, offset: int, language: LanguageName = "query", catalog: "Catalog | None" = None
 ) -> "tuple[CompletionItem, ...]":
-    """Return what can be inserted at an offset, the most useful items first.
+    """Return the items that can be inserted at an offset, with the most useful items first.
 
-    `catalog` is the schema that queries refer to. A schema text needs none, because it declares its own types.
+    `catalog` is the schema that queries refer to. A schema needs no catalog, because it declares its own types.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> people = compile_schema("node Person { name: String @key  age: I32? }")

@@ -13,7 +13,7 @@ from omnigraph.records.frozen import record
 
 _WORD_BEFORE = re.compile(r"[$@]?[A-Za-z0-9_]*\Z")
 _WORD_AFTER = re.compile(r"[A-Za-z0-9_]*")
-_MAX_WORD = 300  # names are shorter, and the search for the start of a word must not scan a whole file
+_MAX_WORD = 300  # names are shorter; without a limit, the search for the start of a word could scan a whole file
 
 
 @record
@@ -85,7 +85,10 @@ def _continues_token(previous: TextToken, kind: str, text: str) -> bool:
 
 
 def token_at(tokens: list[TextToken], offset: int) -> int | None:
-    """Return the index of the word, variable or annotation at an offset, or None. The end of a word belongs to it."""
+    """Return the index of the word, variable or annotation at an offset, or None.
+
+    An offset at the end of a word belongs to that word.
+    """
     for index, token in enumerate(tokens):
         if token.kind in ("word", "variable", "annotation") and token.start <= offset <= token.end:
             return index
@@ -93,7 +96,7 @@ def token_at(tokens: list[TextToken], offset: int) -> int | None:
 
 
 def _enclosing_declaration(text: str, offset: int, opening: DeclarationOpening) -> Span:
-    # Brackets are ignored, because a declaration that is being edited seldom has balanced ones.
+    # Brackets are ignored, because they are seldom balanced while a declaration is being edited.
     pieces = split_declarations(text, opening, 0, len(text), recovering=True)
     return next((Span(*piece) for piece in reversed(pieces) if piece[0] <= offset), Span(0, len(text)))
 

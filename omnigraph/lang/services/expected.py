@@ -1,7 +1,7 @@
 """The terminals that the grammar allows at the end of an incomplete text.
 
 The parser reads the text token by token, and its state then determines what may follow. If the text contains an error,
-the caller passes simpler versions of it, and the first one that the parser can read is used.
+the caller also passes simpler versions, and the first version that the parser can read is used.
 """
 
 from collections.abc import Iterable
@@ -36,12 +36,12 @@ class Expectation:
 
 
 def first_expectation(language: str, versions: Iterable[str]) -> Expectation | None:
-    """Return what may follow the first version that the parser can read, or None if it can read none of them."""
+    """Return what may follow the first version that the parser can read, or None if the parser can read no version."""
     return next((result for version in versions if (result := read_prefix(language, version)) is not None), None)
 
 
 def read_prefix(language: str, prefix: str) -> Expectation | None:
-    """Return what may follow a prefix of a declaration, or None if no declaration begins like this.
+    """Return what may follow a prefix of a declaration, or None if no declaration begins with this prefix.
 
     >>> expectation = read_prefix("query", "query q() { match { $p: Person } return { $p")
     >>> "DOT" in expectation.allowed, "RPAR" in expectation.allowed

@@ -1,6 +1,6 @@
 """The block of a query that contains the cursor, and simpler versions of text that the parser rejects.
 
-A simpler version keeps the structure around the cursor: finished blocks are replaced with minimal ones, and earlier
+A simpler version keeps the structure around the cursor: finished blocks are replaced with minimal blocks, and earlier
 lines of the open block are dropped.
 """
 
@@ -90,7 +90,7 @@ def _complete_block(block: Block, inner: tuple[Terminal, ...]) -> Block:
 
 
 def simpler_versions(before: str) -> Iterator[str]:
-    """Yield the source, then simpler versions of it that start in the same way as far as the grammar is concerned."""
+    """Yield the source, then simpler versions after which the grammar allows the same continuations."""
     tokens = scan_tokens(before, 0, len(before))
     if tokens and tokens[0].text != "query":
         before = before[: tokens[0].start] + _QUERY_HEAD + before[tokens[0].start :]
@@ -108,7 +108,7 @@ def simpler_versions(before: str) -> Iterator[str]:
 
 
 def _replace_finished_blocks(text: str, tokens: list[TextToken]) -> str:
-    """Replace the contents of the finished blocks of the body with minimal ones."""
+    """Replace the finished blocks in the body with minimal blocks."""
     pieces, copied, depth, start, word = [], 0, 0, 0, ""
     for index, token in enumerate(tokens):
         if token.text == "{":

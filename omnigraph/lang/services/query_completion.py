@@ -33,7 +33,7 @@ _CLAUSE_BLOCKS = frozenset({"match", "where"})
 
 @record
 class _Context:
-    """What is known at the cursor."""
+    """The facts about the cursor that determine the completions."""
 
     expectation: Expectation
     block: Block
@@ -190,7 +190,7 @@ def _keyword_candidates(context: _Context) -> Iterator[Candidate]:
 
 
 def _makes_sense(terminal: str, context: _Context) -> bool:
-    """Return whether a keyword is meant as a keyword. The grammar also allows most of them as names of columns."""
+    """Return whether a keyword makes sense here. The grammar also allows most keywords as column names."""
     block, after_value = context.block, context.expectation.last in _VALUE_ENDS
     if terminal in _FUNCTION_TERMINALS or context.expectation.last in ("DOT", "AS"):
         return False

@@ -8,7 +8,7 @@ from omnigraph.records.frozen import record
 KEYWORD_MEANINGS = {
     "query": "declares a query or a mutation",
     "match": "the patterns and conditions that select rows",
-    "return": "the columns of the result",
+    "return": "the result columns",
     "having": "keeps the groups that satisfy a condition",
     "union": "combines the rows of two parts, without duplicates",
     "all": "after `union`: keep duplicates; before `shortest`: every shortest path",
@@ -21,7 +21,7 @@ KEYWORD_MEANINGS = {
     "order": "sorts the result",
     "limit": "the maximum number of rows",
     "offset": "the number of rows to skip",
-    "set": "the new values of an update",
+    "set": "the new values in an update",
     "where": "a condition on the changed or deleted entities, or on the edges of a traversal",
     "by": "the edge property that path costs are computed from",
     "as": "sets the name of a column",
@@ -30,7 +30,7 @@ KEYWORD_MEANINGS = {
     "patch": "changes the assigned properties of an existing entity",
     "update": "changes all entities that satisfy a condition",
     "delete": "deletes all entities that satisfy a condition",
-    "distinct": "removes duplicate rows, or uses each value of an aggregate once",
+    "distinct": "removes duplicate rows, or counts each distinct value in an aggregate once",
     "asc": "ascending order",
     "desc": "descending order",
     "optional": "patterns that may match nothing; their variables are then null",
@@ -88,8 +88,8 @@ SCALAR_FUNCTIONS = {
     "second": FunctionSignature("datetime", "I64", "the second"),
 }
 PATH_FUNCTIONS = {
-    "nodes": FunctionSignature("path", "[String]", "the ids of the nodes of a path"),
-    "edges": FunctionSignature("path", "[String]", "the ids of the edges of a path"),
+    "nodes": FunctionSignature("path", "[String]", "the ids of the nodes on a path"),
+    "edges": FunctionSignature("path", "[String]", "the ids of the edges on a path"),
     "cost": FunctionSignature("path", "F64", "the total cost of a path"),
 }
 AGGREGATES = {

@@ -4,7 +4,7 @@ KEYWORD_MEANINGS = {
     "node": "declares a node type",
     "edge": "declares an edge type between two node types",
     "interface": "declares properties that several node types share",
-    "implements": "lists the interfaces of a node type",
+    "implements": "lists the interfaces that a node type implements",
     "enum": "a String with fixed values, as in `enum(draft, final)`",
 }
 HEADER_ANNOTATIONS = {

@@ -1,7 +1,7 @@
 """The variables and parameters of a query that may not parse, with the types that can be inferred for them.
 
-Types come from bindings (`$p: Person`) and from the endpoints of traversals. Wrong text yields fewer variables,
-never an error.
+Types come from bindings (`$p: Person`) and from the endpoints of traversals. Invalid text yields fewer variables, never
+an error.
 """
 
 from omnigraph.lang.query.check.scope import narrower_type
@@ -30,7 +30,7 @@ def infer_variables(tokens: list[TextToken], catalog: Catalog | None) -> dict[st
     parameters_end = _parameters_end(tokens)
     variables = _read_parameters(tokens[:parameters_end])
     body = tokens[parameters_end:]
-    for _ in range(2):  # the second pass knows the types of variables that are bound after their first use
+    for _ in range(2):  # the second pass uses the types of variables that are bound after their first use
         for index, token in enumerate(body):
             if token.kind == "variable":
                 _read_use(body, index, variables, catalog)

@@ -31,7 +31,9 @@ def check_having(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanCo
         return None
     if not is_grouped(read_body):
         hint = "write the condition inside `match { .. }`, or use an aggregate such as `count(*)`"
-        scope.report.error(read_body.having.span, "`having` filters groups, but this query has none", "T9", hint=hint)
+        scope.report.error(
+            read_body.having.span, "`having` filters groups, but this query has no groups", "T9", hint=hint
+        )
         return None
 
     def resolve_operand(expression: m.Expression) -> TypedValue | None:

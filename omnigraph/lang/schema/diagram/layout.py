@@ -1,8 +1,8 @@
 """Lay out a diagram: compute pixel coordinates for its boxes, labels and lines.
 
 Connected types form a group. A group is drawn in columns, with node types in the even columns and edge labels in the
-odd ones. A line that crosses a column gets its own slot in that column, so that no line runs through a box. Groups are
-arranged in rows.
+odd columns. A line that crosses a column gets its own slot in that column, so that no line runs through a box. Groups
+are arranged in rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

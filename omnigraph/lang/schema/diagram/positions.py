@@ -12,7 +12,7 @@ _OUTER_WEIGHT = 1.0
 
 
 def place_in_order(wanted: Sequence[float], distances: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """Return positions as close to the wanted ones as the minimum distances allow.
+    """Return the positions that are closest to the wanted positions and keep the minimum distances.
 
     `distances[i]` is the minimum distance between items `i` and `i + 1`.
 

@@ -23,7 +23,7 @@ _OPTIONAL_FIELDS = ("default", "code", "severity")
 
 @record
 class CardinalityBounds:
-    """How many edges of a type a source node may have. If `high` is None, there is no upper bound."""
+    """The minimum and maximum number of edges of a type per source node. If `high` is None, there is no upper bound."""
 
     low: int
     high: int | None
