@@ -1,6 +1,6 @@
 """Read rows with their blobs in pieces whose size is bounded in rows and in bytes.
 
-An export reads every blob of a table, so the number of rows says nothing about the memory that they need. Blobs larger
+An export reads every blob of a table, so the number of rows says nothing about the memory needed. Blobs larger
 than a whole piece can be streamed: their rows contain markers, and the caller reads the bytes block by block.
 """
 
@@ -18,7 +18,7 @@ from .large_blobs import blob_columns, read_blob_blocks
 from .table import Table
 
 _PIECE_ROWS = 8192
-_PIECE_BYTES = 8 << 20  # maximum total size of the blobs of a piece, unless a single row needs more
+_PIECE_BYTES = 8 << 20  # maximum total size of the blobs in a piece, unless a single row exceeds it
 _STREAMED_BYTES = 1 << 20  # blobs above this size are streamed
 # All markers have the same length, and start with the same random bytes, which no blob can contain by accident. The
 # length of the prefix is a multiple of three, so that its base64 digits do not depend on what follows.
@@ -67,7 +67,7 @@ def _split_row_ids(table: Table, row_ids: pa.Array, *, streams_blobs: bool) -> I
 
 
 def _blob_bytes(table: Table, row_ids: pa.Array, names: list[str], streams_blobs: bool) -> list[int]:
-    """Return the number of blob bytes of each row that are read into memory."""
+    """Return, for each row, the number of blob bytes that are read into memory."""
     described_rows = take_described(table, row_ids, names)
     sizes_by_column = [_blob_sizes(described_rows, name) for name in names]
     return [

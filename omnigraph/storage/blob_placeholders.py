@@ -123,7 +123,7 @@ def shown_value(value: Any) -> Any:
 
 
 def placeholder_of_digest(digest: BlobDigest) -> bytes:
-    """Return the placeholder of a blob whose digest `shown_value` has returned."""
+    """Return the placeholder for a digest that `shown_value` has returned."""
     placeholder = _PLACEHOLDER_PREFIX + bytes.fromhex(digest.content_hash.removeprefix("sha256:"))
     content_range(placeholder)  # raises an error if the write has finished
     return placeholder

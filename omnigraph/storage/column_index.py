@@ -174,7 +174,7 @@ def plan_indexes(
             SegmentBuild(index_key, wanted_kind, index_name, tuple(group)) for group in fragment_groups if group
         ]
         replaced_segments[index_key] = segments if replace_all else empty_segments
-    for index_key in sorted(present_kinds.keys() & set(rebuilt_keys) - kinds_by_key.keys()):  # not declared any more
+    for index_key in sorted(present_kinds.keys() & set(rebuilt_keys) - kinds_by_key.keys()):  # no longer declared
         replaced_segments[index_key] = _segments_of_key(table, index_key)
     return IndexPlan(tuple(new_builds), replaced_segments, frozenset(rebuilt_keys))
 
@@ -258,7 +258,7 @@ def stage_index_extension(
                 _write_segment(store, table, SegmentBuild(index_key, wanted_kind, index_name, tuple(uncovered_ids)), {})
             )
             if text_index_key(index_key) in present_kinds:
-                continue  # removing segments would move the full-text index ahead of this one
+                continue  # removing segments would move the full-text index ahead of this index
             segments = _segments_of_key(table, index_key)
             removed_segments += [segment for segment in segments if present_ids.isdisjoint(segment.fragment_ids)]
     return stage_segments(table, new_segments, removed_segments) if new_segments else None

@@ -67,8 +67,8 @@ def _append_fragments(dataset: Any, rows: pa.Table, rows_per_file: int, options:
 def _create_local_mirror(dataset: Any, directory: str) -> Any:
     """Create an empty local table with the same fields and field ids as the dataset.
 
-    The commit that creates a table numbers its fields anew, so a dropped column or a different column order would
-    give rows written to the mirror the ids of other columns. A second commit restores the ids of the dataset.
+    Lance renumbers the fields when it creates a table. If the dataset has dropped or reordered columns, rows written to
+    the mirror would therefore get the field ids of other columns. A second commit restores the dataset's field ids.
     """
     set_schema = LanceOperation.Overwrite(dataset.lance_schema, [])
     options: dict[str, Any] = {"enable_v2_manifest_paths": True, "enable_stable_row_ids": True}

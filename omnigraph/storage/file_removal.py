@@ -16,7 +16,7 @@ from .file_roles import attached_version_number, subdirectory_of
 from .store import Store
 
 _log = logging.getLogger("omnigraph")
-_PARALLEL_REMOVALS = 0  # number of parallel requests; 0 means as many as tables are maintained in parallel
+_PARALLEL_REMOVALS = 0  # number of parallel requests; 0 means the maintenance concurrency
 _MAX_THREADS = 64  # maximum number of threads
 _SUBDIRECTORY_RANKS = {"_versions": 0, "data": 1, "_deletions": 2, "_indices": 3, "_transactions": 5}
 

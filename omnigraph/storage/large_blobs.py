@@ -54,7 +54,7 @@ def find_heavy_fragments(table: Table) -> frozenset[int]:
 
 
 def blob_bytes_by_fragment(table: Table) -> dict[int, int]:
-    """Return the total size of the blobs of each fragment that contains blobs."""
+    """Return the total blob size for each fragment that contains blobs."""
     return {fragment_id: sum(sizes) for fragment_id, sizes in _blob_sizes_by_fragment(table).items()}
 
 

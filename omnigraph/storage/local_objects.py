@@ -86,7 +86,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably; after a power loss, no later removal can survive without this one."""
+        """Unlink a file durably; after a power loss, no later removal can survive without this removal."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:

@@ -185,10 +185,10 @@ def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None =
     operation = LanceOperation.Overwrite(cell.dataset.lance_schema if stamp is None else rows.schema, fragments)
     # The UUID lets Lance recognize its own version file if the client repeats a request whose response was lost.
     transaction = Transaction(cell.version, operation, uuid=_transaction_uuid())
-    # 3. Check that the root was not replaced. Lance compares only version numbers, and a recreated
-    #    root has the same numbers. On a disk, this check needs no request, so it runs before the swap. On an
-    #    object store, only `newest_version` checks the root, after the swap: a check here would need a request and
-    #    could not replace the later check.
+    # 3. Check that the root was not replaced. Lance compares only version numbers, and a recreated root has the same
+    # numbers. On a local disk, this check needs no request, so it runs before the swap. On an object store, only
+    # `newest_version` checks the root, after the swap: a check here would need a request and could not replace the
+    # later check.
     if store.root.is_local and not _is_same_history(cell, _list_newest_versions(cell)):
         raise SwapConflict
     # 4. The compare-and-swap: create the version file, which fails if the name is taken.

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from omnigraph.records.frozen import record
 
-TRANSFER_BLOCK_BYTES = 8 << 20  # number of bytes of a large object to hold in memory at a time
+TRANSFER_BLOCK_BYTES = 8 << 20  # a large object is held in memory one block of this size at a time
 
 
 @record

@@ -29,11 +29,11 @@ _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs
 
 
 class PendingBlobs:
-    """The blobs of one write. `close` removes their temporary copies, as does the end of the object's life.
+    """The blobs of one write. Temporary copies are removed by `close`, or when this object is garbage collected.
 
     `report` is called with the number of bytes read so far and the total size. If the total is unknown, the number of
     bytes read so far is passed twice. Set `copies_files` if the caller's files may change or disappear before the blobs
-    are stored. Without `compares_stored`, stored blobs are not hashed, so that equal blobs of different rows may get
+    are stored. Without `compares_stored`, stored blobs are not hashed, so equal blobs in different rows may get
     different placeholders.
     """
 
@@ -51,7 +51,7 @@ class PendingBlobs:
         self._placeholders: dict[object, bytes] = {}
         self._sources: list[Any] = []  # keeps the sources alive, because placeholders are looked up by object identity
         self._accepted = AcceptedContents()
-        # A merge session that is never committed, and the result of a merge, have no end of their own.
+        # Nothing closes a merge result, or a merge session that is never committed.
         weakref.finalize(self, self._accepted.abandon)
         self._links: dict[Path, Path] = {}
         self._external_bytes = self._file_count = 0

@@ -15,8 +15,8 @@ _MAX_SESSION_BYTES = 1 << 20
 def limit_session(store: Store, dataset: Any) -> Any:
     """Reopen the dataset in a small session if its own session has grown; otherwise return the dataset itself.
 
-    On an object store, the move takes one request, once in hundreds of swaps. If the request fails, the old session is
-    kept.
+    On an object store, the move takes one request, but it is needed only once in hundreds of swaps. If the request
+    fails, the old session is kept.
     """
     if dataset.session().size_bytes() > _MAX_SESSION_BYTES:
         with suppress(OSError, ValueError):

@@ -11,7 +11,7 @@ from typing import Any
 
 from lance import LanceOperation
 
-# The minimum number of row ids that a second commit must avoid reading to be worth its cost in requests.
+# A second commit costs extra requests, so it pays off only if it avoids reading at least this many row ids.
 MIN_SAVED_ROWS_LOCAL = 1 << 20
 MIN_SAVED_ROWS_REMOTE = 1 << 23
 

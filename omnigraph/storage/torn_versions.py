@@ -1,7 +1,7 @@
 """Find and set aside a cell's newest versions if a power loss left them incomplete.
 
-On a disk, a version is synced before it is acknowledged. If the newest versions cannot be read but the version right
-below them can, the newest ones were therefore never acknowledged. Any other damage is left alone.
+On a local disk, a version is synced before it is acknowledged. If the newest versions cannot be read but the version
+right below them can, the newest ones were therefore never acknowledged. Any other damage is left alone.
 """
 
 import fcntl
