@@ -68,7 +68,7 @@ def fulltext_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def all_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the kinds of all of a type's indexes, keyed by storage key."""
+    """Return the kind of each index on a type, keyed by storage key."""
     return scalar_indexes(entity_type) | vector_indexes(entity_type) | fulltext_indexes(entity_type)
 
 

@@ -137,7 +137,7 @@ def build_table_delta(
 
 
 def last_positions(ids: pa.ChunkedArray) -> Positions:
-    """Return the positions of the last version of each id."""
+    """Return the position of each id's last version."""
     if len(ids) < 2 or len(ids.unique()) == len(ids):
         return np.arange(len(ids), dtype=np.int64)
     positions_by_id = pa.table({"id": ids, "at": np.arange(len(ids), dtype=np.int64)})
