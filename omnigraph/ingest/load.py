@@ -319,5 +319,5 @@ def _resolve_deletion(
 
 
 def counts_by_type(record_counts: Mapping[TableKey, int], entity_kind: str) -> dict[str, int]:
-    """Return the counts of all types of one kind."""
+    """Return the counts for all types of one kind."""
     return {table_key.type_name: count for table_key, count in record_counts.items() if table_key.kind == entity_kind}

@@ -29,7 +29,7 @@ from .partial_records import Mask, PartialRows
 if TYPE_CHECKING:
     from omnigraph.values.table_key import TableKey
 
-_MISSING_HINT = "add new entities with mode 'append' or 'merge'; a patch changes only existing ones"
+_MISSING_HINT = "add new entities with mode 'append' or 'merge'; a patch changes only existing entities"
 _ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}
 
 

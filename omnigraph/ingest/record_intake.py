@@ -29,7 +29,7 @@ from .problem import ProblemCollector
 if TYPE_CHECKING:
     from omnigraph.values.table_key import TableKey
 
-_FLUSH_RECORDS = 20_000  # number of records of one type to convert to columns at a time
+_FLUSH_RECORDS = 20_000  # number of records to convert to columns at a time, per type
 RecordData = Mapping[str, Any]
 EndpointIds = tuple[str | None, str | None]  # (source, target); an endpoint is None if a partial record omits it
 _NO_VALUES: Mapping[int, Iterable[Any]] = MappingProxyType({})
@@ -71,7 +71,7 @@ class TypeBuffer:
     member_names: frozenset[str] = frozenset()
     schema: pa.Schema = None
     defaults: dict[str, Any] = field(default_factory=dict)
-    all_ids_generated: bool = True  # whether every id so far was generated here, so that none of them can exist already
+    all_ids_generated: bool = True  # if true, this load has generated every id so far, so no id exists yet
     given_names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:

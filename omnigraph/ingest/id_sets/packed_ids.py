@@ -66,7 +66,7 @@ class PackedIds:
             is_match = self._have_words(candidates, [word_column[pending] for word_column in word_columns])
             is_present[pending[is_match]] = True
             pending, candidates, ends = pending[~is_match], candidates[~is_match], ends[~is_match]
-        if int(texts.lengths.max(initial=0)) >= word_count * WORD_BYTES:  # no id is as long as this
+        if int(texts.lengths.max(initial=0)) >= word_count * WORD_BYTES:  # these strings are longer than every id
             is_present &= texts.lengths < word_count * WORD_BYTES
         return np.flatnonzero(~is_present)
 
@@ -102,7 +102,7 @@ def pack_words(texts: TextArray, word_count: int) -> list[UInt64Array]:
 
 
 def _pack_equal_lengths(texts: TextArray, length: int, byte_offset: int) -> UInt64Array:
-    """Return a word of each string. The strings are adjacent, so they are read with a fixed stride."""
+    """Return one word of each string. The strings are adjacent, so they are read with a fixed stride."""
     bits_index = min(max(length - byte_offset, -1), WORD_BYTES) + 1
     if byte_offset >= length:
         return np.full(len(texts), _END_BITS[bits_index])

@@ -74,7 +74,7 @@ class StreamedInput:
 
 @dataclass(slots=True)
 class StepClock:
-    """The duration of each step of a load in seconds."""
+    """The duration of each step in a load, in seconds."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 
