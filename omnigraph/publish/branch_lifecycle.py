@@ -42,7 +42,7 @@ from omnigraph.values import clock_and_ids
 _MAX_FORK_ATTEMPTS = 4
 
 
-# The files in an intent without a lease; such an intent lasts only as long as its owner.
+# The parts of an intent to write for a creation. It has no lease, so it is valid only while its owner is alive.
 _INTENT_PARTS = ("json", "verdict")
 
 

@@ -18,7 +18,7 @@ from .write_plan import CommitMetadata
 
 _WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # in microseconds
 _MAX_COMMITS = 4096
-_MAX_EXPIRED_IN_A_ROW = 64  # allows for publishers with wrong clocks, which must not end the search early
+_MAX_EXPIRED_IN_A_ROW = 64  # the search ends only here, because single commits may have wrong times
 
 
 def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetadata) -> Commit | None:

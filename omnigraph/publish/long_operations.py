@@ -151,7 +151,7 @@ def _publish_intent(
 
 
 def _check_still_applies(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
-    """Check that a plan staged on an older base is still valid on this one, because it cannot be staged again."""
+    """Check that a plan staged on an older base is still valid on the new base, because it cannot be staged again."""
     check_requirements(plan.requirements, txn)
     for table_key, staged_write in plan.writes.items():
         if not can_replay(staged_write, txn.table(table_key)):

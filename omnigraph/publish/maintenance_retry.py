@@ -9,7 +9,7 @@ from collections.abc import Callable
 from omnigraph.publish.write_plan import PreparePlan, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 
-FIRST_RETRY_FRAGMENTS = 32  # number of fragments to rewrite on the second attempt; each further attempt halves it
+FIRST_RETRY_FRAGMENTS = 32  # number of fragments to rewrite on the second attempt; halved on each further attempt
 MIN_RETRY_FRAGMENTS = 2
 
 # A function that stages maintenance for at most the given number of fragments; None means no limit.

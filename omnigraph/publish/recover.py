@@ -28,7 +28,7 @@ from .set_aside import set_operation_aside
 from .settle_operation import can_settle, settle_operation
 
 RecoveryResult = TypeVar("RecoveryResult")
-UNFINISHED_FILE_AGE = timedelta(hours=1)  # a temporary file that was never renamed is removed at this age
+UNFINISHED_FILE_AGE = timedelta(hours=1)  # age at which a temporary file counts as abandoned
 # The directories that contain control objects. The root itself contains only claims. Table files, log chunks and
 # schemas are too numerous to list here, so the collector removes their leftovers.
 _CONTROL_DIRECTORIES = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)

@@ -50,9 +50,9 @@ def _possible_fragment_names(version_bytes: bytes) -> Iterator[bytes]:
 def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
     """After every `TRIM_INTERVAL` publishes on a branch, remove old and surplus versions.
 
-    As a result, even a graph that is never cleaned up keeps only recent manifest versions. On a disk, the number of
-    versions is also limited, so that a branch opens quickly. Returns the number of removed versions. Failures are only
-    logged, because the write has already been applied and must not fail.
+    As a result, even a graph that is never cleaned up keeps only recent manifest versions. On a local disk, the number
+    of versions is also limited, so that a branch opens quickly. Returns the number of removed versions. Failures are
+    only logged, because the write has already been applied and must not fail.
     """
     if manifest_version % TRIM_INTERVAL:
         return 0

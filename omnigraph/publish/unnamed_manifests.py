@@ -186,7 +186,7 @@ class _RefObject:
 
 
 def _read_ref_objects(store: Store) -> list[_RefObject]:
-    """Read all ref objects, including superseded ones, but skip damaged ones."""
+    """Read all current and superseded ref objects, skipping damaged objects."""
     ref_objects: list[_RefObject] = []
     for ref_directory in REF_DIRECTORIES:
         for listed_file in store.objects.list(ref_directory):

@@ -27,7 +27,7 @@ from omnigraph.values.table_key import TableKey
 RowMask = npt.NDArray[np.bool_]
 
 MAX_COMPARED_ROWS = 200_000  # above this row count, only the rows that a write depends on are kept in memory
-MAX_KEPT_BYTES = 64 << 20  # number of bytes of changed rows that a handle keeps for its next writes
+MAX_KEPT_BYTES = 64 << 20  # maximum size of the changed rows that a handle keeps for its next writes
 MAX_STEPS = 256  # maximum number of separate steps that a handle keeps per table
 _MAX_CHUNKS = 16  # maximum number of chunks in the changed rows that a handle keeps
 
