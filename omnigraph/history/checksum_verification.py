@@ -37,7 +37,7 @@ def find_damaged_files(
     requested_names = frozenset(file_names)
     try:
         expected_checksums = find_checksums(store, state, requested_names)
-    except HistoryReclaimed:  # the log chunks were merged in the meantime, and the old ones removed
+    except HistoryReclaimed:  # the log chunks were merged in the meantime, and the old chunks removed
         expected_checksums = find_checksums(store, read_manifest(store, state.head.ulid).state, requested_names)
     mismatches = verify(store, expected_checksums)
     return {file_name: mismatch_error(file_name, mismatch) for file_name, mismatch in mismatches.items()}
@@ -64,7 +64,7 @@ def make_intact_test(store: Store, state: GraphState) -> Callable[[Iterable[str]
         if not store.root.is_local:
             return True
         try:
-            # The caller rewrites these files, so it never asks for them again.
+            # The caller rewrites these files, so their checksums are not needed again.
             expected_checksums = find_checksums(store, state, frozenset(file_names), cache_chunks=False)
             return not any(
                 find_mismatch(store, file_name, checksum) for file_name, checksum in expected_checksums.items()

@@ -80,7 +80,7 @@ class HistoryLog:
         """Yield all commits: first those in the tail, then those in the chunks, which are read on demand.
 
         Within the tail and within each chunk, commits are yielded in reverse log order. Pass `cache_chunks=False` for
-        a search that is not repeated, so that its chunks do not take memory.
+        a search that is not repeated, so that its chunks do not occupy memory.
         """
         yield from reversed(self._tail)
         for chunk in reversed(self._chunks):

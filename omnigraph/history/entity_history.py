@@ -145,7 +145,7 @@ class EntityTracer:
         return history
 
     def blame(self) -> dict[str, Blamed]:
-        """Return the commit that set the current value of each of the entity's properties."""
+        """Return the commit that set the current value, for each property of the entity."""
         current_row = self._expressed_row(self._snapshot.commit_id)
         if current_row is None:
             type_name = self._table_key.type_name

@@ -3,7 +3,7 @@
 Without turns, the process that published last has the newest state in memory, so it keeps winning the race while the
 other processes starve. Turns are byte-range locks on one file in the temporary directory: the operating system releases
 them when a process exits, and nothing in the root changes. Turns affect only speed, never correctness, so a process
-that has waited too long writes without one.
+that has waited too long writes without a turn.
 """
 
 import os

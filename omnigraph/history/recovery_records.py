@@ -103,7 +103,7 @@ def record_external_changes_seen(
 
 
 def list_recovery_records(store: Store) -> list[RecoveryRecord]:
-    """Return all records, starting with the oldest operation; unreadable records are marked as unreadable."""
+    """Return all records, starting with the oldest operation; unreadable records are marked as such."""
     object_names = (
         stored_object.name.removeprefix(f"{layout.AUDIT}/") for stored_object in store.objects.list(layout.AUDIT)
     )

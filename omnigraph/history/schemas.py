@@ -39,7 +39,7 @@ class StoredSchema:
     retired_ids: frozenset[int] = frozenset()
 
     def replaced_by(self, source: str, ir: SchemaIR, erased_directories: Iterable[str] = ()) -> "StoredSchema":
-        """Return the schema that replaces this one, including the ids of all types and properties that were dropped."""
+        """Return the schema that replaces this schema, including the ids of all dropped types and properties."""
         dropped_ids = {*assigned_ids(self.ir)} - {*assigned_ids(ir)}
         all_erased = tuple(sorted({*self.erased_directories, *erased_directories}))
         return StoredSchema(source, ir, all_erased, self.retired_ids | dropped_ids)
