@@ -20,7 +20,7 @@ from omnigraph.values.table_key import TableKey
 from .table_merge import ContestedEntity, TableSides
 
 EntityKey = tuple[TableKey, str]  # (table key, entity id)
-_MAX_VALUE_LENGTH = 60  # maximum number of characters to show of a value in a message
+_MAX_VALUE_LENGTH = 60  # values in messages are truncated to this number of characters
 
 
 @dataclass(frozen=True, slots=True)

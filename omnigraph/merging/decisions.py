@@ -1,6 +1,6 @@
 """Decisions about conflicts, and how they affect an entity.
 
-A decision chooses a side for the whole entity, chooses a side for each of some properties, or provides a row that
+A decision chooses a side for the whole entity, chooses a side for individual properties, or provides a row that
 replaces both sides. Properties without a decision are merged, so a decision never undoes an edit that is not in
 conflict. This module does not read tables.
 """

@@ -36,10 +36,11 @@ _BaseRows = tuple[pa.Table, frozenset[str]]  # (rows, ids whose base value is un
 
 
 class ResultType(NamedTuple):
-    """The schema of the merged rows, and what rows need to be compared with each other.
+    """The schema of the merged rows, and the facts needed to compare rows from different states.
 
-    `base_columns` are the properties that the merged schema of the bases has, by their merged names. The others are,
-    ours first, the properties that a side has dropped from the type, and the values that it has filled in.
+    `base_columns` are the properties that the merged schema of the bases has, by their merged names. `dropped_columns`
+    are the properties that each side has dropped from the type, and `fill_changes` are the values that each side has
+    filled in, both with ours first.
     """
 
     ir: SchemaIR
@@ -105,7 +106,7 @@ def merged_base_rows(
 class _BaseTable:
     """Selected entities of one type in the bases of a merge, read with the columns that the type has in `ir`.
 
-    If one of the bases has dropped a property of `base_columns`, this does not count as a change of its values.
+    A base that has dropped one of the `base_columns` does not count as having changed its values.
     """
 
     merge_inputs: MergeInputs

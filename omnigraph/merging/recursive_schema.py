@@ -1,4 +1,4 @@
-"""Merge the schemas of several merge bases in memory, to get the schema of the recursive base of a criss-cross history.
+"""Merge the schemas of several merge bases in memory, as the schema for a criss-cross history's recursive base.
 
 The schemas of the bases are merged in the same way as their rows: pairwise, in order of commit id, and each pair with
 its own merge base. If two bases contradict each other, the merged base gets a declaration that neither side has. Any
@@ -58,7 +58,7 @@ def _choose_winner(
 
 @dataclass(slots=True)
 class _BaseSchemaMerge:
-    """A merge of the schemas of bases. `winners` has the winner of each contradiction, initially the bases' base."""
+    """A merge of several bases' schemas. `winners` maps each contradiction to its winner (by default `base`)."""
 
     merge_inputs: MergeInputs
     winners: dict[SchemaConflict, Winner] = field(default_factory=dict)

@@ -60,7 +60,7 @@ def replay(
     request: MergeRequest,
     mainline: int | None = None,
 ) -> MergeReport:
-    """Apply the changes that the commit of `commit_snapshot` made to a branch, or undo them on the branch.
+    """Apply to a branch the changes made by a commit, or undo these changes.
 
     `mainline` selects a merge commit's parent; the default is the first one. If the branch moves in the meantime, the
     replay is planned again. Raises `MergeConflict` with every conflict, except in a dry run.

@@ -162,8 +162,8 @@ def _aligned_changes(
     """Return a side's changes since the base, with the merged schema's columns.
 
     Dropping a property that the merged schema keeps does not count as a change: the side's rows keep the base's values.
-    The same holds for values that the side filled in when it added a property. An entity of the base with a value that
-    does not fit the merged schema counts as absent from the base.
+    The same holds for values that the side filled in when it added a property. A base entity with a value that does not
+    fit the merged schema counts as absent from the base.
     """
     side_snapshot, transition = side
     if transition is None:

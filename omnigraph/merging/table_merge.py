@@ -151,8 +151,7 @@ class TableSides:
     def merged_rows(self, side_by_column: Mapping[str, Mapping[str, Choice]]) -> dict[str, MergedRow]:
         """Return entities merged property by property, using the chosen side's value where there is a choice.
 
-        Conflicting properties without a choice take our value. Every entity must be one whose properties are merged one
-        by one.
+        Conflicting properties without a choice take our value. `merges_properties` must be true for every entity.
         """
         versions = [self.versions_of(entity_id) for entity_id in side_by_column]
         if not versions:
