@@ -102,7 +102,9 @@ def _check_target(source: Store, target: Store) -> None:
     if source_path.startswith(target_path) or target_path.startswith(source_path):
         raise InputError("a graph cannot be copied into itself", reason="overlapping locations")
     if any(True for _ in target.objects.backend.list("")):
-        raise AlreadyExists(f"{target.root.uri} is not empty", hint="choose a different location, or empty this one")
+        raise AlreadyExists(
+            f"{target.root.uri} is not empty", hint="choose a different location, or empty this location"
+        )
 
 
 def _capture_branches(source: Store) -> list[_CapturedBranch]:

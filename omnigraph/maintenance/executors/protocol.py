@@ -27,7 +27,7 @@ class Executor(Protocol):
 
     @property
     def index_part_rows(self) -> int | None:
-        """The number of rows from which an index is built in parts; None means never."""
+        """The number of rows per part of a large index, or None if every index is built as a whole."""
 
     @property
     def reads_ahead(self) -> bool:

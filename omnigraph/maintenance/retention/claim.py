@@ -44,7 +44,7 @@ class CollectorClaim:
             raise ConcurrentCommit(
                 "another cleanup took over because this cleanup was suspended for too long",
                 effect="unknown",
-                hint="wait for the other cleanup to finish; that cleanup also completes the work of this one",
+                hint="wait for the other cleanup to finish; that cleanup also completes the work of this cleanup",
             )
 
     def renew(self) -> None:

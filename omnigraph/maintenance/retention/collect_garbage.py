@@ -1,6 +1,6 @@
 """Run the garbage collector, or preview what it would remove.
 
-The steps are ordered so that a file is removed only if nothing can reference it any more:
+The steps are ordered so that a file is removed only if nothing can reference it any longer:
 
 1. Survey, then mark. A file that is written later is not in the survey and cannot be selected; marking first would miss
    files that are published between the mark and the survey.
@@ -338,7 +338,7 @@ def _sweep_files(run: _CleanupRun, sweep_names: list[str]) -> None:
 
 
 def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:
-    """Remove old manifest versions and superseded refs, which nothing can reference any more.
+    """Remove old manifest versions and superseded refs, which nothing can reference any longer.
 
     These removals do not need a delete queue.
     """
