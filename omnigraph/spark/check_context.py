@@ -68,7 +68,7 @@ class LoadCheckContext:
         return source.map_batches(lambda batch: iter((batch,)), TUPLE_ROWS.schema)
 
     def id_source(self, *table_keys: TableKey) -> RecordSource:
-        """Return the ids and positions of the records of some types, without generated ids, which are all different."""
+        """Return the ids and positions of records with the given types, without generated ids, which never repeat."""
         fragments = [
             fragment
             for key in table_keys

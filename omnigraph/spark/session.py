@@ -43,8 +43,8 @@ _LOCAL_SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 _CONNECT_PACKAGES = ("pandas", "grpc", "grpc_status", "zstandard")
-# If a machine has run out of disk space, its tasks fail quickly and Spark keeps assigning new ones to it, so Spark must
-# exclude such a machine.
+# If a machine has run out of disk space, its tasks fail quickly and Spark keeps assigning new tasks to it, so Spark
+# must exclude such a machine.
 _CLUSTER_SETTINGS = {"spark.excludeOnFailure.enabled": "true"}
 
 

@@ -167,7 +167,7 @@ def _gather_fragment_rows(
 
 
 def _report_problems(task_report: WriteTaskReport, problems: Iterable[LoadProblem]) -> None:
-    """Report problems without line numbers, because rows in a DataFrame have none."""
+    """Report problems without line numbers, because DataFrame rows do not have line numbers."""
     task_report.problems += [relocate_problem(problem, lambda _: None, None) for problem in problems]
 
 
