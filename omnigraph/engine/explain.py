@@ -160,7 +160,7 @@ def _explain_read(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterat
 def _flatten_operators(operators: Sequence[Any], depth: int) -> Iterator[tuple[int, Any]]:
     for operator in operators:
         if isinstance(operator, DropVariables):
-            continue  # does not change the rows
+            continue  # this operator does not change the rows
         yield depth, operator
         if isinstance(operator, plan.AntiJoin | plan.LeftJoin):
             yield from _flatten_operators(operator.inner, depth + 1)

@@ -18,7 +18,7 @@ from .environment import Variables
 
 _LIMIT_VARIABLES = Variables("OMNIGRAPH_QUERY_TIMEOUT", "OMNIGRAPH_QUERY_MEMORY")
 _DEFAULT_MEMORY_BYTES = 4 << 30
-_HEAVY_BYTES = 8 << 20  # a query that uses more bytes than this counts as heavy
+_HEAVY_BYTES = 8 << 20  # a query that uses more than 8 MiB counts as heavy
 _GATE_POLL_SECONDS = 0.05  # seconds between checks for a timeout or Ctrl-C while a query waits
 
 # With more threads than cores, threads would only evict each other's data from the processor caches.

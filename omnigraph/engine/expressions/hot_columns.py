@@ -82,7 +82,7 @@ def take_columns(columns: Sequence[HotColumn], row_ids: IntArray) -> list[pa.Arr
     if len(row_ids) == 1:
         row_id = int(row_ids[0])
         return [column.take_single(row_id) for column in columns]
-    indices: pa.Array | None = None  # the same for all columns without codes
+    indices: pa.Array | None = None  # all columns without codes share these indices
     taken_columns = []
     for column in columns:
         if column.codes is not None:

@@ -52,7 +52,7 @@ class RowValues:
     def sort_numbers(self, *, descending: bool = False, limit: int | None = None) -> Numbers:
         """Return a number per row; the numbers sort like the values."""
         if self.value_index is not None:
-            limit = None  # the first values in sort order may occur in no row or in many rows
+            limit = None  # the first values in sort order may occur in any number of rows
         return self._expand_to_rows(order_codes(self.values, descending=descending, row_limit=limit))
 
     def numeric(self) -> npt.NDArray[Any]:

@@ -80,7 +80,8 @@ class _NearestSoFar:
     distances: Scores = field(default_factory=lambda: np.empty(0))
 
     def add_candidates(self, new_ids: IntArray, new_distances: Scores) -> None:
-        is_near = new_distances <= self.max_distance()  # false for NaN, which represents a missing distance
+        # NaN represents a missing distance, for which the comparison is false.
+        is_near = new_distances <= self.max_distance()
         self.ids, first_positions = np.unique(np.concatenate([self.ids, new_ids[is_near]]), return_index=True)
         self.distances = np.concatenate([self.distances, new_distances[is_near]])[first_positions]
         is_near = self.distances <= self.max_distance()
