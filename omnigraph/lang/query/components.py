@@ -50,7 +50,7 @@ class ConnectedNames:
     def find_root(self, name: str) -> str:
         """Return the representative of all names connected to `name`."""
         while (parent := self._parents.setdefault(name, name)) != name:
-            self._parents[name] = self._parents[parent]  # path halving, which makes later lookups faster
+            self._parents[name] = self._parents[parent]  # path halving makes later lookups faster
             name = parent
         return name
 

@@ -74,7 +74,7 @@ class ParameterBinder:
         if arguments.keys() == converters.keys():
             try:
                 bound_values = {name: converters[name](argument) for name, argument in arguments.items()}
-            except ConversionMismatch:  # reported below, together with all other problems
+            except ConversionMismatch:  # the problem is reported below, together with all others
                 return bind_parameters(self._parameters, arguments, self._coercion_mode, request_time)
             bound_values[NOW_PARAMETER] = request_time
             return bound_values

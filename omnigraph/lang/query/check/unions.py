@@ -62,7 +62,7 @@ def _common_columns(
         projections = {column_name(projection): projection for projection in part.projections}
         for column in checked_part.columns:
             earlier_column = columns.get(column.name)
-            if earlier_column is not None:  # if None, the error in that column has already been reported
+            if earlier_column is not None:  # a column of None has an error that has already been reported
                 columns[column.name] = _merge_columns(scope, earlier_column, column, projections[column.name])
     return tuple(columns.values())
 

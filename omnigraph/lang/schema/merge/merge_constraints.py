@@ -73,7 +73,7 @@ def _merge_forms(
     none: frozenset[str] = frozenset()
     states = base.get(detail, none), ours.get(detail, none), theirs.get(detail, none)
     if not states[1] or not states[2]:
-        return states[1] or states[2]  # one side added it, or a decision kept it
+        return states[1] or states[2]  # one side added the constraint, or a decision kept it
     forms = merge_sets(*states)
     if forms == {INLINE, BODY} and forms not in states:
         return frozenset({INLINE})

@@ -13,7 +13,7 @@ from .plan_table import plan_table
 from .steps import DropMode, MigrationStep, UnsupportedChange, make_unsupported_change
 from .types import all_steps
 
-PLACEHOLDER_DOMAIN = "0" * 26  # a placeholder, used to compare two schemas that do not belong to a graph
+PLACEHOLDER_DOMAIN = "0" * 26  # placeholder for comparing two schemas that do not belong to a graph
 
 
 @record
