@@ -30,7 +30,7 @@ from .table_fields import lance_columns
 
 TARGET_ROWS = FRAGMENT_ROWS
 _RESULT_SIDES = ("old", "new")
-_MAX_BLOB_BYTES_IN_MEMORY = 32 << 20  # total size of blobs up to which Lance joins fragments itself
+_MAX_BLOB_BYTES_IN_MEMORY = 32 << 20  # up to this total blob size, Lance joins the fragments in memory
 _UNLIMITED_ROWS = 1 << 30  # row limit high enough that the output of a task is always a single fragment
 
 

@@ -34,7 +34,7 @@ def owning_directory(file_name: str) -> str:
 
 
 def subdirectory_of(file_name: str) -> str:
-    """Return the subdirectory of its table or manifest that a file is in, such as `data` or `_versions`."""
+    """Return a file's subdirectory within its table or manifest, such as `data` or `_versions`."""
     return file_name.removeprefix(owning_directory(file_name)).lstrip("/").partition("/")[0]
 
 

@@ -145,7 +145,7 @@ def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | No
     All columns are returned by default. During a write, large blobs are returned as placeholders.
     """
     column_names = list(columns) if columns is not None else table.schema.names
-    if not len(row_ids):  # avoids building the row ids of the whole version first
+    if not len(row_ids):  # otherwise, Lance would build the row ids of the whole version
         return row_schema(table.schema).empty_table().select(column_names)
     if _replaces_blobs(table, column_names):
         return replace_described_blobs(table, take_described(table, row_ids, column_names)).select(column_names)

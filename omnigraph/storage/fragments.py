@@ -28,7 +28,7 @@ from .store import Store
 from .table import StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
 _CHECKSUMS_MEMBER = "checksums"  # the JSON member that this package's writers add to a fragment's description
-_UNLIMITED_ROWS = 1 << 30  # rows per file; the caller decides where a fragment ends
+_UNLIMITED_ROWS = 1 << 30  # maximum number of rows per file; the caller decides where a fragment ends
 RowAddresses = npt.NDArray[np.uint64]
 
 

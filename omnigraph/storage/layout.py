@@ -22,7 +22,7 @@ GC = "__gc"
 CLAIM = "__init_claim.json"
 PROBE = "__create_if_absent_probe_"
 MAIN = "main"
-TOKENS_FILE = "words.lance"  # in the directory of a full-text index segment
+TOKENS_FILE = "words.lance"  # file name in a full-text index segment's directory
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100
@@ -77,7 +77,7 @@ def can_have_refs(ref: str) -> bool:
     """
     try:
         segment = quote(ref, safe="")
-    except UnicodeEncodeError:  # surrogates
+    except UnicodeEncodeError:  # the name contains a surrogate
         return False
     return segment not in ("", ".", "..") and len(segment) <= _MAX_KEY_BYTES
 

@@ -128,7 +128,7 @@ class LocalBackend:
             top_folder = self.directory / prefix
             for folder, subfolders, file_names in os.walk(top_folder, onerror=_raise_unless_absent):
                 if not prefix:
-                    subfolders.clear()  # at the root, consider only its own files
+                    subfolders.clear()  # at the root, consider only the files directly in it
                 for file_name in file_names:
                     if _SCRATCH_NAME.fullmatch(file_name):
                         yield from self._stat_path(Path(folder) / file_name)

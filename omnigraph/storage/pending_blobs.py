@@ -23,7 +23,7 @@ from .checksums import CHECKSUM_BLOCK_BYTES
 from .external_blobs import BlobLocation, read_external, require_allowed
 from .failures import as_storage_errors
 
-MAX_EXTERNAL_BYTES = 32 << 20  # total size limit for the external blobs of one write
+MAX_EXTERNAL_BYTES = 32 << 20  # maximum total size of the external blobs in one write
 
 _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs", default=None)
 

@@ -66,7 +66,7 @@ class Store:
     durability: Durability = "fsync"
     dataset_cache: DatasetCache = field(default_factory=DatasetCache)
     object_cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
-    table_verifier: Any = field(default=None, compare=False, repr=False)  # called on the first use of a table
+    table_verifier: Any = field(default=None, compare=False, repr=False)  # called when a table is first used
     _synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property
@@ -105,7 +105,7 @@ class Store:
             try:
                 with panics_as_errors():
                     dataset = lance.dataset(self.root.uri_of(location), storage_options=self.options, **open_options)
-                    _ = dataset.schema  # decode it now, because Lance panics on a damaged schema
+                    _ = dataset.schema  # decode the schema now, because Lance panics on a damaged schema
                 return dataset
             except (OSError, ValueError) as error:
                 # Lance raises the same error for a missing table as for a store that does not respond.
