@@ -8,7 +8,7 @@ from .language import LanguageError
 from .root import ClientError, fill_template
 
 _ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # a reason with such a prefix tells the user what to do
-_MIN_PHRASE_SPACES = 3  # a reason with at least this many spaces is a sentence, not a label for programs
+_MIN_PHRASE_SPACES = 3  # a reason with three or more spaces is a sentence, not a label for programs
 
 
 class InputError(ClientError, ValueError):
