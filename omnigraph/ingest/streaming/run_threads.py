@@ -13,7 +13,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_MAX_THREADS = 16  # each thread keeps the rows of a fragment in memory
+_MAX_THREADS = 16  # limits memory, because each thread keeps the rows of a fragment
 
 
 def thread_count() -> int:
