@@ -140,7 +140,7 @@ def _create_empty_table(txn: WriteTxn, schema_ir: SchemaIR, entity_type: NodeTyp
 def _copy_to_new_table(txn: WriteTxn, type_transition: TypeTransition, old_table: Table) -> Table:
     """Copy all rows to a new table, so that its files contain no dropped data."""
     new_table = _create_empty_table(txn, type_transition.new_ir, type_transition.new_type)
-    with closing(PendingBlobs((), {}, compares_stored=False)) as blobs, blobs.activate():  # streams large blobs
+    with closing(PendingBlobs((), {}, compares_stored=False)) as blobs, blobs.activate():  # large blobs are streamed
         fragments = [write_fragment(txn.store, new_table, piece) for piece in _read_pieces(type_transition, old_table)]
     return commit(txn.store, new_table, stage_appended_fragments(new_table, fragments)) if fragments else new_table
 
