@@ -16,9 +16,9 @@ from omnigraph.values import clock_and_ids
 
 from .write_plan import CommitMetadata
 
-_WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # in microseconds
+_WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # 24 hours
 _MAX_COMMITS = 4096
-_MAX_EXPIRED_IN_A_ROW = 64  # the search ends only here, because single commits may have wrong times
+_MAX_EXPIRED_IN_A_ROW = 64  # tolerates a few commits with wrong times
 
 
 def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetadata) -> Commit | None:

@@ -60,7 +60,7 @@ def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, act
         schema = write_schema(store, contract)
     stale_branches = branch_states_at(store)
     first_manifest = _create_first_manifest(store, _genesis_state(commit_id, tables, schema, actor, packed_checksums))
-    for stale_branch in stale_branches:  # not earlier, because a losing init must not invalidate the winner's branches
+    for stale_branch in stale_branches:  # only now, because a losing init must not invalidate the winner's branches
         stale_branch.is_replaced = True
     main_branch = branch_state_of(store, layout.MAIN, layout.MAIN)
     main_branch.advance(first_manifest)

@@ -122,7 +122,7 @@ class UnchangedReads:
     def reads_after_write(self, table_key: TableKey, reads: TableReads, new_entry: TableEntry) -> TableReads:
         """Return a table's entry in the read set after this write has created a new version of the table."""
         base_entry = self.base_entries.get(table_key)
-        if base_entry is None:  # other writers dropped and recreated the table, so none of it has been read
+        if base_entry is None:  # other writers dropped and recreated the table, so no row has been read
             return reads
         is_checked = any(content.table_key == table_key and content.reads is reads for content in self.contents)
         return reads.after_own_write(base_entry, new_entry, self.checked_steps[table_key] if is_checked else None)

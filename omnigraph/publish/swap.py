@@ -85,7 +85,7 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
             require_open_branch(branch_state, newest_manifest.state)
             return False
         try:
-            sync_manifest(newest_manifest)  # another process may have swapped it and crashed before its sync
+            sync_manifest(newest_manifest)  # another process may have swapped the manifest and crashed before the sync
         except AbsentError:
             continue  # the version was superseded and cleaned up; the next version also contains the commit
         request.unresolved_swap.mark_resolved()

@@ -194,7 +194,7 @@ def _read_ref_objects(store: Store) -> list[_RefObject]:
             try:
                 members = store.objects.read_json(listed_file.name) if name_and_number is not None else None
             except StorageError:
-                continue  # damaged; reported under its name
+                continue  # the ref object is damaged, which is reported under the name
             if name_and_number is not None and members is not None:
                 ref_objects.append(_RefObject(ref_directory, *name_and_number, members))
     return ref_objects

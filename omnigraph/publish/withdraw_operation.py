@@ -59,7 +59,7 @@ def _block_late_owner(store: Store, intent: Intent) -> bool:
         return _block_creation(store, intent)
     if intent.operation == RENAME:
         return _block_rename(store, intent)
-    if intent.commit_id is None:  # written by a newer release; this release does not know what the operation does
+    if intent.commit_id is None:  # a newer release wrote the intent, and this release does not know the operation
         return False
     branch_state = branch_state_of(store, intent.branch, intent.branch_ulid)
     logged_commit = publish_refusal(branch_state, intent)
