@@ -57,7 +57,7 @@ def find_commits_by_prefix(store: Store, branch_state: BranchState, prefix: str)
 def _iter_logs(store: Store, branch_state: BranchState) -> Iterator[HistoryLog]:
     yield HistoryLog(store, branch_state.refresh().state)
     for branch_name in list_branches(store):
-        with suppress(BranchNotFound, DamagedError):  # deleted after the listing, or unreadable
+        with suppress(BranchNotFound, DamagedError):  # the branch was deleted after the listing, or is unreadable
             yield HistoryLog(store, open_branch(store, branch_name).last_known().state)
     for tag in list_tags(store):
         with suppress(NotFound, DamagedError):

@@ -167,7 +167,7 @@ def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: st
         return load_snapshot(store, branch_state, commit_id)
     except SnapshotNotFound:
         for tag in list_tags(store):
-            with suppress(NotFound):  # deleted after it was listed
+            with suppress(NotFound):  # the tag was deleted after it was listed
                 tagged = open_tag(store, tag.name)
                 if tagged.log.find(commit_id) is not None:
                     from .diff import snapshot_at

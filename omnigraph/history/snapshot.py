@@ -143,7 +143,7 @@ def find_commit(store: Store, branch_state: BranchState, commit_id: str) -> tupl
     for branch_name in list_branches(store):
         try:
             other_branch = open_branch(store, branch_name)
-        except BranchNotFound:  # deleted after the listing
+        except BranchNotFound:  # the branch was deleted after the listing
             continue
         # Another branch may contain the commit, so raise an error only after searching all branches.
         except DamagedError as error:

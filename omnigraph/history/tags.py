@@ -43,7 +43,7 @@ def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: 
         return find_commit(store, branch_state, commit_id)[0]
     except SnapshotNotFound:
         for tag in list_tags(store):
-            with suppress(NotFound):  # deleted after the listing
+            with suppress(NotFound):  # the tag was deleted after the listing
                 ref = refs.find_ref(store, tag.name, layout.TAGS)
                 if HistoryLog(store, load_open_manifest(store, ref).state).find(commit_id) is not None:
                     return branch_state_of(store, tag.branch or layout.MAIN, tag.ulid)
