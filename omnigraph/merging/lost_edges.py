@@ -55,7 +55,7 @@ def _decided_deletions(
     """Return whether the merge keeps each node that a side deleted and that has a decision."""
     stays_by_node: dict[TableKey, dict[str, bool]] = {}
     for (table_key, node_id), decision in decisions.items():
-        if table_key.is_edge or isinstance(decision, PropertyChoices):  # an edge, or a node that neither side deleted
+        if table_key.is_edge or isinstance(decision, PropertyChoices):  # neither side deleted a node
             continue
         if sides_of(table_key).is_deleted_on(side, node_id):
             row = decision if isinstance(decision, pa.Table) else sides_of(table_key).row_on(decision, node_id)

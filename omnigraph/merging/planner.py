@@ -332,7 +332,7 @@ class MergePlanner:
         ids_by_table: dict[TableKey, set[str]] = {}
         for violation in violations:
             ids_by_table.setdefault(violation.type_key, set()).add(violation.entity_id or "")
-            if violation.rule != "@card":  # this violation's edges are found by their source node
+            if violation.rule != "@card":  # for `@card`, the edges are found by their source node
                 entity_type = type_for_key(self.catalog, violation.type_key)
                 for table_key, entity_id in involved_entities_of(violation, entity_type, self.table_sides):
                     ids_by_table.setdefault(table_key, set()).add(entity_id)

@@ -63,7 +63,7 @@ def publish_merge(
     published = publish_long_operation(
         merge_inputs.target_branch, "merge", stage, commit_metadata, table_keys, intent_facts
     )
-    if published is None:  # None cannot mean an empty merge, because a merge always publishes its lineage
+    if published is None:  # a merge always publishes its lineage, so None does not mean an empty merge
         raise ReadSetConflict(member="graph_head", expected=merge_inputs.target_snapshot.commit_id)
     return published
 
