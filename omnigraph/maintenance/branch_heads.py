@@ -88,7 +88,7 @@ def _read_head(store: Store, ref: Ref, findings: list[IntegrityFinding]) -> RefH
         return RefHead(ref, read_manifest(store, ref.ulid))
     except OmnigraphError as error:
         if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:
-            return None  # deleted after it was listed
+            return None  # the branch was deleted after it was listed
         manifest_path = layout.manifest_directory(ref.ulid)
         message = error.message if not isinstance(error, GraphNotInitialized) else "the manifest is missing"
         findings.append(

@@ -17,5 +17,5 @@ def read_cache_usage() -> tuple[int, str | None, int]:
 def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError:  # deleted after it was listed
+    except OSError:  # the file was deleted after it was listed
         return 0

@@ -226,7 +226,7 @@ def _check_type(
     table_entry = validator.tables.get(type_key)
     table_version = (table_entry.location, table_entry.lance_version) if table_entry is not None else None
     if table_version is not None and check_run.integrity.faults(table_version):
-        return  # already reported
+        return  # the faults have already been reported
     fingerprint = _table_fingerprint(validator.contract, validator, schema_type)
     if fingerprint in check_run.checked_tables:  # this version was already checked on another branch
         if table_version in check_run.node_ids:

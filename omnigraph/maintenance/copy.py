@@ -123,7 +123,7 @@ def _capture_ref(source: Store, branch_name: str, ref_number: int, ref_directory
         return []
     try:
         manifest = read_manifest(source, ref.ulid)
-    except GraphNotInitialized:  # deleted and cleaned up after it was listed
+    except GraphNotInitialized:  # the branch was deleted and cleaned up after it was listed
         return []
     if manifest.state.head.closed:
         return []

@@ -25,9 +25,8 @@ from omnigraph.storage.store_probe import probe_create_if_absent
 from omnigraph.values import clock_and_ids
 
 DiagnosisOutcome = Literal["ok", "warning", "error"]
-MAX_CLOCK_SKEW = timedelta(
-    seconds=30
-)  # half the duration of a lease; with a larger skew, ages shown to users look wrong
+# Half the duration of a lease. With a larger skew, the ages shown to users look wrong.
+MAX_CLOCK_SKEW = timedelta(seconds=30)
 _REQUIRED_PACKAGES = ("pylance", "pyarrow", "numpy", "click", "lark")
 _OPTIONAL_PACKAGES = ("pyspark", "obstore", "pandas", "polars")
 _OLDEST_PYTHON = (3, 11)

@@ -52,7 +52,7 @@ class IntegrityFinding:
         branch_names = (*more_severe.all_branches, *less_severe.all_branches)
         hint = more_severe.hint
         if self.kind == "index" and less_severe.hint not in (None, hint):
-            hint = f"{hint}; {less_severe.hint}"  # every branch needs its own command
+            hint = f"{hint}; {less_severe.hint}"  # each branch needs a separate command
         return replace(more_severe, branches=tuple(dict.fromkeys(branch_names)), hint=hint)
 
     @property

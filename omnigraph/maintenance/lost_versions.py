@@ -167,7 +167,7 @@ def _examine_branch(
         log = HistoryLog(store, manifest.state)
         missing_claims = {claimed_id: claim for claimed_id, claim in claims.items() if log.find(claimed_id) is None}
     except OmnigraphError:
-        return None  # already reported when the branch itself was read
+        return None  # the fault was reported when the branch was read
     evidence = LostVersionEvidence(branch_log, manifest)
     for commit_id, claim in missing_claims.items():
         _weigh_claim(evidence, branch_log, commit_id, claim)

@@ -263,9 +263,7 @@ def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) 
     ]
     staged_pieces: dict[TableKey, StagedChange] = {}
     for table_key in outdated_keys:
-        max_fragments = (
-            limit or FIRST_RETRY_FRAGMENTS
-        )  # limited, because other writers in this process wait for this work
+        max_fragments = limit or FIRST_RETRY_FRAGMENTS  # other writers in this process wait for this compaction
         verify = partial(check_intact, txn.store, manifest)
         table = txn.table(table_key)
         staged = stage_compaction(

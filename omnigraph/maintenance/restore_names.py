@@ -149,7 +149,7 @@ class _NameRepairRun:
         for damaged_ref in self.ref_names.damaged_refs:
             kind = refs.ref_kind_of(damaged_ref.ref_directory)
             if (kind, damaged_ref.name) in repaired_names and self.choice.drop != damaged_ref.name:
-                continue  # its manifest was found
+                continue  # the ref points to an existing manifest
             yield self._repair_damaged_ref(damaged_ref, "ref_damaged", kind)
         if self.choice.drop is None or self.choice_used:
             return

@@ -130,7 +130,7 @@ def _list_open_refs(store: Store) -> list[Ref]:
             try:
                 ref = refs.read_ref(store, ref_name, ref_number, ref_directory) if ref_number % 2 else None
             except DamagedError:
-                continue  # repaired by `restore_names`
+                continue  # `restore_names` repairs this ref
             open_refs += [ref] if ref is not None else []
     return open_refs
 

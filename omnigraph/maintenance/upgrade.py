@@ -161,7 +161,7 @@ def _upgrade_manifest(store: Store, location: str) -> None:
         with as_storage_errors("none"):
             cell = cells.open_cell(store, location, reused=location == layout.MANIFEST)
             if cell.stamp == str(layout.STAMP):
-                cells.sync_version(cell)  # its writer may have crashed before syncing it
+                cells.sync_version(cell)  # the writer may have crashed before syncing the version
                 return
             rows = _convert_rows(store, cell)
             is_upgraded = _swap_rows(store, cell, rows)

@@ -40,9 +40,8 @@ def periodic_warnings(store: Store, manifest: LoadedManifest, commit: Commit) ->
 
 
 def _cache_warnings() -> Iterator[LimitWarning]:
-    if (
-        "omnigraph.engine.query_caches" in sys.modules
-    ):  # a process that has not imported the cache module has cached nothing
+    # A process that has not imported the cache module has cached nothing.
+    if "omnigraph.engine.query_caches" in sys.modules:
         from .cache_usage import read_cache_usage
 
         used_bytes, _, cache_budget = read_cache_usage()

@@ -78,8 +78,8 @@ def mark_tombstones(marking: Marking) -> None:
         try:
             manifest = read_manifest(marking.store, ulid)
         except GraphNotInitialized:
-            continue  # never created
-        except StorageError:  # possibly torn; the recovery of its creation sets it aside
+            continue  # the manifest was never created
+        except StorageError:  # the manifest may be torn; recovery sets it aside
             marking.live.directories.add(directory)
             continue
         if manifest.state.head.closed:

@@ -82,7 +82,7 @@ class Marking:
         version_key = (entry.location, entry.lance_version)
         self.type_by_directory.setdefault(entry.location, entry.key)
         if version_key not in self.version_contents and required_by is None and self.creation_time(entry) is None:
-            return  # removed by an earlier cleanup
+            return  # an earlier cleanup removed the version
         try:
             self._read_complete(entry, required_by)
         except Conflict:
