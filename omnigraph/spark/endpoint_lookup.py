@@ -43,7 +43,7 @@ class NodeIdSource:
     node_key: TableKey
     staged_fragments: Sequence[StagedFragment]
     indexed_stored_ids: int  # number of stored ids to include in the index
-    looks_up_stored: bool  # whether to look up stored ids in the table instead
+    looks_up_stored: bool  # whether stored ids are looked up in the table instead
 
 
 @dataclass(frozen=True, slots=True)

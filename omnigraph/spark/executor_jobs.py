@@ -22,7 +22,7 @@ JobInput = TypeVar("JobInput")
 JobResult = TypeVar("JobResult")
 _RESULT_DDL = "number bigint, data binary"
 _MAX_JOBS_PER_ROUND = 4_096  # number of jobs sent at once
-_TASKS_PER_SLOT = 4  # for short jobs, number of tasks per task slot
+_TASKS_PER_SLOT = 4  # number of tasks per task slot for short jobs
 
 
 def run_jobs(

@@ -129,7 +129,7 @@ def load_on_spark(
             )  # do not retry if the caller's own requirements failed
         finally:
             load_attempt.remove_scratch()
-    raise AssertionError  # unreachable: the last attempt raises
+    raise AssertionError  # unreachable, because the last attempt raises
 
 
 def _begin_transaction(branch_state: BranchState) -> WriteTxn:
@@ -194,7 +194,7 @@ class LoadAttempt:
         """Remove the indexes that executors built for this attempt. Only edges need an index."""
         if not any(table_key.is_edge for table_key in self.record_counts):
             return
-        with suppress(Exception):  # a Spark session that was stopped has already removed them
+        with suppress(Exception):  # a stopped Spark session has already removed the indexes
             remove_scratch_folders(self.spark, self.load_id)
 
     def _begin_step(self, step_name: str, row_estimate: int = 0) -> None:

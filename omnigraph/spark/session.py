@@ -68,7 +68,7 @@ def spark_session(
         return _start_classic_session(session_class, master or f"local[{_available_cores()}]", settings or {})
     except ConfigError:
         raise
-    except Exception as error:  # Spark raises errors of any class
+    except Exception as error:  # Spark may raise any exception class
         raise ConfigError(reason=f"Spark did not start: {_first_line(error)}") from error
 
 

@@ -93,7 +93,7 @@ def _check_stream_name(branch_state: BranchState, name: str) -> None:
 
 
 def _make_batch_loader(stream: StreamLoad, checkpoint: str) -> Any:
-    query_ids: list[str] = []  # the query id, which is available from the first batch on
+    query_ids: list[str] = []  # contains the query id once the first batch has started
 
     def land(batch: "DataFrame", batch_number: int) -> None:
         if not query_ids:
