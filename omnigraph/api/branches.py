@@ -188,7 +188,7 @@ def _require_merged(handle: Handle, name: str) -> str | None:
     from omnigraph.history.branch_info import find_unmerged_commits
 
     if name in (layout.MAIN, handle.branch_name):
-        return None  # the delete call rejects these branches itself
+        return None  # `delete` rejects these branches
     branch_state = branches.open_branch(handle.store, name)
     head = manifest_snapshot(handle.store, branch_state, branch_state.last_known())
     parent = find_ref(handle.store, name).parent

@@ -25,7 +25,7 @@ def open_load_input(
     """Open the input to a load, and close its files at the end of the block."""
     if file_format not in (None, "ndjson", *_TABLE_FORMATS):
         raise UsageError(reason=f"unknown format {file_format!r}; expected ndjson, csv or parquet")
-    if hasattr(load_input, "take_into") or hasattr(load_input, "input_files"):  # files that the load opens itself
+    if hasattr(load_input, "take_into") or hasattr(load_input, "input_files"):  # the load opens these files
         yield load_input
     elif isinstance(load_input, Mapping):
         yield {

@@ -26,7 +26,7 @@ from omnigraph.ingest.input_files import COMPRESSED_SUFFIXES, InputFile
 from omnigraph.ingest.load import LoadMode
 from omnigraph.ingest.streaming.streamed_load import STREAMED_MODES
 
-_CONNECT_CORES = 8  # assumed value, because a Spark Connect server does not report how many tasks it runs concurrently
+_CONNECT_CORES = 8  # assumed, because a Spark Connect server does not report how many tasks it runs concurrently
 
 
 def measure_work(input_files: Sequence[InputFile], mode: LoadMode, *, has_rows: bool) -> LoadWork:

@@ -297,7 +297,7 @@ class MergeSession(Guarded):
 
     def _run_merge(self, request: MergeRequest) -> MergeReport:
         resolved_count = len(self.conflicts) - len(self.open)
-        if not self._planner.open_schema_conflicts:  # the merge counts decided schema conflicts itself
+        if not self._planner.open_schema_conflicts:  # the merge counts decided schema conflicts
             resolved_count -= self._planner.decided_schema_conflicts
         return merge_captured(self._merge_inputs, request, self._planner, self._decisions, resolved_count)
 

@@ -153,7 +153,7 @@ def replay_commit(handle: Handle, revision: Replay, request: MergeRequest, autho
         handle.require_writable(action)
     target = handle.open_branch_state(revision.branch)
     nearest, origin = handle.latest_snapshot(), handle.branch_state
-    if verb == "revert" and target is not origin:  # HEAD means that branch's head
+    if verb == "revert" and target is not origin:  # `HEAD` refers to the head of the target branch
         nearest, origin = manifest_snapshot(handle.store, target, target.last_known()), target
     if verb == "revert" and is_range(revision.commit):
         ends = resolve_range(handle.store, origin, nearest, _require_no_mainline(revision))
@@ -215,7 +215,7 @@ def _open_source(handle: Handle, name: str | None) -> MergeSource:
     except (BranchNotFound, InputError) as error:
         try:
             snapshot = resolve_revision(handle.store, handle.branch_state, handle.latest_snapshot(), str(name))
-        except InputError:  # neither a branch nor a revision
+        except InputError:  # the name is neither a branch nor a revision
             raise error from None
     retained_by = find_branch_with_commit(handle.store, handle.branch_state, snapshot.commit_id)
     return RevisionSource(str(name).strip(), snapshot, retained_by)

@@ -84,7 +84,7 @@ def _require_directory(store: Store) -> None:
     if not store.root.is_local:
         return
     location, existing = Path(store.root.path), None
-    with suppress(PermissionError):  # the write itself reports this error
+    with suppress(PermissionError):  # the write reports this error
         existing = next((folder for folder in (location, *location.parents) if folder.exists()), None)
     if existing is not None and not existing.is_dir():
         raise InputError(f"cannot create a graph at {location}: {existing} is a file", reason="not a directory")

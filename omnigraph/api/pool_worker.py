@@ -19,7 +19,7 @@ import pyarrow as pa
 from omnigraph.api.results.result import Result
 from omnigraph.errors import InternalError
 
-_MAX_INLINE_BYTES = 256 << 10  # larger results are sent as an in-memory file
+_MAX_INLINE_BYTES = 256 << 10  # larger results are sent as in-memory files
 
 
 def main(descriptor: int) -> None:

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from omnigraph.api.schema import Schema
 
 _MAX_SOURCE_LENGTH = 20_000
-_MAX_TYPES = 150  # the diagram of a larger schema would be too big and hard to read
+_MAX_TYPES = 150  # a diagram with more types would be too big and hard to read
 
 
 def schema_card(schema: "Schema") -> str:

@@ -246,7 +246,7 @@ def _iter_schemas(snapshot: Snapshot, token: str | None) -> Iterator[SchemaIR]:
         try:
             yield snapshot_at(snapshot, snapshot.log, commit_id).schema.ir
         except (CommitNotFound, HistoryReclaimed):
-            return  # decoding reports foreign and expired tokens
+            return  # decoding the token reports foreign and expired tokens
 
 
 def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter) -> CursorBinding:

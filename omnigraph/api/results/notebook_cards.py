@@ -19,7 +19,7 @@ from omnigraph.history.entities import EntityChange
 
 MAX_ROWS = 20
 MAX_COLUMNS = 50
-_MAX_CELL_LENGTH = 120  # maximum number of characters per cell; 20 rows with 50 such cells stay below 200 kB
+_MAX_CELL_LENGTH = 120  # maximum number of characters per cell, so that 20 rows with 50 cells stay below 200 kB
 _MAX_CAPTION_LENGTH = 200
 
 _CARD_STYLE = (
