@@ -110,7 +110,7 @@ def _search_all(context: ExecutionContext, operator: plan.FindPaths, searched: _
             owners.append(group.ends // search.stride + first)
             groups.append(_with_row_ids(group, search.stride))
             used_bytes += group.nbytes
-        context.meter.used_bytes = used_bytes  # keep only the paths
+        context.meter.used_bytes = used_bytes  # from here on, only the paths are in memory
     no_ids = np.empty(0, np.int64)
     ends = np.concatenate([no_ids, *(group.ends for group in groups)])
     costs = [group.costs for group in groups if group.costs is not None]

@@ -190,7 +190,7 @@ def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
         _, member_type, value = scan.key_members[0]
         constant = context.constant(value)
         if type(constant) is str and member_type.scalar is ScalarType.STRING and not member_type.is_list:
-            return constant or None  # for most nodes, the id is the value of the only key member
+            return constant or None  # the id equals the value of a key with a single member
     key_values = [_as_key_value(member_type, context.constant(value)) for _, member_type, value in scan.key_members]
     if None in key_values:
         return None

@@ -36,7 +36,7 @@ class ScoredRows:
         from .scoring import ascending_from_best
 
         keys = [_sort_by_number(ascending_from_best(ranking, self.scores[ranking]))]
-        if isinstance(ranking, plan.Fuse):  # ties are broken by the first arm, then by the second
+        if isinstance(ranking, plan.Fuse):  # ties are broken by the first ranking, then by the second
             keys += [_sort_by_number(arm_rank) for arm_rank in arm_ranks(self.context, self.rows, ranking)]
         return keys
 
