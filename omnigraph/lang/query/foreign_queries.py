@@ -12,7 +12,7 @@ from .cypher_translation import translate_cypher
 from .sql_translation import translate_sql
 
 _MAX_STATEMENT_LENGTH = 300
-_MAX_PARTS = 8  # maximum number of parts in a statement; the translation patterns may try every combination of them
+_MAX_PARTS = 8  # maximum number of parts in a statement; the translation patterns may try every combination of parts
 _PART_WORD = re.compile(r"\b(?:from|where|return|group|having|order|skip|limit|set|values)\b", re.IGNORECASE)
 _MAX_LOOK_BACK = 60
 _STATEMENT_OPENING = re.compile(
