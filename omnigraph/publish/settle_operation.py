@@ -115,7 +115,7 @@ def _finish_publish(store: Store, intent: Intent) -> RecoveryRecord | None:
             branch_state, intent, read_confirmed_plan, lambda kind: recorded.append(record_outcome(store, intent, kind))
         )
     except ClientError:
-        if not recorded:  # otherwise the operation was refused, and the refusal is recorded
+        if not recorded:  # if the operation was refused, the refusal is already recorded
             raise
     return recorded[0] if recorded else None
 
