@@ -11,7 +11,7 @@ from typing import Any
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 from omnigraph.values.table_key import TableKey
 
-FRAGMENTS = 256  # maximum number of fragments per table; a scan opens each of them
+FRAGMENTS = 256  # maximum number of fragments per table; a scan opens every fragment
 UNINDEXED = 100_000  # maximum number of unindexed rows, which every lookup has to scan
 COMMITS = 100_000  # maximum number of commits per log; chunks are merged, but commits are never removed
 UNRECLAIMED = 1 << 30  # maximum number of unreferenced bytes; never lower than the number of referenced bytes

@@ -46,7 +46,7 @@ def _rewrite_branch(branch_state: BranchState) -> int:
     commit_count = 0
     try:
         indexed_columns = _read_index_kinds(branch_state)  # read before rewriting, because a rewrite may drop an index
-        for _ in range(2):  # run twice, because a rewrite that lost to a writer may have covered fewer fragments
+        for _ in range(2):  # run twice, because a rewrite that loses to a writer covers fewer fragments
             commit_count += _publish_rewrite(branch_state)
         return commit_count + _publish_rebuilt_indexes(branch_state, indexed_columns)
     except (ReadSetConflict, HistoryReclaimed, AbsentError):
