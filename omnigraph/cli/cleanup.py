@@ -28,7 +28,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations to list that ret
 @click.option(
     "--grace",
     metavar=_DURATION_METAVAR,
-    help="Keep files that were in use within this time, because running reads may need them  [default: 60m]",
+    help="Keep files that were in use within this time, for reads that are still running  [default: 60m]",
 )
 @click.option("--erase", is_flag=True, help="Rewrite files that contain deleted rows before removing history")
 @click.option("--purge-dropped", is_flag=True, help="Also remove tables that are no longer referenced")
@@ -38,7 +38,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations to list that ret
 @yes_option
 @shared_options
 def cleanup(address: GraphAddress, no_progress: bool, yes: bool, **options: Any) -> None:
-    """Remove old history, except for the newest N commits on each branch and recent commits.
+    """Remove old history, but keep the newest N commits on each branch and all recent commits.
 
     Everything that branches, tags, merge bases and running operations need is kept. Reads and
     writes can continue during a cleanup. Without --confirm, nothing is removed.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 _MAX_SHOWN = 3
 _MAX_VALUE_LENGTH = 40
-_ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # the table shows these conflicts
+_ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # kinds shown in the table of values
 
 
 @record

@@ -60,7 +60,7 @@ def history(type_name: str, entity_id: str, limit: int | None, **options: Any) -
 @click.command()
 @_entity_options
 def blame(type_name: str, entity_id: str, **options: Any) -> None:
-    """Show who last changed each property of one entity, and when.
+    """Show when each property of one entity last changed, and who changed it.
 
     ID is the entity's key, or its id if the type has no key or a composite key.
     """

@@ -38,7 +38,7 @@ class FormattedFile:
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--check", is_flag=True, help="Check without writing; exit with code 5 if a file would change")
 @click.option("--diff", is_flag=True, help="Print the changes without writing them")
-@click.option("--language", type=click.Choice(["pg", "gq"]), help="Language to assume for standard input")
+@click.option("--language", type=click.Choice(["pg", "gq"]), help="Language of standard input")
 @shared_options
 @click.pass_context
 def fmt(context: click.Context, paths: tuple[str, ...], check: bool, diff: bool, language: str | None) -> None:

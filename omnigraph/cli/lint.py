@@ -53,8 +53,9 @@ def lint(
 ) -> None:
     """Check a schema and the queries that use it.
 
-    Every finding is reported with its position. Exits with code 1 if there are errors. With --fix, a correction is
-    applied only if it resolves a finding: misspelled names with a single suggestion, redundant words, and formatting.
+    Every finding is reported with its position. Exits with code 1 if there are errors. With --fix,
+    misspelled names that have a single suggestion are corrected, redundant words are removed, and the files are
+    formatted. A correction is kept only if it resolves a finding.
     """
     files.reject_repeated_stdin(*((schema_path,) if schema_path is not None else ()), *query_paths)
     if schema_path is not None and options["fix"]:

@@ -101,7 +101,7 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
     record. With delete, the entities that the records identify are deleted, nodes together with their edges; an edge
     may also be identified by its endpoints. Entities that do not exist are counted, not rejected.
 
-    One load is one commit. If any line is invalid, nothing is written. Files in different formats and of different
+    A load creates one commit. If any line is invalid, nothing is written. Files in different formats and of different
     types may be combined. With TYPE=PATH, every record in the file has that type, and NDJSON records have no envelope.
     Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of an edge may be named from and to,
     or src and dst.

@@ -10,7 +10,7 @@ from .options import settings, shared_options
 
 _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List profiles"),
-    "show": LazyCommand(__name__, "show_", "Show a profile, or the active one"),
+    "show": LazyCommand(__name__, "show_", "Show one profile, by default the active one"),
 }
 
 
@@ -45,7 +45,7 @@ def list_() -> None:
 @click.argument("name", required=False)
 @shared_options
 def show_(name: str | None) -> None:
-    """Show the graph that a profile selects. NAME defaults to the active profile or defaults."""
+    """Show the graph that a profile selects. Without NAME, show the active profile, or else the defaults."""
     from .operator_config import load_config
     from .profiles import active_profile, profile_scope, resolve_scope
 

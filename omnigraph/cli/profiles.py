@@ -1,7 +1,7 @@
 """Scopes: what a profile or the defaults in the operator configuration refer to.
 
-This module selects the active profile and checks its binding. It connects to nothing, so it can describe profiles whose
-server or store does not exist.
+This module selects the active profile and checks its binding. It never connects to a server or store, so
+it can describe profiles whose server or store does not exist.
 """
 
 import os

@@ -40,7 +40,7 @@ def recovery() -> None:
 @graph_arguments()
 @shared_options
 def list_(address: GraphAddress) -> None:
-    """List recovered operations, oldest first, then pending ones, then those that need a decision.
+    """List recovered operations (oldest first), pending operations, and operations that were set aside.
 
     A pending operation is running, or its process crashed and the next write recovers it. An
     operation that recovery cannot resolve is set aside: it does not block other operations, and its data
@@ -83,7 +83,7 @@ def list_(address: GraphAddress) -> None:
 @actor_option
 @shared_options
 def retry(operation_id: str, address: GraphAddress, actor: str | None) -> None:
-    """Retry recovery of operation ID after fixing the cause of the failure.
+    """Retry the recovery of operation ID. Fix the cause of the failure first.
 
     If recovery fails again, the error is reported and the operation stays set aside.
     """

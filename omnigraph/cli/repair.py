@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--branch", default="main", show_default=True, help="Branch to repair")
 @click.option("--confirm", is_flag=True, help="Repair the graph; the default is a preview")
-@click.option("--force", is_flag=True, help="Adopt appended rows; requires --confirm")
+@click.option("--force", is_flag=True, help="Adopt rows that external writers appended; requires --confirm")
 @click.option("--restore", metavar="ULID", help="Restore only the branch or tag with this manifest")
 @click.option("--name", metavar="NAME", help="New name for --restore, if the old name is unknown or taken")
 @click.option("--tag", is_flag=True, help="Restore as a tag instead of a branch (only with --restore)")

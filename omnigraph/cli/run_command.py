@@ -1,7 +1,7 @@
 """Run one of the program's commands in this process, and report its errors.
 
-This module translates errors to messages and exit codes; a traceback is shown only with `--debug`. It leaves nothing
-behind that outlives the command.
+This module translates errors to messages and exit codes; a traceback is shown only with `--debug`. Nothing that it
+sets up outlives the command.
 """
 
 import sys

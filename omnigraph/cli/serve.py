@@ -36,7 +36,7 @@ from .options import shared_options
 )
 @click.option("--tls-cert", metavar="FILE", type=click.Path(), help="TLS certificate chain (PEM)")
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="TLS private key (PEM)")
-@click.option("--tls-client-ca", metavar="FILE", type=click.Path(), help="CA that must have issued client certificates")
+@click.option("--tls-client-ca", metavar="FILE", type=click.Path(), help="CA for verifying client certificates")
 @click.option("--queries", metavar="DIR", type=click.Path(), help="Folder with stored queries (.gq)")
 @click.option(
     "--query-timeout", type=click.FloatRange(min=0), default=0, help="Query timeout in seconds; 0 disables it"

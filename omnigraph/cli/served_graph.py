@@ -1,7 +1,7 @@
 """A graph on a server, as a command addresses it: its URL and the token to send.
 
-This module turns `--server`, `--graph`, URLs and profiles into a served graph. It contacts the server only to ask for
-its graphs if none is named.
+This module turns `--server`, `--graph`, URLs and profiles into a served graph. It contacts the server only to list its
+graphs if the command names none.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @graph_arguments(direct=True)
 @shared_options
 def upgrade(address: GraphAddress, dry_run: bool) -> None:
-    """Upgrade a graph to the storage format of this release, in place.
+    """Upgrade a graph in place to the storage format of this release.
 
     All data, branches, tags and history are kept. Stop all writers first: the release that wrote the
     graph cannot open it afterward. To resume an interrupted upgrade, run the command again.

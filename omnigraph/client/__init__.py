@@ -1,5 +1,5 @@
-"""The Python client of an Omnigraph server: a graph on a server, with the interface of an embedded graph.
+"""The Python client for an Omnigraph server: a graph on a server, with the interface of an embedded graph.
 
-`transport` sends requests, and the other modules turn method calls into requests. This package imports neither the
+`exchange` sends requests, and the other modules turn method calls into requests. This package imports neither the
 server nor the storage layer, and nothing in it opens a graph's files.
 """

@@ -1,4 +1,4 @@
-"""Build the objects of the public API from the documents that a server returns.
+"""Build the objects of the public API from the JSON that a server returns.
 
 The classes are those of an embedded graph, so that callers need not distinguish the two. Nothing is sent from here.
 """
@@ -17,7 +17,7 @@ Document = Mapping[str, Any]
 
 
 def read_commit(document: Document) -> Commit:
-    """Return the commit that a document describes; `types` is optional."""
+    """Parse a commit from its JSON; `types` is optional."""
     parents = (document["parent_commit_id"], document["merged_parent_commit_id"])
     return Commit(
         id=document["graph_commit_id"],
@@ -34,7 +34,7 @@ def read_commit(document: Document) -> Commit:
 
 
 def read_optional_commit(document: Document | None) -> Commit | None:
-    """Return the commit of an answer, or None if nothing changed."""
+    """Parse the commit in a response; return None if nothing changed."""
     return None if document is None else read_commit(document)
 
 
@@ -45,7 +45,7 @@ def _read_table(document: Document) -> tuple[TableKey, TableEntry | None]:
 
 
 def read_receipt(document: Document, *, elapsed: float, replayed: bool = False) -> Receipt:
-    """Return the receipt of a mutation, of written records or of a transaction."""
+    """Parse the receipt of a mutation, of written records or of a transaction."""
     return Receipt(
         read_optional_commit(document["commit"]),
         document.get("nodes", {}),
@@ -59,7 +59,7 @@ def read_receipt(document: Document, *, elapsed: float, replayed: bool = False) 
 
 
 def read_load_receipt(document: Document, *, elapsed: float, replayed: bool = False) -> Receipt:
-    """Return the receipt of a load."""
+    """Parse the receipt of a load."""
     return Receipt(
         read_optional_commit(document["commit"]),
         {entry["name"]: entry["entities_loaded"] for entry in document["nodes"]},
@@ -74,7 +74,7 @@ def read_load_receipt(document: Document, *, elapsed: float, replayed: bool = Fa
 
 
 def read_branch(document: Document) -> BranchInfo:
-    """Return the branch that a document describes. The server does not send its internal id or its creator."""
+    """Parse a branch from its JSON. The server does not send the branch's internal id or its creator."""
     created_at = document["created_at"]
     return BranchInfo(
         name=document["name"],
@@ -89,7 +89,7 @@ def read_branch(document: Document) -> BranchInfo:
 
 
 def read_tag(document: Document) -> Tag:
-    """Return the tag that a document describes. The server does not send its internal id."""
+    """Parse a tag from its JSON. The server does not send the tag's internal id."""
     return Tag(
         name=document["name"],
         commit_id=document["graph_commit_id"],

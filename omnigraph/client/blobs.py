@@ -36,7 +36,7 @@ _BYTES = "application/octet-stream"
 
 
 class RemoteBlob:
-    """A node's or edge's blob on a server, pinned to the commit at which its headers were read."""
+    """A blob of a node or edge on a server, pinned to the commit at which its headers were read."""
 
     def __init__(self, handle: RemoteHandle, parameters: Mapping[str, Any], headers: Message) -> None:
         self._handle, self._parameters = handle, parameters
@@ -136,7 +136,7 @@ def _read_headers(handle: RemoteHandle, parameters: Mapping[str, Any]) -> Remote
     try:
         reply = handle.exchange.stream("HEAD", ("blob",), parameters, headers=headers)
     except OmnigraphError:
-        # The answer to HEAD has no body that describes the error, so the same request is sent as GET.
+        # The response to HEAD has no body that describes the error, so the same request is sent as GET.
         reply = handle.exchange.stream("GET", ("blob",), parameters, headers=headers | {"Range": "bytes=0-0"})
     for _ in reply.chunks():
         pass

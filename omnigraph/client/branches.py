@@ -85,7 +85,7 @@ class RemoteBranches(RemoteFacet):
         return run_merge(branch, ("branches", branch.branch_name, "reset"), body, if_commit)
 
     def merge_session(self, source: str | None = None, into: str | None = None, **options: Any) -> NoReturn:
-        """Raise `NotSupportedRemotely`, because a session compares rows that are stored with the graph."""
+        """Raise `NotSupportedRemotely`, because a merge session needs direct access to the graph's files."""
         reject("branches.merge_session")
 
 

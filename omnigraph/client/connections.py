@@ -24,7 +24,7 @@ _MAX_IDLE_CONNECTIONS = 16
 
 @record
 class TlsOptions:
-    """The CA that issued the server's certificate, and a certificate of the client; by default, those of the system."""
+    """The CA that issued the server's certificate (by default, the system's CAs), and the client's certificate."""
 
     ca_file: str | None = None
     certificate_file: str | None = None

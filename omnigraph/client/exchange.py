@@ -1,7 +1,7 @@
-"""Send requests to one graph on a server, and read the answers.
+"""Send requests to one graph on a server, and read the responses.
 
-A request that is safe to repeat is sent again after a transient failure; `retries` decides. Errors of the server are
-raised as the exceptions that the embedded graph raises. This module knows no routes.
+A request that is safe to repeat is sent again after a transient failure; `retries` decides. Errors from the server are
+raised as the exceptions that an embedded graph raises. This module knows no routes.
 """
 
 import http.client
@@ -27,7 +27,7 @@ _UNCHANGING_METHODS = ("GET", "HEAD")
 
 
 class RequestOptions(TypedDict, total=False):
-    """What a request can carry besides its path and parameters. `condition` is the required head of the branch."""
+    """The parts of a request besides its path and parameters. `condition` is the required head of the branch."""
 
     json_body: Mapping[str, Any] | None
     body: bytes | Iterable[bytes] | None
@@ -54,7 +54,7 @@ class Exchange:
         self._token, self._policy, self._timeout = token, policy or RetryPolicy(), timeout
 
     def get(self, *segments: str, **parameters: Any) -> Any:
-        """Return the JSON document at a path; parameters that are None are left out."""
+        """Return the JSON document at a path; parameters that are None are omitted."""
         return self.call("GET", segments, parameters)
 
     def get_from_server(self, *segments: str) -> Any:
@@ -64,17 +64,17 @@ class Exchange:
         return json.loads(b"".join(reply.chunks()))
 
     def post(self, *segments: str, body: Mapping[str, Any], condition: str | None = None, **options: Any) -> Any:
-        """Send a JSON body and return the JSON answer. `condition` is the required head of the branch."""
+        """Send a JSON body and return the JSON response. `condition` is the required head of the branch."""
         return self.call("POST", segments, {}, json_body=body, condition=condition, **options)
 
     def call(self, method: str, segments: Iterable[str], parameters: Mapping[str, Any], **options: Any) -> Any:
-        """Send a request and return the JSON answer."""
+        """Send a request and return the JSON response."""
         return json.loads(b"".join(self.stream(method, segments, parameters, **options).chunks()))
 
     def stream(
         self, method: str, segments: Iterable[str], parameters: Mapping[str, Any], **options: Unpack[RequestOptions]
     ) -> "Reply":
-        """Send a request and return the answer, whose body has not been read yet.
+        """Send a request and return the response, whose body has not been read yet.
 
         A streamed `body` can be read only once, so such a request is never sent twice. A `body` of bytes can.
         """
@@ -149,12 +149,12 @@ class Exchange:
         return ServerUnreachable(server=str(self.server), reason=reason.lower(), effect=effect)
 
     def give_back(self, connection: http.client.HTTPConnection) -> None:
-        """Keep a connection whose answer has been read."""
+        """Keep a connection whose response has been read."""
         self._pool.put_back(connection)
 
 
 class Reply:
-    """An answer: its status and headers, and the body, which can be read once."""
+    """A response: its status, its headers, and its body, which can be read only once."""
 
     def __init__(
         self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection, exchange: Exchange
@@ -186,7 +186,7 @@ class Reply:
 def _write_request(
     connection: http.client.HTTPConnection, method: str, path: str, content: Any, headers: Mapping[str, str]
 ) -> None:
-    """Send a request. The server may answer before it has read the whole body, so a broken pipe is no failure yet."""
+    """Send a request. The server may respond before it has read the body, so a broken pipe is not yet a failure."""
     is_stream = content is not None and not isinstance(content, bytes)
     try:
         connection.request(

@@ -1,7 +1,7 @@
 """Turn the body of an error response back into the exception that the embedded graph raises.
 
-The server sends the stable name of the error class and its facts, so the client raises the same class with the same
-facts, hint, effect and retry advice. This module never guesses from the text of a message.
+The server sends the stable name of the error class and its attributes, so the client raises the same class with the
+same attributes, hint, effect and retry advice. This module never guesses from the text of a message.
 """
 
 import json
@@ -49,7 +49,7 @@ _CLASS_BY_STATUS: dict[int, type[OmnigraphError]] = {
     500: InternalError,
     503: ServerBusy,
 }
-# Members of typed objects whose names differ from the facts of their class.
+# Members of typed objects whose names differ from those of the class's attributes.
 _FACT_NAMES = {
     "published_dataset_version_conflict": {
         "expected_published_dataset_version": "expected",
@@ -84,21 +84,21 @@ def decode_error(status: int, body: bytes, *, request_id: str | None = None) -> 
     error_class = _find_class(members, status)
     message = members.get("error")
     error = _build_error(error_class, message if isinstance(message, str) else _describe_status(status), members)
-    if error.status is not None and error.status != status:  # usage errors have no status, also when sent as 400
+    if error.status is not None and error.status != status:  # usage errors have no status, even when sent as 400
         error.status = status
     error.request_id = members.get("request_id") or request_id
     return error
 
 
 def build_error(members: dict[str, Any]) -> OmnigraphError:
-    """Return the exception that the error of a failed job describes."""
+    """Return the exception for the error of a failed job."""
     return _build_error(_find_class(members, 500), str(members.get("error") or "the job failed"), members)
 
 
 def _read_members(body: bytes) -> dict[str, Any]:
     try:
         members = json.loads(body)
-    except ValueError:  # a proxy answered with a page of its own
+    except ValueError:  # a proxy sent its own error page
         return {}
     return members if isinstance(members, dict) else {}
 
@@ -162,11 +162,11 @@ def _read_facts(error_class: type[OmnigraphError], members: dict[str, Any]) -> d
 
 
 def read_conflict(document: dict[str, Any]) -> EntityConflict:
-    """Return the merge conflict that a document describes."""
+    """Parse a merge conflict from its JSON."""
     facts = {name: document.get(name) for name in CONFLICT_MEMBERS}
     facts["message"] = facts["message"] or ""
     return EntityConflict(**facts, changed=tuple(document.get("changed", ())))  # type: ignore[arg-type]
 
 
 def _describe_status(status: int) -> str:
-    return f"the server answered with status {status}"
+    return f"the server responded with status {status}"

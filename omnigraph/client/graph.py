@@ -1,7 +1,7 @@
 """`RemoteGraph`: a graph on a server, with the public interface of an embedded graph.
 
-Each method is one request, or a few if an answer lacks something. Members that a server cannot offer raise
-`NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never changes its branch or commit.
+Each method sends one request, or a few if one response does not contain everything. Members that a server cannot offer
+raise `NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never changes its branch or commit.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -26,7 +26,7 @@ from .load_input import iter_ndjson
 from .merges import run_merge
 from .writes import check_write_options, write_branch
 
-PART_BYTES = 16 << 20  # below the smallest limit for the body of a load that servers are configured with by default
+PART_BYTES = 16 << 20  # below the smallest default limit on the body of a load
 _MAX_ERRORS = 100  # the largest number of problems that a server lists
 _BODY_NAME = "<body>"
 
@@ -72,7 +72,7 @@ def load_data(  # noqa: PLR0913, PLR0917 - the parts of one load
 
 
 def _schema_handle(handle: RemoteHandle, branch: str | None, settings: LoadSettings) -> RemoteHandle:
-    """Return a handle whose schema the data must match: the branch, or what a new branch is forked from."""
+    """Return a handle whose schema the data must match: the branch, or the revision that a new branch starts from."""
     if settings.from_ is None or branch is None or branch.strip() in handle.exchange.get("branches")["branches"]:
         return handle.for_read(branch, None)
     return handle.at(settings.from_)

@@ -1,6 +1,6 @@
 """`graph.maintenance` on a server. Each operation is a job on the server; the methods wait until it ends.
 
-A job continues if the client goes away. Its result is a report with the members that the command line prints as JSON.
+A job continues if the client disconnects. Its result is a report with the members that the command line prints as JSON.
 """
 
 import time

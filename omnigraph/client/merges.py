@@ -40,7 +40,7 @@ class RemoteMergeResult(MergeResult):
 
     @cached_property
     def delta(self) -> Diff:
-        """The changes to the target. A preview has no changes to request, except for a fast-forward."""
+        """The changes to the target. A preview has them only for a fast-forward."""
         if self.outcome == "already_up_to_date" or self.handle is None:
             return super().delta
         if self.commit is None and self.outcome != "fast_forward":
@@ -71,7 +71,7 @@ def merge_branches(
 def run_merge(
     handle: RemoteHandle, segments: tuple[str, ...], body: Document, condition: str | None, *, is_read: bool = False
 ) -> RemoteMergeResult:
-    """Send a request that is answered with the effect of a merge."""
+    """Send a merge request and return the effect of the merge."""
     check_option_text(body.get("message"), "message")
     document = handle.exchange.post(*segments, body=body, condition=condition, is_read=is_read)
     return RemoteMergeResult(

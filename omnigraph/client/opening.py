@@ -40,7 +40,7 @@ def open(  # noqa: PLR0913 - all but the first are keywords
     list in `OMNIGRAPH_EXTERNAL_BLOBS`. If that is not set, no location is allowed.
 
     `https://HOST/graphs/GRAPH` opens a graph on a server. `token` is the bearer token; the default is
-    `OMNIGRAPH_TOKEN`. `ca_file` is the CA of the server's certificate, `timeout` limits the wait for each answer in
+    `OMNIGRAPH_TOKEN`. `ca_file` is the CA of the server's certificate, `timeout` limits the wait for each response, in
     seconds, and `retries` is how often a request that is safe to repeat is sent again. The graph has the same methods
     as one that is opened from its files; those that need the files raise `NotSupportedRemotely`.
     """
@@ -53,7 +53,7 @@ def open(  # noqa: PLR0913 - all but the first are keywords
         "actor": actor,
     }
     if is_remote(uri):
-        _reject_options(file_options, "the server decides about its storage and its actors")
+        _reject_options(file_options, "the server determines its storage and its actors")
         return open_remote(str(uri), branch=branch, read_only=read_only, retries=retries, **server_options)
     from omnigraph.api import opening
 

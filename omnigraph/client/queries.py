@@ -69,7 +69,7 @@ def _send_query(handle: RemoteHandle, call: QueryCall) -> Reply:
 
 
 class _ReplyFile(io.RawIOBase):
-    """The body of an answer, as a file that Arrow reads sequentially."""
+    """The body of a response, as a file that Arrow reads sequentially."""
 
     def __init__(self, reply: Reply) -> None:
         self._chunks, self._rest = reply.chunks(), b""

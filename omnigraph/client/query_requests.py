@@ -1,6 +1,6 @@
 """Read a query before it is sent, and show errors that the server finds with the caller's own text.
 
-A bare body is wrapped here, because only the caller's values tell the types of its parameters: JSON has no dates.
+A bare body is wrapped here, because only the caller's values determine the types of its parameters: JSON has no dates.
 """
 
 from collections.abc import Iterator, Mapping

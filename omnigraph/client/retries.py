@@ -45,11 +45,11 @@ class RetryPolicy:
         if retry_after is not None:
             return min(retry_after, self.max_wait)
         ceiling = min(self.first_delay * 2.0**attempt, self.max_delay)
-        return ceiling * (0.5 + clock_and_ids.random_fraction() / 2)  # random, so that clients do not return in step
+        return ceiling * (0.5 + clock_and_ids.random_fraction() / 2)  # jitter spreads out the retries of many clients
 
 
 def pause_before_retry(attempt: int) -> None:
-    """Wait for a random time before a conflict is retried. Its upper bound doubles from 4 to 500 milliseconds."""
+    """Wait for a random time before retrying after a conflict. The maximum doubles each time, from 4 to 500 ms."""
     time.sleep(min(0.5, 0.002 * 2**attempt) * clock_and_ids.random_fraction())
 
 

@@ -1,6 +1,6 @@
 """`graph.schema` on a server: the schema at one commit, and methods to change it.
 
-Plans are made here with the text of the branch's schema, and the server makes its own plan when it applies one.
+The client computes plans from the text of the branch's schema. To apply a schema, the server computes its own plan.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Schema changes that a server describes: a description and a document for each step."""
+"""Schema changes as a server sends them: a description of each step, and the step as JSON."""
 
 from typing import Any, ClassVar, Literal
 
@@ -22,7 +22,7 @@ class ServedSchemaChange:
 
     @property
     def steps(self) -> tuple[Document, ...]:
-        """The steps, as documents."""
+        """The steps, as JSON."""
         return tuple(self.document["steps"])
 
     @property
@@ -34,10 +34,10 @@ class ServedSchemaChange:
         return "\n".join(self.descriptions)
 
     def to_json(self) -> Any:
-        """Return the document."""
+        """Return the change as JSON."""
         return self.document
 
 
 def read_schema_change(document: Document, commit_id: str) -> ServedSchemaChange | None:
-    """Return the schema change in an answer, or None if there is none."""
+    """Parse the schema change in a response; return None if there is none."""
     return ServedSchemaChange(commit_id, document["schema_change"]) if document.get("schema_change") else None

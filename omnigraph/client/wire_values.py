@@ -1,4 +1,4 @@
-"""Convert Python values to JSON for requests, and JSON values from answers back to Python.
+"""Convert Python values to JSON for requests, and JSON values in responses back to Python.
 
 Query rows are sent as Arrow and need no conversion. Files and other streams are never read here.
 """

@@ -1,7 +1,7 @@
 """Mutations and record writes on a graph on a server. Each call is one request, and makes one commit or has no effect.
 
-Every write has an idempotency key, so that it can be sent again if its answer is lost. If all attempts fail, the effect
-in the error tells whether the write may have been applied.
+Every write has an idempotency key, so that it can be sent again if the response is lost. If all attempts fail, the
+error's `effect` says whether the write may have been applied.
 """
 
 import json
@@ -112,7 +112,7 @@ def post_write(
     *,
     action: str,
 ) -> tuple[Document, bool]:
-    """Send a write, and return the answer and whether it repeats a write with the caller's own key."""
+    """Send a write. Return the response, and whether it repeats an earlier write with the caller's own key."""
     handle.require_writable(action)
     check_write_options(handle, options)
     members = {**body, "branch": write_branch(handle, branch), "message": options.message}

@@ -46,7 +46,7 @@ class ServerCall:
     served: "ServedGraph | None" = None
     body: Any = None
     body_bytes: int = 0
-    only_reads: bool = False  # set before the work if an operation that could write does not
+    only_reads: bool = False  # set by a handler if a request to a writing operation does not write
     timing: Timing = field(default_factory=Timing)
     lane_context: LaneContext = field(default_factory=LaneContext)
 
@@ -65,7 +65,7 @@ class ServerCall:
 
     @property
     def graph(self) -> "ServedGraph":
-        """The graph that the path names."""
+        """The graph named in the path."""
         assert self.served is not None  # noqa: S101 - only routes below a graph use it
         return self.served
 
@@ -81,7 +81,7 @@ class ServerCall:
 
     @property
     def idempotency_key(self) -> str | None:
-        """The key of a write that may be repeated."""
+        """The idempotency key of a write, or None."""
         return read_idempotency_key(self.route, self.headers.getlist(IDEMPOTENCY_HEADER), self.actor)
 
     @property

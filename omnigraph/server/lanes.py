@@ -30,7 +30,7 @@ class LaneContext:
         self.context.run(STOP_EVENT.set, self.stop_event)
 
     async def stop(self, future: "asyncio.Future[Any]") -> None:
-        """Ask a call to stop, wait for it to finish, and discard its result."""
+        """Signal a call to stop, wait for the call to finish, and discard its result."""
         self.stop_event.set()
         if not future.cancel():
             await asyncio.wait([future])

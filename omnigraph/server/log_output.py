@@ -1,6 +1,6 @@
-"""The log of the server: one line per event on standard error, as text or as JSON.
+"""The server's log: one line per event on standard error, as text or as JSON.
 
-This module must stay light, because the supervisor uses it too.
+This module must load quickly, because the supervisor also imports it.
 """
 
 import json
@@ -27,7 +27,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 class _TextFormatter(logging.Formatter):
-    """Formats a log record as a line with its facts as `name=value`."""
+    """Formats a log record as one line that ends with its attributes, as `name=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts = " ".join(f"{name}={value}" for name, value in getattr(record, "facts", {}).items())
@@ -36,7 +36,7 @@ class _TextFormatter(logging.Formatter):
 
 
 def configure_logging(settings: ServerSettings) -> None:
-    """Send the log of the server to standard error, in the format of the settings."""
+    """Write the server's log to standard error, in the configured format."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if settings.log_format == "json" else _TextFormatter())
     LOGGER.handlers = [handler]

@@ -60,7 +60,7 @@ def _models_of(route: Route) -> list[Any]:
 
 
 def _answer_models(route: Route) -> tuple[Any, ...]:
-    """Return the models that the response may have; most operations have one."""
+    """Return the possible models of a response; most operations have only one."""
     if route.answer is None:
         return ()
     return route.answer if isinstance(route.answer, tuple) else (route.answer,)

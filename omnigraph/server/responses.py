@@ -30,7 +30,7 @@ async def send_answer(answer: Answer, send: Send, headers: Mapping[str, str]) ->
     """Send a response with its whole body."""
     has_body = answer.status not in (204, 304)
     own_headers = {"content-type": answer.media_type, "content-length": str(len(answer.body))} if has_body else {}
-    # A handler may replace any header, such as the length in an answer to HEAD, so names are compared in lower case.
+    # A handler may replace any header, such as the length in a response to HEAD, so names are compared in lower case.
     handler_headers = {name.lower(): value for name, value in answer.headers.items()}
     all_headers = encode_headers({**own_headers, **headers, **handler_headers})
     await send({"type": "http.response.start", "status": answer.status, "headers": all_headers})

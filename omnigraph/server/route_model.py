@@ -65,9 +65,10 @@ class Route:
     """One operation: its path, its input and output, its required permission, and how it runs.
 
     `handler` names a function as `module:function` below `omnigraph.server.handlers`. `body` is a model for JSON, or a
-    media type for a raw body. `answers` are the media types of the 200 response, and the first is the default. `action`
-    is None for operations that require no permission. `is_public` operations require no token either. The statuses do
-    not include 200, and 500, which is always possible. `precheck` names a handler that runs before the body is read.
+    media type for a raw body. `answers` lists the media types of the 200 response; the default comes first. `action` is
+    None for operations that require no permission, and `is_public` operations require no token either. `statuses` lists
+    the statuses other than 200 and 500 (500 is always possible). `precheck` names a handler that runs before the body
+    is read.
     """
 
     method: Method

@@ -28,7 +28,7 @@ class GraphLocation(msgspec.Struct, frozen=True):
 
 
 class TlsFiles(msgspec.Struct, frozen=True):
-    """The certificate and key of the server, and the CA that must have issued client certificates."""
+    """The certificate and key of the server, and the CA for verifying client certificates."""
 
     certificate: str
     key: str

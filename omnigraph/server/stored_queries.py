@@ -18,7 +18,7 @@ from omnigraph.records.frozen import record
 
 @record
 class StoredQuery:
-    """A query with the text that it was read from."""
+    """A query and its source text."""
 
     compiled: CompiledQuery
     text: str

@@ -1,7 +1,7 @@
 """The phases of a request: when each began and ended.
 
-The phases become the `Server-Timing` header and, if tracing is enabled, spans. The names of phases are constants of the
-code, so they never contain values of a request.
+The phases become the `Server-Timing` header and, if tracing is enabled, spans. Phase names are constants in the
+code, so they never contain data from a request.
 """
 
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 
 ENGINE_PHASE = "engine"
-# How the phases of engine operations are named in the header and in spans.
+# The names of engine phases in the header and in spans.
 _ENGINE_PHASES = {"state": "probe", "compile": "plan", "run": "execute", "write": "execute"}
 
 
 @record
 class PhaseInterval:
-    """A phase with its start and its end, in seconds of the monotonic clock."""
+    """A phase with its start and its end, in seconds on the monotonic clock."""
 
     phase: str
     started: float
@@ -42,7 +42,7 @@ class Timing:
 
     @contextmanager
     def measure(self, phase: str) -> Iterator[None]:
-        """Add a block as a phase."""
+        """Record a `with` block as a phase."""
         started = clock_and_ids.monotonic()
         try:
             yield

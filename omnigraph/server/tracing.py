@@ -1,8 +1,8 @@
-"""OpenTelemetry spans of requests: one span per request, with a child span per phase.
+"""OpenTelemetry spans for requests: one span per request, with a child span per phase.
 
 Only this module imports OpenTelemetry, and only if tracing is enabled. Spans are created after the response was sent,
-so a request never waits for them. They contain the method, the route template, the status and the request id, but never
-paths, tokens, query texts or values.
+so a request never waits for its spans. A span contains the method, the route template, the status and the request id,
+but never paths, tokens, query texts or values.
 """
 
 import logging
@@ -35,9 +35,9 @@ _FLUSH_SECONDS = 5.0
 
 @record
 class RequestFacts:
-    """What a span says about a finished request.
+    """The data in the span for a finished request.
 
-    `route` is a template, or None if no route matched. The times are seconds of the monotonic clock.
+    `route` is a template, or None if no route matched. The times are in seconds on the monotonic clock.
     """
 
     method: str
@@ -59,7 +59,7 @@ class RequestTracer:
 
     def record_request(self, facts: RequestFacts, headers: "Headers", intervals: Sequence[PhaseInterval]) -> str:
         """Record a request that has just finished, and return the id of its trace."""
-        # Spans have times of the system clock, requests and phases have times of the monotonic clock.
+        # Spans use the system clock; requests and phases use the monotonic clock.
         offset = clock_and_ids.system_clock_nanos() - int(clock_and_ids.monotonic() * 1e9)
         span = self._tracer.start_span(
             _span_name(facts),
@@ -133,7 +133,7 @@ def _request_attributes(facts: RequestFacts) -> dict[str, str | int]:
 
 
 def _known_method(method: str) -> str:
-    """Return a method of HTTP. Clients may send any word as the method, which must not become part of a span."""
+    """Return a known method, or `_OTHER`, so that a span never contains an arbitrary word that a client sent."""
     return method if method in _METHODS else "_OTHER"
 
 

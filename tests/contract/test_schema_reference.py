@@ -41,7 +41,7 @@ def test_example_compiles_without_findings(text: str) -> None:
     assert lint_schema(text) == ()
 
 
-@pytest.mark.parametrize(("text", "message"), table("refused", "message"))
+@pytest.mark.parametrize(("text", "message"), table("rejected", "message"))
 def test_rejected_examples_fail_with_the_documented_message(text: str, message: str) -> None:
     _, found = diagnose_schema(whole(text))
     said = [one.message.replace("`", "") for one in found]

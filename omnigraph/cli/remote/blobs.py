@@ -93,7 +93,7 @@ def _read_headers(exchange: Exchange, parameters: Mapping[str, Any]) -> ServedBl
     try:
         reply = exchange.stream("HEAD", ("blob",), parameters, headers=headers)
     except OmnigraphError:
-        # The answer to HEAD has no body that describes the error, so the same request is sent as GET.
+        # The response to HEAD has no body that describes the error, so the same request is sent as GET.
         reply = exchange.stream("GET", ("blob",), parameters, headers=headers | {"Range": "bytes=0-0"})
     for _ in reply.chunks():
         pass
@@ -101,7 +101,7 @@ def _read_headers(exchange: Exchange, parameters: Mapping[str, Any]) -> ServedBl
 
 
 def put_blob(graph: "RemoteGraph", name: BlobName, content: Any, options: Mapping[str, Any]) -> Any:
-    """Replace the blob of a node and return the answer."""
+    """Replace the blob of a node and return the response."""
     from .graph import key_headers
 
     headers = {"Content-Type": _BYTES, **key_headers(options["idempotency_key"])}

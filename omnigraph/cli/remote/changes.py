@@ -61,7 +61,7 @@ class ServedPage:
 
     @property
     def part(self) -> "ServedPage":
-        """The page itself, which has the changes as documents."""
+        """The page itself, which contains the changes as JSON."""
         return self
 
     @property
@@ -126,7 +126,7 @@ class RemoteChanges:
         return RemoteFeed(self._graph, {"start": start, "cursor": cursor}, filter_parameters(filters))
 
     def follow(self, start: str | None, *, cursor: str | None, poll: float, **filters: Any) -> Iterator[ServedBlock]:
-        """Yield commits forever; the server answers as soon as there is a commit."""
+        """Yield commits forever; the server responds as soon as there is a new commit."""
         position: dict[str, Any] = {"start": start, "cursor": cursor}
         parameters = filter_parameters(filters) | {"branch": self._graph.branch_name, "limit": 1}
         while True:
@@ -178,7 +178,7 @@ class ServedDiff:
         return self.document["summary"]
 
     def change_documents(self) -> Iterator[records.Document]:
-        """Yield the changes as documents."""
+        """Yield the changes as JSON."""
         return iter(self.document["feed_changes"])
 
 

@@ -1,7 +1,7 @@
 """A graph on a server, with the methods that commands call.
 
-Each method is one request, or a few if an answer lacks something that a command prints. Tokens are sent only by
-`omnigraph.client`. A method or option that the server has no route for raises `NotSupportedRemotely`.
+Each method sends one request, or a few if one response does not contain everything that a command prints. Tokens are
+sent only by `omnigraph.client`. A method or option that the server does not support raises `NotSupportedRemotely`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ def open_served_graph(target: ServedGraph, *, branch: str = "main", **options: A
 
 
 def not_supported(what: str, hint: str | None = None) -> NotSupportedRemotely:
-    """Return the error for something that the server has no route for."""
+    """Return the error for an operation that the server does not support."""
     command = click.get_current_context().command_path
     local_hint = f"run `{command}` on the machine that has the graph's files, with a path or s3://bucket/prefix"
     return NotSupportedRemotely(f"{what} is not available on a server", what=what, hint=hint or local_hint)
@@ -174,7 +174,7 @@ class RemoteGraph(ServedHandle):
     def run_merge(
         self, segments: tuple[str, ...], body: Mapping[str, Any], condition: str | None
     ) -> records.ServedMerge:
-        """Send a request that is answered with the effect of a merge."""
+        """Send a merge request and return the effect of the merge."""
         document = self.exchange.post(*segments, body=body, condition=condition)
         self.actor = document["actor_id"]
         return records.read_merge(document, self.complete_commit(document["commit"]))
@@ -187,7 +187,7 @@ class RemoteGraph(ServedHandle):
         return tag
 
     def complete_commit(self, document: Mapping[str, Any] | None) -> Commit | None:
-        """Return the commit in an answer. With --json, the types that it changed are requested as well."""
+        """Return the commit in a response. With --json, also request the types that the commit changed."""
         if document is None:
             return None
         commit = records.read_commit(document)

@@ -32,7 +32,7 @@ _LOCAL_OPTIONS = {
 
 @record
 class Upload:
-    """What is sent: the files in order, their format, and the type of all rows of a Parquet file."""
+    """The input to send: the files in order, their format, and the type of all rows in a Parquet file."""
 
     paths: tuple[str | None, ...]  # None is standard input
     media_type: str = NDJSON

@@ -1,4 +1,4 @@
-"""Build the objects that commands print from the documents that a server returns."""
+"""Build the objects that commands print from the JSON that a server returns."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -17,7 +17,7 @@ _ENDPOINT_NAMES = {"src": "from", "dst": "to"}
 
 
 def read_commit(document: Document) -> Commit:
-    """Return the commit that a document describes; `types` is optional."""
+    """Parse a commit from its JSON; `types` is optional."""
     parents = (document["parent_commit_id"], document["merged_parent_commit_id"])
     return Commit(
         id=document["graph_commit_id"],
@@ -61,7 +61,7 @@ class ServedResult:
 
 
 def read_result(document: Document) -> ServedResult:
-    """Return the result that a document contains."""
+    """Parse a query result from its JSON."""
     rows = PlainRows(tuple(document.get("columns", ())), document["rows"])
     commit_id = document.get("graph_commit_id")
     return ServedResult(PrintableResult(rows, document["query_name"], document["target"], commit_id))
@@ -69,7 +69,7 @@ def read_result(document: Document) -> ServedResult:
 
 @record
 class ServedSchemaChange:
-    """A change of the schema: a description of each step, and the document."""
+    """A schema change: a description of each step, and the JSON."""
 
     document: Document
 
@@ -79,12 +79,12 @@ class ServedSchemaChange:
         return tuple(step["description"] for step in self.document["steps"])
 
     def to_json(self) -> Document:
-        """Return the document."""
+        """Return the change as JSON."""
         return self.document
 
 
 def read_schema_change(document: Document) -> ServedSchemaChange | None:
-    """Return the schema change in a document, or None if there is none."""
+    """Parse the schema change in a response; return None if there is none."""
     return ServedSchemaChange(document["schema_change"]) if document.get("schema_change") else None
 
 
@@ -101,7 +101,7 @@ class ServedTag:
 
 
 def read_tag(document: Document) -> ServedTag:
-    """Return the tag that a document describes."""
+    """Parse a tag from its JSON."""
     return ServedTag(
         name=document["name"],
         commit_id=document["graph_commit_id"],
@@ -169,7 +169,7 @@ class ServedMerge:
 
 
 def read_merge(document: Document, commit: Commit | None) -> ServedMerge:
-    """Return the merge that a document describes."""
+    """Parse the effect of a merge from its JSON."""
     return ServedMerge(
         outcome=document["outcome"],
         commit=commit,
@@ -222,7 +222,7 @@ class ServedChange:
 
 
 def read_change(document: Document) -> ServedChange:
-    """Return the change that a document in the format of the change feed describes."""
+    """Parse a change from its JSON in the change feed."""
     before, after = document.get("before"), document.get("after")
     changed = document.get("changed")
     if changed is None:

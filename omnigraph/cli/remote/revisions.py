@@ -73,7 +73,7 @@ class RemoteRevisions:
         try:
             document = self._read_entity(type_name, key, kind, "history", limit=limit)
         except EntityNotFound:
-            return ServedHistory()  # the command words this error itself
+            return ServedHistory()  # the command has its own message for this error
         versions = ServedHistory(_read_version(version) for version in document["versions"])
         versions.complete = document["complete"]
         if "gap_commit_id" in document:

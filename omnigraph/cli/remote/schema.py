@@ -52,7 +52,7 @@ class ServedPlan:
         return "\n".join(step.description for step in self.steps) or "nothing to change"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan in the form of an embedded graph."""
+        """Return the plan in the JSON format of an embedded graph."""
         steps = [
             {name: value for name, value in step.items() if name != "description"} for step in self.document["steps"]
         ]
@@ -84,7 +84,7 @@ class ServedApplication:
         return None if commit is None else commit["graph_commit_id"]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the outcome in the form of an embedded graph."""
+        """Return the outcome in the JSON format of an embedded graph."""
         members = self.plan.to_json()
         return {
             "supported": members.pop("supported"),
@@ -96,7 +96,7 @@ class ServedApplication:
 
 
 class RemoteSchema:
-    """The schema at a position of a graph."""
+    """The schema of a graph at a revision."""
 
     def __init__(self, graph: "RemoteGraph") -> None:
         self._graph = graph
@@ -135,7 +135,7 @@ class _CompiledSchema:
 
 @record
 class ServedSnapshot:
-    """The tables of one state of a branch."""
+    """The tables of a branch at one revision."""
 
     branch: str
     commit_id: str
@@ -145,7 +145,7 @@ class ServedSnapshot:
 
 
 def read_snapshot(document: records.Document) -> ServedSnapshot:
-    """Return the snapshot that a document describes."""
+    """Parse a snapshot from its JSON."""
     tables = {}
     for dataset in document["datasets"]:
         key = TableKey.of(dataset["entity_kind"], dataset["type_name"])

@@ -15,7 +15,7 @@ from .shared_usage import SharedUsage
 _ANONYMOUS_NAME = "anonymous"
 _REMEMBERED_WRITES = 64
 _MAX_RETRY_SECONDS = 60
-SMALL_REQUEST_BYTES = 256  # size that is counted for a request without a body
+SMALL_REQUEST_BYTES = 256  # size to count for a request without a body
 
 
 class Admission:

@@ -32,7 +32,7 @@ class Authenticator:
 
 
 def load_authenticator(settings: ServerSettings, environment: Mapping[str, str]) -> Authenticator:
-    """Read the token sources; raise `ConfigError` if there is none and the server is not declared open."""
+    """Read the token sources; raise `ConfigError` if there are none and `--unauthenticated` is not set."""
     tokens = load_token_table(environment, permission=settings.token_permission)
     authenticator = Authenticator(tokens, _load_verifier(settings))
     if authenticator.is_open and not settings.unauthenticated:

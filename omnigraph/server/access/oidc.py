@@ -115,7 +115,7 @@ class OidcVerifier:
 
 
 def _fetch_keys(settings: OidcSettings) -> dict[str, Any]:
-    """Fetch a provider's keys. If the provider is unreachable, there are no new keys."""
+    """Fetch a provider's keys. Return no keys if the provider is unreachable."""
     import jwt
 
     try:
@@ -140,12 +140,12 @@ def _fetch_keys(settings: OidcSettings) -> dict[str, Any]:
 
 
 def _read_json(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=_FETCH_SECONDS) as response:  # noqa: S310 - the scheme was checked
+    with urllib.request.urlopen(url, timeout=_FETCH_SECONDS) as response:  # noqa: S310 - the scheme has been checked
         return json.loads(response.read(_MAX_DOCUMENT_BYTES))
 
 
 def _require_secure(url: str) -> None:
-    """Raise `ConfigError` for a URL that does not use HTTPS, unless its host is this machine."""
+    """Raise `ConfigError` for a URL that does not use HTTPS, unless its host is the local machine."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
         raise ConfigError(reason="an identity provider URL must begin with https://")

@@ -31,7 +31,7 @@ _OPEN_ACTIONS: frozenset[Action] = _WRITE_ACTIONS | {"admin"}
 
 @record
 class Principal:
-    """An authenticated caller. An open server has only callers without a name."""
+    """An authenticated caller. On an open server, callers have no name."""
 
     actor: str | None
     permission: Permission
@@ -74,7 +74,7 @@ def authorize(principal: Principal, action: Action, scope: BranchScope = NO_BRAN
 
 
 def parse_permission(text: str) -> Permission:
-    """Return a permission by its name; raise `ConfigError` for any other text."""
+    """Return a permission by name; raise `ConfigError` for an unknown name."""
     for permission in get_args(Permission):
         if text == permission:
             return permission  # type: ignore[no-any-return]

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 _KEYS_PER_WORKER = 1024
 _COUNTER = [("key", "<u8"), ("requests", "<i8"), ("bytes", "<i8")]
-ROW_BYTES = _KEYS_PER_WORKER * 24  # three numbers of eight bytes per key
+ROW_BYTES = _KEYS_PER_WORKER * 24  # three 8-byte counters per key
 
 
 def create_usage_file(worker_count: int) -> int:
@@ -44,14 +44,14 @@ class SharedUsage:
 
     def __init__(self, descriptor: int, worker_index: int) -> None:
         self._descriptor = descriptor
-        import numpy as np  # imported here because the supervisor, which only creates the file, does not need it
+        import numpy as np  # imported here so that the supervisor, which only creates the file, does not load NumPy
 
         self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
         rows = np.frombuffer(self._memory, np.dtype(_COUNTER)).reshape(-1, _KEYS_PER_WORKER)
         self._all_rows, self._own_row = rows, rows[worker_index]
 
     def acquire(self, name: str, *, max_requests: int, size: int = 0, max_bytes: int = 0) -> int:
-        """Count a request under a name; return 0, or the number of requests or bytes over the limit.
+        """Count a running request under a name. Return 0 if the request is within the limits, and more otherwise.
 
         >>> usage = SharedUsage(create_usage_file(1), 0)
         >>> usage.acquire("ann", max_requests=1), usage.acquire("ann", max_requests=1)
@@ -67,12 +67,12 @@ class SharedUsage:
             return 0 if self._change_counter(key, 1, size) else 1
 
     def release(self, name: str, size: int = 0) -> None:
-        """Uncount a request."""
+        """Stop counting a request that has finished."""
         with _hold_lock(self._descriptor):
             self._change_counter(_key_of(name), -1, -size)
 
     def _change_counter(self, key: int, requests: int, size: int) -> bool:
-        """Change the counter of a key in the row of this worker; return False if the row is full."""
+        """Change a key's counters in this worker's row; return False if the row is full."""
         (positions,) = (self._own_row["key"] == key).nonzero()
         if not len(positions):
             (positions,) = (self._own_row["requests"] == 0).nonzero()

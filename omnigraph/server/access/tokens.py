@@ -27,8 +27,8 @@ AWS_VARIABLE = "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET"
 HASH_PREFIX = "sha256:"
 SINGLE_ACTOR = "default"
 _HASH_PATTERN = re.compile(r"sha256:[0-9a-f]{64}")
-# Up to this size, every entry is compared, so that the time does not depend on which entry matches. A lookup by hash
-# in a larger table reveals nothing about tokens either, because an attacker cannot choose hashes.
+# Up to this size, every entry is compared, so that the time does not depend on which entry matches. In a larger
+# table, a lookup by hash is also safe, because an attacker cannot choose hashes.
 _MAX_COMPARED = 256
 
 
@@ -87,7 +87,7 @@ def read_bearer_token(authorization: str | None) -> str:
 def load_token_table(environment: Mapping[str, str] = os.environ, *, permission: str = "read") -> TokenTable:
     """Read all token sources. Entries without a permission get `permission`.
 
-    A token file replaces the inline source. A single token is added to either of them.
+    A token file replaces the inline source. A single token is added to either source.
 
     >>> table = load_token_table({"OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": '{"ann": "s3cret"}'})
     >>> table.find("s3cret").actor, table.find("other")

@@ -1,4 +1,4 @@
-"""Documents that several handlers return: commits and receipts."""
+"""The JSON for commits and receipts, which several handlers return."""
 
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.history.commit import Commit
@@ -7,7 +7,7 @@ from omnigraph.server.models.history import CommitOutput
 
 
 def commit_output(commit: Commit, call: ServerCall | None = None, *, with_types: bool = False) -> CommitOutput:
-    """Return the document for a commit. `with_types` adds the tables that the commit changed."""
+    """Return the JSON for a commit. `with_types` adds the tables that the commit changed."""
     output = CommitOutput(
         graph_commit_id=commit.id,
         graph_branch=commit.branch,

@@ -148,7 +148,7 @@ def subgraph(call: ServerCall) -> Answer:
 
 
 def subgraph_output(collected: Subgraph, commit_id: str, limit: int | None) -> SubgraphOutput:
-    """Return the document for a subgraph with at most `limit` edges."""
+    """Return the JSON for a subgraph with at most `limit` edges."""
     edges = list(islice(collected.edges, limit))
     return SubgraphOutput(
         nodes=[

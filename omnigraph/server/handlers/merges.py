@@ -64,7 +64,7 @@ def _delete_source(call: ServerCall, source: str, document: BranchMergeOutput) -
 
 
 def make_strategy(strategy: Any, resolutions: Sequence[ConflictResolution] = ()) -> Strategy:
-    """Return the strategy of a request. Resolutions of single conflicts take precedence over sides."""
+    """Return the strategy in a request. Resolutions of single conflicts take precedence over sides."""
     if not resolutions:
         return cast("Strategy", strategy)
 
@@ -91,7 +91,7 @@ def _decision_of(resolution: ConflictResolution) -> ConflictAnswer:
 
 
 def merge_output(call: ServerCall, result: MergeResult, source: str, target: str) -> BranchMergeOutput:
-    """Return the document for the effect of a merge, a revert or a cherry-pick."""
+    """Return the JSON for the effect of a merge, a revert or a cherry-pick."""
     schema_change = describe_schema_change(result.schema_change).get("schema_change", UNSET)
     return BranchMergeOutput(
         source=source,
@@ -115,7 +115,7 @@ def merge_output(call: ServerCall, result: MergeResult, source: str, target: str
 
 
 def conflict_output(conflict: EntityConflict, call: ServerCall) -> MergeConflictOutput:
-    """Return the document for a conflict. Old clients also get its table key."""
+    """Return the JSON for a conflict. Old clients also get its table key."""
     document = msgspec.convert(conflict.to_json(), MergeConflictOutput)
     if call.uses_old_names:
         document.table_key, document.row_id = f"{conflict.entity_kind}:{conflict.type_name}", conflict.entity_id

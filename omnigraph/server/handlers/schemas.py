@@ -16,7 +16,7 @@ from .documents import commit_output
 
 
 def describe_steps(documents: Sequence[dict[str, Any]], steps: Sequence[MigrationStep]) -> list[dict[str, Any]]:
-    """Return the documents of migration steps with a description of each step."""
+    """Return the JSON for migration steps, with a description of each step."""
     return [document | {"description": describe_step(step)} for document, step in zip(documents, steps, strict=True)]
 
 
@@ -78,7 +78,7 @@ def apply_schema(call: ServerCall) -> Answer:
         warnings=members["warnings"],
     )
     if call.uses_old_names:
-        # Version 0.3 declares a number, also if nothing was applied.
+        # In version 0.3, the number is required, even if nothing was applied.
         applied_version = document.graph_manifest_version
         document.manifest_version = graph.snapshot.manifest_version if applied_version is None else applied_version
     return json_answer(document)

@@ -1,4 +1,4 @@
-"""Handlers of the server itself: health, readiness, metrics, the OpenAPI document, and the caller."""
+"""Handlers for the server itself: health, readiness, metrics, the OpenAPI document, and the caller."""
 
 from functools import cache
 

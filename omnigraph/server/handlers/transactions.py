@@ -137,7 +137,7 @@ def _run_record_write(running: Transaction, operation: TransactionOperation) -> 
 def _require_member(operation: TransactionOperation, member: str) -> Any:
     value = getattr(operation, member)
     if value is None:
-        raise InputError(f"the operation `{operation.op}` needs `{member.rstrip('_')}`", reason="invalid body")
+        raise InputError(f"the operation `{operation.op}` requires `{member.rstrip('_')}`", reason="invalid body")
     return value
 
 

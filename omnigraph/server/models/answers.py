@@ -37,14 +37,14 @@ class WhoamiOutput(Struct, kw_only=True):
 
 
 class GraphInfo(Struct, kw_only=True):
-    """A graph of this server."""
+    """A graph on this server."""
 
     graph_id: str
     uri: str
 
 
 class GraphListResponse(Struct, kw_only=True):
-    """The graphs of this server, sorted by id."""
+    """The graphs on this server, sorted by id."""
 
     graphs: list[GraphInfo]
 
@@ -66,7 +66,7 @@ class SnapshotDatasetOutput(Struct, kw_only=True):
 
 
 class SnapshotOutput(Struct, kw_only=True):
-    """The tables of one state of a branch."""
+    """The tables of a branch at one revision."""
 
     graph_branch: str
     graph_commit_id: str
@@ -86,7 +86,7 @@ class ReadTargetOutput(Struct, kw_only=True):
 
 
 class ReadRowsOutput(Struct, kw_only=True):
-    """The rows of a query. `graph_commit_id` is the commit that was read. It can be used as a write precondition."""
+    """The rows of a query. `graph_commit_id` is the commit that was read, and can be used as a write precondition."""
 
     query_name: str
     target: ReadTargetOutput
@@ -131,7 +131,7 @@ class TransactionResult(Struct, kw_only=True):
 
 
 class TransactionOutput(Struct, kw_only=True):
-    """The effect of a transaction, and the results of its queries in their order."""
+    """The effect of a transaction, and the results of its queries, in order."""
 
     branch: str
     affected_nodes: int
@@ -173,7 +173,7 @@ class QueriesCatalogOutput(Struct, kw_only=True):
 
 
 class SchemaOutput(Struct, kw_only=True):
-    """The schema of a state."""
+    """The schema at a revision."""
 
     schema_source: str
     graph_branch: str

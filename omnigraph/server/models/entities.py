@@ -75,7 +75,7 @@ class SubgraphEdgeOutput(Struct, kw_only=True, rename={"from_": "from"}):
 
 
 class SubgraphOutput(Struct, kw_only=True):
-    """The nodes and edges of a query result, or around a node."""
+    """The nodes and edges in a query result, or around a node."""
 
     nodes: list[SubgraphNodeOutput]
     edges: list[SubgraphEdgeOutput]
@@ -114,7 +114,7 @@ class JobOutput(Struct, kw_only=True):
 
 
 class JobListOutput(Struct, kw_only=True):
-    """The recorded jobs of a graph, newest first."""
+    """The jobs of a graph, newest first."""
 
     jobs: list[JobOutput]
 
@@ -126,7 +126,7 @@ class StatusOutput(Struct, kw_only=True):
 
 
 class DiagnosticOutput(Struct, kw_only=True):
-    """A diagnostic for a source text. `start` and `end` are character offsets in it."""
+    """A diagnostic for a source text. `start` and `end` are character offsets in the text."""
 
     message: str
     severity: Literal["error", "warning", "info"]
@@ -182,6 +182,6 @@ class HoverOutput(Struct, kw_only=True):
 
 
 class RunListOutput(Struct, kw_only=True):
-    """The runs of version 0.3, which no longer exist."""
+    """The list of runs in version 0.3. It is always empty, because runs no longer exist."""
 
     runs: list[Any]

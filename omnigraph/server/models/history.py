@@ -85,7 +85,7 @@ class BranchRenameOutput(Struct, kw_only=True, rename={"from_": "from"}):
 
 
 class MergeConflictOutput(Struct, kw_only=True):
-    """A merge conflict, with the values in the three states if they are known."""
+    """A merge conflict, with the values in the merge base and on both sides if they are known."""
 
     entity_kind: EntityKindName
     type_name: str
@@ -172,7 +172,7 @@ class EntityChangeOutput(Struct, kw_only=True, rename={"type_": "type"}):
 
 
 class ChangeCauseOutput(Struct, kw_only=True):
-    """The commit that made changes."""
+    """The commit that made the changes."""
 
     graph_commit_id: str
     authored_branch: str
@@ -183,7 +183,7 @@ class ChangeCauseOutput(Struct, kw_only=True):
 
 
 class ChangeBlockOutput(Struct, kw_only=True):
-    """A commit and its changes, or a part of them."""
+    """A commit and its changes, or some of its changes."""
 
     cause: ChangeCauseOutput
     changes: list[EntityChangeOutput]

@@ -14,7 +14,7 @@ Params = dict[str, Any] | None
 
 
 class QueryRequest(Struct, kw_only=True):
-    """A read query: its text, the query in it to run, and its parameters."""
+    """A read query: the text, the name of the query to run, and the parameters."""
 
     query: str
     name: str | None = None

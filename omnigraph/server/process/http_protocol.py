@@ -73,7 +73,7 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP."""
+        """Reject a request that is not valid HTTP."""
         self._refuse_request(_MALFORMED, "this is not a valid HTTP request")
 
     def _has_ambiguous_length(self) -> bool:

@@ -32,7 +32,7 @@ def _open_tcp_socket(host: str, port: int) -> socket.socket:
 
 
 def _open_unix_socket(path: Path) -> socket.socket:
-    """Bind a Unix socket to which only its owner can connect, and replace a socket file that no process listens on."""
+    """Bind a Unix socket that only its owner can connect to. A socket file that no process listens on is replaced."""
     listener = socket.socket(socket.AF_UNIX)
     if path.is_socket() and not _is_listening(path):
         path.unlink()

@@ -162,18 +162,18 @@ class Supervisor:
         worker.channel.close()
         clear_worker_row(self._usage_fd, worker.index)
         for gauge_file in Path(self._settings.runtime_directory or "").glob(f"gauge_live*_{worker.process.pid}.db"):
-            gauge_file.unlink()  # the current values of a worker end with it
+            gauge_file.unlink()  # live gauges must not outlive the worker
         if worker in self._to_replace:
             self._to_replace.remove(worker)
         for successor in self._workers:
             if successor.replaces is worker:
-                successor.replaces = None  # it takes the place of the dead worker
+                successor.replaces = None  # the successor is now an ordinary replacement
 
     def _delay_next_start(self, *, was_killed: bool) -> None:
         """Wait longer after each worker that fails to start, so that a broken store is not accessed in a loop.
 
-        A worker that a signal killed did not fail by itself, so the delay does not grow: otherwise, a few kills in a
-        row would leave the server without workers for a long time.
+        If a signal killed the worker, the delay does not grow. Otherwise, a few kills in a row would leave the server
+        without workers for a long time.
         """
         backoff = self._backoff if was_killed else self._backoff * 2
         self._backoff = min(max(backoff, _MIN_BACKOFF_SECONDS), _MAX_BACKOFF_SECONDS)
@@ -280,5 +280,5 @@ class Supervisor:
     def _note_signal(self, number: int, _: FrameType | None) -> None:
         if number == signal.SIGHUP:
             self._requests.wants_reload = True
-        elif number != signal.SIGCHLD:  # the end of a worker only wakes the loop, which then looks for it
+        elif number != signal.SIGCHLD:  # SIGCHLD only wakes the loop, which then reaps the worker
             self._requests.stop_count += 1

@@ -27,7 +27,7 @@ _IDEMPOTENCY = HeaderParameter(
 )
 _CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Required head commit of the branch")
 _INTEGERS = HeaderParameter(
-    "Omnigraph-Integers", description="`string`: return integers that JavaScript would round as strings"
+    "Omnigraph-Integers", description="With `string`, integers that JavaScript would round are returned as strings"
 )
 _LOAD_PARAMETERS = (
     _BRANCH,

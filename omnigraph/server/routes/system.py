@@ -1,4 +1,4 @@
-"""Routes of the server itself."""
+"""Routes for the server itself."""
 
 from omnigraph.server.models import answers
 from omnigraph.server.route_model import HTML, PLAIN, Route

@@ -1,4 +1,4 @@
-"""Read request bodies within the limits for size and time, and decode them as the route expects.
+"""Read request bodies within the limits on size and time, and decode them as the route expects.
 
 A JSON body is kept in memory. A raw body larger than one mebibyte is written to a temporary file, so that many
 concurrent uploads do not fill the memory.
@@ -109,7 +109,7 @@ def parse_content_length(text: str | None) -> int | None:
 
 
 async def discard_body(receive: Receive) -> None:
-    """Read and drop the rest of a rejected body, within limits of time and size.
+    """Read and discard the rest of a rejected body, within limits on time and size.
 
     If a server closes a connection while data is still arriving, the client's system may drop the response as well.
     """

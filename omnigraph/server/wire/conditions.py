@@ -9,7 +9,7 @@ from omnigraph.server.route_model import CONDITION_HEADER, IDEMPOTENCY_HEADER, R
 
 _COMMIT_PATTERN = re.compile(r"[0-9A-Za-z]{1,64}")
 _MAX_KEY_LENGTH = 255
-_KEY_SEPARATOR = "\x1f"  # an actor cannot contain it, so two actors never share a key
+_KEY_SEPARATOR = "\x1f"  # never part of an actor's name, so two actors never share a key
 
 
 def read_condition(route: Route, values: Sequence[str]) -> str | None:
@@ -35,7 +35,7 @@ def read_condition(route: Route, values: Sequence[str]) -> str | None:
 
 
 def read_idempotency_key(route: Route, values: Sequence[str], actor: str | None) -> str | None:
-    """Return the key by which the engine recognizes a repeated write: the actor together with the key that it sent."""
+    """Return the key by which the engine recognizes a repeated write: the actor's name plus the client's key."""
     if not values:
         return None
     if not route.takes_idempotency_key:

@@ -61,7 +61,7 @@ def accept_parameter(accept: str | None, media_type: str, name: str) -> str | No
 
 
 def check_content_type(content_type: str | None, expected: Sequence[str], *, is_empty: bool) -> str:
-    """Return the media type of a body; raise `UnsupportedMediaType` unless it is one of the expected ones."""
+    """Return the media type of a body; raise `UnsupportedMediaType` for an unexpected type."""
     if content_type is None:
         if is_empty:
             return expected[0]

@@ -15,7 +15,7 @@ _MAX_BATCH_ROWS = 16_384
 
 
 def arrow_codec(headers: Mapping[str, str]) -> str | None:
-    """Return the compression of Arrow batches that the client asks for: `lz4`, `zstd` or None."""
+    """Return the compression that the client requests for Arrow batches: `lz4`, `zstd` or None."""
     codec = accept_parameter(headers.get("accept"), ARROW, "codec")
     if codec in (None, "", "none", "uncompressed"):
         return None
@@ -25,7 +25,7 @@ def arrow_codec(headers: Mapping[str, str]) -> str | None:
 
 
 class _ChunkSink:
-    """A file to which Arrow writes, and from which complete chunks are taken."""
+    """A file that Arrow writes to, and that complete chunks are read from."""
 
     closed = False
 

@@ -33,7 +33,7 @@ def test_every_code_of_a_plan_is_named(checkout: Path) -> None:
 
 
 def test_the_tier_of_each_code_is_the_one_of_the_catalog(checkout: Path) -> None:
-    table = _page(checkout).partition("## Steps")[2].partition("## What is refused")[0]
+    table = _page(checkout).partition("## Steps")[2].partition("## Unsupported changes")[0]
     found = re.findall(r"(safe|validated|destructive),? (OG-[A-Z]{2}-\d{3})", table)
     assert found
     for tier, code in found:
