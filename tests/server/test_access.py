@@ -12,7 +12,8 @@ import pytest
 import omnigraph
 from omnigraph.cli.main import run
 from omnigraph.server.access.tokens import format_hash
-from tests.rig.http_server import TOKEN_VARIABLES, HttpServer, Reply, serving, wait_until
+from tests.rig.deployments import Deployment
+from tests.rig.http_server import TOKEN_VARIABLES, HttpServer, Reply, wait_until
 from tests.rig.server_process import installed
 from tests.server.conftest import make_graph
 
@@ -27,12 +28,12 @@ TOKENS = {
 
 
 @pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return make_graph(tmp_path_factory.mktemp("graph") / "graph")
+def uri(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return make_graph(deployment.new_root(tmp_path_factory.mktemp("graph")))
 
 
 @pytest.fixture(scope="module")
-def guarded(uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+def guarded(deployment: Deployment, uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     """A server with a token file, a single token beside it, and two writes per actor at once."""
     folder = tmp_path_factory.mktemp("guarded")
     file = folder / "tokens.json"
@@ -43,7 +44,7 @@ def guarded(uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Http
         "OMNIGRAPH_SERVER_BEARER_TOKEN": "single-token",
         "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "2",
     }
-    with serving(folder, uri, variables=variables, token="ann-token") as server:
+    with deployment.serving(folder, uri, variables=variables, token="ann-token") as server:
         yield server
 
 
