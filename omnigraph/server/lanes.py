@@ -17,6 +17,7 @@ from omnigraph.values.cancellation import STOP_EVENT
 from .settings import LaneSizes
 
 CallResult = TypeVar("CallResult")
+ObserveCalls = Callable[[str, int], None]  # receives the name of a lane and its number of calls
 
 
 class LaneContext:
@@ -41,17 +42,18 @@ class LaneContext:
 class Lane:
     """A thread pool with a bounded queue."""
 
-    def __init__(self, name: str, threads: int, queue_length: int) -> None:
-        self.name = name
-        self.max_calls = threads + queue_length
-        self.call_count = 0
+    def __init__(self, name: str, threads: int, queue_length: int, observe_calls: ObserveCalls) -> None:
+        self._name, self._observe_calls = name, observe_calls
+        self._max_calls = threads + queue_length
+        self._call_count = 0
+        self._change_call_count(0)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"omnigraph-{name}")
 
     def start(self, call: Callable[[], CallResult], lane_context: LaneContext) -> "asyncio.Future[CallResult]":
         """Start a call in this lane; raise `ServerBusy` if its queue is full."""
-        if self.call_count >= self.max_calls:
+        if self._call_count >= self._max_calls:
             raise ServerBusy()
-        self.call_count += 1
+        self._change_call_count(1)
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._pool, lane_context.context.run, call)
         future.add_done_callback(self._count_finished)
@@ -67,7 +69,11 @@ class Lane:
             raise
 
     def _count_finished(self, _: "asyncio.Future[Any]") -> None:
-        self.call_count -= 1
+        self._change_call_count(-1)
+
+    def _change_call_count(self, difference: int) -> None:
+        self._call_count += difference
+        self._observe_calls(self._name, self._call_count)
 
     def close(self) -> None:
         """Reject further calls, without waiting for running calls."""
@@ -77,9 +83,9 @@ class Lane:
 class Lanes:
     """The lanes of one worker."""
 
-    def __init__(self, sizes: LaneSizes) -> None:
-        self.read = Lane("read", sizes.read_threads, sizes.read_queue)
-        self.heavy = Lane("heavy", sizes.heavy_threads, sizes.heavy_queue)
+    def __init__(self, sizes: LaneSizes, observe_calls: ObserveCalls) -> None:
+        self.read = Lane("read", sizes.read_threads, sizes.read_queue, observe_calls)
+        self.heavy = Lane("heavy", sizes.heavy_threads, sizes.heavy_queue, observe_calls)
 
     def close(self) -> None:
         """Close both lanes."""

@@ -47,10 +47,12 @@ class ServerMetrics:
         if status in (429, 503):
             self.rejections.labels(str(status)).inc()
 
+    def observe_lane(self, lane: str, call_count: int) -> None:
+        """Record the number of calls in a lane. Another worker may report it, so it is recorded at every change."""
+        self._in_flight.labels(lane).set(call_count)
+
     def render(self, state: "WorkerState") -> bytes:
         """Return the metrics of all workers in the Prometheus text format."""
-        for lane in (state.lanes.read, state.lanes.heavy):
-            self._in_flight.labels(lane.name).set(lane.call_count)
         self._graphs.set(len(state.graphs))
         if not self._is_shared:
             return generate_latest(self._registry)

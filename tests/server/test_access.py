@@ -12,6 +12,7 @@ import pytest
 import omnigraph
 from omnigraph.cli.main import run
 from omnigraph.server.access.tokens import format_hash
+from tests.rig.deployments import Deployment
 from tests.rig.http_server import TOKEN_VARIABLES, HttpServer, Reply, serving, wait_until
 from tests.rig.server_process import installed
 from tests.server.conftest import make_graph
@@ -27,12 +28,12 @@ TOKENS = {
 
 
 @pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return make_graph(tmp_path_factory.mktemp("graph") / "graph")
+def uri(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return make_graph(deployment.new_root(tmp_path_factory.mktemp("graph")))
 
 
 @pytest.fixture(scope="module")
-def guarded(uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+def guarded(deployment: Deployment, uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     """A server with a token file, a single token beside it, and two writes per actor at once."""
     folder = tmp_path_factory.mktemp("guarded")
     file = folder / "tokens.json"
@@ -43,7 +44,7 @@ def guarded(uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Http
         "OMNIGRAPH_SERVER_BEARER_TOKEN": "single-token",
         "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "2",
     }
-    with serving(folder, uri, variables=variables, token="ann-token") as server:
+    with deployment.serving(folder, uri, variables=variables, token="ann-token") as server:
         yield server
 
 
@@ -185,6 +186,48 @@ def test_case_21_writes_beyond_the_limit_of_an_actor_are_429(guarded: HttpServer
     assert 1 <= int(rejected.headers["retry-after"]) <= 60
     assert (denied.status, other.status, read.status) == (403, 200, 200)
     assert sorted(reply.status for reply in replies) == [200, 200, 429]
+
+
+def test_case_21_two_workers_share_the_limit_of_an_actor(uri: str, tmp_path: Path) -> None:
+    variables = {
+        "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": json.dumps({"ann": "ann-token", "bob": "bob-token"}),
+        "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "4",
+    }
+    arguments = (uri, "--token-permission", "admin", "--workers", "2")
+    with serving(tmp_path, *arguments, variables=variables, token="ann-token") as server:
+        # Each attempt opens its own connection, so both workers get some of them.
+        statuses = write_beyond_the_limit(server, uri, running=4, attempts=8)
+        assert statuses == [200] * 4 + [429] * 8
+        assert write_beyond_the_limit(server, uri, running=4, attempts=1) == [200] * 4 + [429], (
+            "all slots were released"
+        )
+
+
+def write_beyond_the_limit(server: HttpServer, uri: str, *, running: int, attempts: int) -> list[int]:
+    """Start as many writes as the limit allows, then attempt more, and return all statuses in order."""
+    accepted: list[Reply] = []
+
+    def write(number: int) -> Reply:
+        return server.post(f"{GRAPH}/mutate", {"query": ADD, "params": {"n": f"{attempts}-{number}"}})
+
+    with slow_writes(uri):
+        threads = [threading.Thread(target=lambda n=n: accepted.append(write(n))) for n in range(running)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: running_writes(server) == running)
+        refused = [write(running + number).status for number in range(attempts)]
+        other = server.post(f"{GRAPH}/branches", {"name": f"of-bob-{attempts}"}, token="bob-token")
+    for thread in threads:
+        thread.join()
+    assert other.status == 200
+    return [*(reply.status for reply in accepted), *refused]
+
+
+def running_writes(server: HttpServer) -> float:
+    """How many calls run in the lanes of heavy work of all workers."""
+    reply = server.get("/metrics")
+    lines = [line for line in reply.body.decode().splitlines() if 'lane_calls{lane="heavy"}' in line]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
 def test_no_log_and_no_reply_contains_a_token_or_a_text(guarded: HttpServer) -> None:

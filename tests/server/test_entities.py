@@ -1,11 +1,14 @@
 """Entities, blobs, searches, reverts, maintenance and language services over HTTP: cases 7 and 22."""
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from tests.rig.deployments import Deployment
 from tests.rig.http_server import HttpServer, Reply, wait_until
+from tests.server.conftest import make_graph
 
 GRAPH = "/graphs/default"
 ADD = "query add($n: String, $a: I32?) { insert Person { name: $n, age: $a } }"
@@ -166,6 +169,23 @@ def test_case_22_conditions_and_head(server: HttpServer, documents: str) -> None
     head = server.request("HEAD", blob_path("a", entity="node"), headers={"Range": "bytes=0-0"})
     assert (head.status, head.body, head.headers["content-length"]) == (200, b"", "10")
     assert get(server, "empty").body == b""
+
+
+def test_case_22_an_external_blob_is_copied_and_never_read_again(deployment: Deployment, tmp_path: Path) -> None:
+    source = tmp_path / "source" / "a.bin"
+    source.parent.mkdir()
+    source.write_bytes(b"external bytes")
+    uri = make_graph(deployment.new_root(tmp_path))
+    variables = {"OMNIGRAPH_EXTERNAL_BLOBS": source.parent.as_uri()}
+    with deployment.serving(tmp_path, uri, "--unauthenticated", variables=variables) as server:
+        add = 'query add($u: Blob) { insert Doc { slug: "x", body: $u } }'
+        change(server, add, "main", u=source.as_uri())
+        source.unlink()
+        reply = server.get(f"{GRAPH}/blob?entity=node&type=Doc&id=x&property=body")
+        assert (reply.status, reply.body) == (200, b"external bytes")
+        assert "location" not in reply.headers
+        missing = server.post(f"{GRAPH}/mutate", {"query": add.replace('"x"', '"y"'), "params": {"u": source.as_uri()}})
+        assert missing.status == 424
 
 
 def test_case_22_what_is_no_blob_is_refused(server: HttpServer, documents: str) -> None:

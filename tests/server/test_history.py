@@ -8,7 +8,8 @@ from urllib.parse import quote
 import pytest
 
 import omnigraph
-from tests.rig.http_server import HttpServer, serving
+from tests.rig.deployments import Deployment
+from tests.rig.http_server import HttpServer
 from tests.server.conftest import make_graph
 
 GRAPH = "/graphs/default"
@@ -293,14 +294,14 @@ def test_a_baseline_ends_with_a_cursor(server: HttpServer, branch: str) -> None:
     assert server.post(f"{GRAPH}/changes/baseline", b"").status == 200, "the body is optional"
 
 
-def test_case_27_a_cursor_from_before_a_cleanup_is_410(tmp_path: Path) -> None:
-    uri = make_graph(tmp_path / "graph")
+def test_case_27_a_cursor_from_before_a_cleanup_is_410(deployment: Deployment, tmp_path: Path) -> None:
+    uri = make_graph(deployment.new_root(tmp_path))
     graph = omnigraph.open(uri)
     cursor = graph.changes.feed().cursor
     for number in range(3):
         graph.insert("Person", {"name": f"n{number}"})
     graph.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
-    with serving(tmp_path, uri, "--unauthenticated") as server:
+    with deployment.serving(tmp_path, uri, "--unauthenticated") as server:
         gap = server.get(f"{GRAPH}/changes?cursor={cursor}")
         assert gap.status == 410
         assert "code" not in gap.json()

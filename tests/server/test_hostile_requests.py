@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import omnigraph
+from tests.rig.deployments import Deployment
 from tests.rig.http_server import HttpServer, serving
 from tests.server.conftest import make_graph
 
@@ -138,12 +139,10 @@ def assert_harmless(body: bytes) -> None:
     assert not any(trace in text for trace in ("Traceback", ".lance", "/tmp", "omnigraph/"))
 
 
-def test_errors_never_show_where_a_graph_is_stored(tmp_path: Path) -> None:
-    uri = make_graph(tmp_path / "graph")
-    with serving(tmp_path, uri, "--unauthenticated") as server:
-        for file in Path(uri).rglob("*.lance"):
-            if file.is_file():
-                file.unlink()
+def test_errors_never_show_where_a_graph_is_stored(deployment: Deployment, tmp_path: Path) -> None:
+    uri = make_graph(deployment.new_root(tmp_path))
+    with deployment.serving(tmp_path, uri, "--unauthenticated") as server:
+        deployment.remove_data_files(uri)
         broken = server.query("match { $p: Person } return { $p.name }")
         assert broken.status == 500
         server.post(f"{GRAPH}/mutate", {"query": 'query x() { update Person set { age: 1 } where name = "ada" }'})
@@ -152,6 +151,7 @@ def test_errors_never_show_where_a_graph_is_stored(tmp_path: Path) -> None:
         for reply in server.replies:
             if reply.status >= 400:
                 assert str(tmp_path).encode() not in reply.body
+                assert uri.encode() not in reply.body
                 assert b".lance" not in reply.body
         assert str(tmp_path) not in json.dumps(broken.json())
 

@@ -13,7 +13,8 @@ import pyarrow.parquet
 import pytest
 
 import omnigraph
-from tests.rig.http_server import HttpServer, serving, wait_until
+from tests.rig.deployments import Deployment
+from tests.rig.http_server import HttpServer, wait_until
 from tests.server.conftest import SCHEMA, make_graph
 
 GRAPH = "/graphs/default"
@@ -144,10 +145,12 @@ def test_a_load_on_a_condition_and_with_a_key(server: HttpServer, branch: str) -
     assert server.post(f"{path}/if-graph-commit?{at}", lines(person("k2")), headers=stale).status == 412
 
 
-def test_case_23_an_export_can_be_loaded_and_exported_again(server: HttpServer, tmp_path: Path) -> None:
+def test_case_23_an_export_can_be_loaded_and_exported_again(
+    deployment: Deployment, server: HttpServer, tmp_path: Path
+) -> None:
     exported = server.post(f"{GRAPH}/export")
     assert exported.headers["content-type"] == "application/x-ndjson; charset=utf-8"
-    copy = omnigraph.init(tmp_path / "copy", SCHEMA, durability="os")
+    copy = deployment.init(tmp_path, SCHEMA)
     copy.load(io.BytesIO(exported.body), mode="append")
     assert b"".join(copy.export()) == exported.body
     only = server.post(f"{GRAPH}/export", {"type_names": ["Knows"]}).body
@@ -160,13 +163,13 @@ def test_an_export_refuses_unknown_members_and_types(server: HttpServer) -> None
 
 
 @pytest.fixture(scope="module")
-def large_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+def large_server(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     """A graph whose export is larger than the buffers between the server and a client; one export at a time."""
     folder = tmp_path_factory.mktemp("large")
-    uri = make_graph(folder / "graph")
+    uri = make_graph(deployment.new_root(folder))
     bio = "x" * 1000
     omnigraph.open(uri).insert("Person", *({"name": f"p{number:06}", "bio": bio} for number in range(12_000)))
-    with serving(folder, uri, "--unauthenticated", "--export-slots", "1") as running:
+    with deployment.serving(folder, uri, "--unauthenticated", "--export-slots", "1") as running:
         yield running
 
 
@@ -195,16 +198,14 @@ def test_case_24_a_stalled_export_holds_its_slot_until_the_client_leaves(large_s
     assert reply.body.count(b"\n") == 12_003
 
 
-def test_case_25_a_late_failure_breaks_the_body(tmp_path: Path) -> None:
-    uri = make_graph(tmp_path / "graph")
+def test_case_25_a_late_failure_breaks_the_body(deployment: Deployment, tmp_path: Path) -> None:
+    uri = make_graph(deployment.new_root(tmp_path))
     bio = "x" * 1000
     graph = omnigraph.open(uri)
     graph.insert("Person", *({"name": f"p{number:06}", "bio": bio} for number in range(12_000)))
-    with serving(tmp_path, uri, "--unauthenticated") as server:
+    with deployment.serving(tmp_path, uri, "--unauthenticated") as server:
         client = begin_export(server)
-        for file in Path(uri).rglob("*.lance"):
-            if file.is_file():
-                file.unlink()
+        deployment.remove_data_files(uri)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)  # now the client is fast
         received = b""
         while data := client.recv(1 << 20):

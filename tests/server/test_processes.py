@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 import omnigraph
+from tests.rig.deployments import Deployment
 from tests.rig.http_server import (
     HttpServer,
     Reply,
@@ -111,9 +112,9 @@ def slow_writes(uri: str) -> Iterator[None]:
         yield
 
 
-def test_case_30_a_running_mutation_is_answered_before_the_server_ends(tmp_path: Path) -> None:
-    uri = make_graph(tmp_path / "graph")
-    server = start_server(tmp_path, uri, "--unauthenticated")
+def test_case_30_a_running_mutation_is_answered_before_the_server_ends(deployment: Deployment, tmp_path: Path) -> None:
+    uri = make_graph(deployment.new_root(tmp_path))
+    server = deployment.start_server(tmp_path, uri, "--unauthenticated")
     replies: list[Reply] = []
 
     def write() -> None:
@@ -145,8 +146,9 @@ def is_listening(server: HttpServer) -> bool:
     return True
 
 
-def test_case_1_the_listen_line_comes_first_and_names_the_real_port(uri: str, tmp_path: Path) -> None:
-    server = start_server(tmp_path, uri, "--unauthenticated")
+def test_case_1_the_listen_line_comes_first_and_names_the_real_port(deployment: Deployment, tmp_path: Path) -> None:
+    uri = make_graph(deployment.new_root(tmp_path))
+    server = deployment.start_server(tmp_path, uri, "--unauthenticated")
     assert server.port > 0
     assert server.get("/readyz").json() == {"status": "ready", "graphs": 1}
     stop_server(server)
@@ -157,9 +159,10 @@ def test_a_graph_that_cannot_be_opened_is_an_error_of_the_start(tmp_path: Path) 
         start_server(tmp_path, str(tmp_path / "nothing"), "--unauthenticated")
 
 
-def test_case_29_a_quarantined_graph_is_not_found_and_the_others_serve(uri: str, tmp_path: Path) -> None:
-    arguments = (f"people={uri}", f"lost={tmp_path / 'lost'}", "--unauthenticated")
-    with serving(tmp_path, *arguments) as server:
+def test_case_29_a_quarantined_graph_is_not_found_and_the_others_serve(deployment: Deployment, tmp_path: Path) -> None:
+    uri = make_graph(deployment.new_root(tmp_path))
+    arguments = (f"people={uri}", f"lost={deployment.new_root(tmp_path)}", "--unauthenticated")
+    with deployment.serving(tmp_path, *arguments) as server:
         assert server.get("/graphs/people/branches").status == 200
         missing, unknown = server.get("/graphs/lost/branches"), server.get("/graphs/other/branches")
         assert (missing.status, unknown.status) == (404, 404)
@@ -168,6 +171,8 @@ def test_case_29_a_quarantined_graph_is_not_found_and_the_others_serve(uri: str,
         assert server.get("/readyz").json()["status"] == "degraded"
         assert server.get("/branches").status == 404, "several graphs have no flat routes"
         assert server.get("/graphs/no_such%2Fid/branches").status == 400
+    with pytest.raises(RuntimeError, match="no graph can be served"):
+        deployment.start_server(tmp_path / "strict", *arguments, "--require-all-graphs")
 
 
 def test_a_unix_socket_serves_only_its_owner(uri: str, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.rig.http_server import HttpServer, serving
+from tests.rig.deployments import Deployment
+from tests.rig.http_server import HttpServer
 from tests.rig.timeouts import PATIENCE
 from tests.server.conftest import SCHEMA, make_graph
 
@@ -21,15 +22,18 @@ NUMBER: Any = object()
 
 
 @pytest.fixture(scope="module", params=["open", "token"])
-def sdk_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+def sdk_server(
+    request: pytest.FixtureRequest, deployment: Deployment, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HttpServer]:
     folder = tmp_path_factory.mktemp("sdk")
-    uri = make_graph(folder / "graph")
+    uri = make_graph(deployment.new_root(folder))
     if request.param == "open":
-        with serving(folder, uri, "--unauthenticated") as server:
+        with deployment.serving(folder, uri, "--unauthenticated") as server:
             yield server
     else:
         variables = {"OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": json.dumps({"ada": TOKEN})}
-        with serving(folder, uri, "--token-permission", "admin", variables=variables, token=TOKEN) as server:
+        arguments = (uri, "--token-permission", "admin")
+        with deployment.serving(folder, *arguments, variables=variables, token=TOKEN) as server:
             yield server
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig.http_server import HttpServer, serving, start_server
+from tests.rig.deployments import Deployment
+from tests.rig.http_server import HttpServer, start_server
 from tests.server.conftest import make_graph
 
 GRAPH = "/graphs/default"
@@ -25,15 +26,15 @@ TOKENS = {
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+def stored(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     """A server with stored queries and tokens."""
     folder = tmp_path_factory.mktemp("stored")
     (folder / "queries").mkdir()
     (folder / "queries" / "people.gq").write_text(QUERIES)
-    uri = make_graph(folder / "graph")
+    uri = make_graph(deployment.new_root(folder))
     variables = {"OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": json.dumps(TOKENS)}
     arguments = (uri, "--queries", str(folder / "queries"))
-    with serving(folder, *arguments, variables=variables, token="ann-token") as server:
+    with deployment.serving(folder, *arguments, variables=variables, token="ann-token") as server:
         yield server
 
 

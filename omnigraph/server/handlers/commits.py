@@ -3,7 +3,7 @@
 from itertools import islice
 
 from omnigraph.api.graph import Graph
-from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
+from omnigraph.errors import CommitNotFound, InputError
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import SnapshotDatasetOutput, SnapshotOutput
@@ -102,8 +102,6 @@ def get_commit(call: ServerCall) -> Answer:
     revision = call.path_values["commit_id"]
     try:
         commit = call.graph_for_read().refresh().revisions.commit(revision)
-    except SnapshotNotFound:
-        raise CommitNotFound(commit=revision) from None
     except InputError:
         if is_ulid(revision):
             raise

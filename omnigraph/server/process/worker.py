@@ -55,7 +55,8 @@ def build_state(settings: ServerSettings, usage: SharedUsage) -> WorkerState:
     graphs.open_all()
     admission = Admission(usage, settings.limits)
     jobs = JobStore(Path(settings.runtime_directory or tempfile.gettempdir(), "jobs"))
-    lanes, metrics, tracer = Lanes(settings.lanes), ServerMetrics(), _make_tracer(settings)
+    metrics, tracer = ServerMetrics(), _make_tracer(settings)
+    lanes = Lanes(settings.lanes, metrics.observe_lane)
     return WorkerState(settings, graphs, lanes, authenticator, admission, metrics, jobs, tracer)
 
 

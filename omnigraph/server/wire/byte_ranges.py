@@ -22,15 +22,13 @@ def select_range(values: Sequence[str], length: int) -> tuple[int, int] | None:
         return None
     if match[1] == "":
         start, stop = max(length - int(match[2]), 0), length
-        is_empty = int(match[2]) == 0
     else:
-        start, stop = int(match[1]), min(int(match[2]) + 1, length) if match[2] else length
-        if match[2] and int(match[2]) < start:
+        start, stop = int(match[1]), int(match[2]) + 1 if match[2] else max(int(match[1]), length)
+        if stop <= start and match[2]:
             return None
-        is_empty = False
-    if is_empty or start >= length:
-        raise RangeNotSatisfiable(start=start, end=max(start, stop), length=length)
-    return start, stop
+    if start >= length:
+        raise RangeNotSatisfiable(start=start, end=stop, length=length)
+    return start, min(stop, length)
 
 
 def keeps_range(if_range: str | None, etag: str) -> bool:
