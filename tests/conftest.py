@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from tests.rig.depth import repeats
 
-pytest_plugins = ["tests.rig.plugin"]
+pytest_plugins = ["tests.rig.plugin", "tests.rig.graph_hosts"]
 
 # Runs are repeatable and never judged by the clock; `make test-full` looks at more examples.
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=50)

@@ -30,6 +30,8 @@ def read_commit(document: Document) -> Commit:
         actor=document["actor_id"],
         message=document.get("message"),
         tables=dict(_read_table(table) for table in document.get("types", ())),
+        note=document.get("note"),
+        details=document.get("details", {}),
     )
 
 

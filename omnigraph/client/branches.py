@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from omnigraph.errors import BranchNotFound, UsageError
+from omnigraph.errors import BranchNotFound, ReadOnlyError, UsageError
 from omnigraph.history.branch_info import BranchInfo
 from omnigraph.history.revisions import Revision
 from omnigraph.values.name_rules import strip_name
@@ -94,8 +94,8 @@ def create_branch(
 ) -> RemoteHandle:
     """Create a branch, by default from the commit that the handle reads from, and return a handle on it."""
     handle.require_open()
-    if handle.read_only and not handle.pinned:
-        handle.require_writable("creating a branch")
+    if handle.opened_read_only:
+        raise ReadOnlyError(what="creating a branch")
     origin = handle.commit_id or handle.branch_name if from_ is None else _write_origin(handle, from_)
     body = {
         "name": name,

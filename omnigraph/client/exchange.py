@@ -182,6 +182,9 @@ class Reply:
         if not self._response.isclosed():
             self._connection.close()
 
+    def __del__(self) -> None:
+        self.close()  # an answer that nobody read must not leave an open socket behind
+
 
 def _write_request(
     connection: http.client.HTTPConnection, method: str, path: str, content: Any, headers: Mapping[str, str]

@@ -25,7 +25,7 @@ from omnigraph.history.revisions import Revision
 from omnigraph.history.tags import Tag
 from omnigraph.maintenance.health_thresholds import LimitWarning
 
-from . import blobs, branches, diffs, maintenance, merges, queries, revisions, schema, tags
+from . import blobs, branches, diffs, graph_card, maintenance, merges, queries, revisions, schema, tags
 from .graph_writes import RemoteWrites
 from .handle import RemoteHandle
 from .retries import pause_before_retry
@@ -52,6 +52,9 @@ class RemoteGraph(RemoteWrites):
 
     def __repr__(self) -> str:
         return self._handle.describe()
+
+    def _repr_html_(self) -> str:
+        return graph_card.graph_card(self._handle)
 
     # State --------------------------------------------------------------------------------------
 

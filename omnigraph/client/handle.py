@@ -34,7 +34,7 @@ class RemoteHandle:
     ) -> None:
         self.exchange, self.uri, self.branch_name = exchange, uri, branch_name
         self.commit_id = commit_id
-        self.read_only = read_only or self.pinned
+        self.opened_read_only, self.read_only = read_only, read_only or self.pinned
         self.closed = False
 
     @property
@@ -58,7 +58,7 @@ class RemoteHandle:
 
     def on_branch(self, name: str) -> "RemoteHandle":
         """Return a handle on a branch that exists."""
-        return RemoteHandle(self.exchange, self.uri, name, read_only=self.read_only and not self.pinned)
+        return RemoteHandle(self.exchange, self.uri, name, read_only=self.opened_read_only)
 
     def at(self, revision: Revision) -> "RemoteHandle":
         """Return a read-only handle on a revision."""
@@ -66,7 +66,8 @@ class RemoteHandle:
 
     def pin(self, commit_id: str) -> "RemoteHandle":
         """Return a read-only handle on a commit."""
-        return RemoteHandle(self.exchange, self.uri, self.branch_name, commit_id=commit_id)
+        read_only = self.opened_read_only
+        return RemoteHandle(self.exchange, self.uri, self.branch_name, commit_id=commit_id, read_only=read_only)
 
     def for_read(self, branch: str | None, revision: Revision | None) -> "RemoteHandle":
         """Return the handle to use for a read that has `branch` and `at` options."""

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from omnigraph.errors import InputError
+from omnigraph.ingest.frames import RecordType
+from omnigraph.ingest.record_envelope import envelope_error
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.values.describe_value import describe
@@ -19,6 +21,7 @@ from .unsupported import reject, reject_if
 from .wire_values import encode_records, encode_value
 
 _NDJSON_SUFFIXES = (".ndjson", ".jsonl", ".json", "")
+_RECORD_MEMBERS = frozenset({"data", "id", "from", "to", "src", "dst"})
 _ENDPOINTS = {"from": "from", "to": "to", "src": "from", "dst": "to"}
 
 
@@ -44,8 +47,8 @@ def iter_ndjson(data: Any, catalog: Catalog, form: str | None) -> Iterator[bytes
 
 
 def _is_record(data: Mapping[Any, Any]) -> bool:
-    return any(isinstance(data.get(member), str) for member in ("type", "edge")) and (
-        "data" in data or "from" in data or "id" in data
+    return any(isinstance(data.get(member), str) for member in ("type", "edge")) and not _RECORD_MEMBERS.isdisjoint(
+        data
     )
 
 
@@ -83,8 +86,8 @@ def _read_file(path: Path, catalog: Catalog, type_name: str | None, form: str | 
     entity_type = None if type_name is None else resolve_type(catalog, type_name)
     try:
         with _open_binary(path) as file:
-            for line in _split_lines(_read_chunks(file)):
-                yield line if entity_type is None else _wrap_line(entity_type, line)
+            lines = _split_lines(_read_chunks(file))
+            yield from lines if entity_type is None else _wrap_lines(RecordType(entity_type), lines)
     except (OSError, EOFError) as error:
         raise _unreadable(path, error) from None
 
@@ -93,8 +96,17 @@ def _open_binary(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path, "rb")) if path.name.endswith(".gz") else path.open("rb")
 
 
-def _wrap_line(entity_type: Any, line: bytes) -> bytes:
-    return _write_envelope(entity_type.kind, entity_type.name, json.loads(line)) if line.strip() else line
+def _wrap_lines(record_type: RecordType, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines with an envelope. A line that is not JSON is left to the server, which reports it."""
+    entity_type = record_type.entity_type
+    for line_number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line) if line.strip() else None
+        except ValueError:
+            record = None
+        if isinstance(record, dict) and record_type.is_envelope(record):
+            raise envelope_error(entity_type.name, line_number)
+        yield line if record is None else _write_envelope(entity_type.kind, entity_type.name, record)
 
 
 def _read_parquet(path: Path, entity_type: Any) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ from omnigraph.api.data_files import ProgressOption
 from omnigraph.api.results.receipt import BadRow, LoadReport, Receipt
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import ClientError, InputError, OmnigraphError
+from omnigraph.ingest.load import check_load_mode
 from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 
@@ -55,6 +56,7 @@ def load_data(  # noqa: PLR0913, PLR0917 - the parts of one load
     """Load data as one commit, or return the problems in it."""
     handle.require_writable("loading data")
     check_write_options(handle, options)
+    check_load_mode(settings.mode)
     if settings.on_error not in ("raise", "report"):
         raise InputError(f"on_error must be 'raise' or 'report', got '{settings.on_error}'", reason="invalid option")
     catalog = _schema_handle(handle, branch, settings).schema_ir().catalog
@@ -62,7 +64,9 @@ def load_data(  # noqa: PLR0913, PLR0917 - the parts of one load
     first, second = next(parts, b""), next(parts, None)
     try:
         if second is None:
-            return _load_part(handle, write_branch(handle, branch), first, settings, options)
+            receipt = _load_part(handle, write_branch(handle, branch), first, settings, options)
+            _reporter(progress)(len(first))
+            return receipt
         return _load_parts(handle, branch, chain((first, second), parts), settings, options, _reporter(progress))
     except ClientError as error:
         if settings.on_error == "raise" or "problems" not in error.details:

@@ -18,6 +18,8 @@ from omnigraph.api.builders.prepared_queries import COMPILED_QUERIES, Prepared, 
 from omnigraph.api.queries import QueryCall
 from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
+from omnigraph.engine.execution_context import OperatorStats
+from omnigraph.engine.explain import ExplainedPlan, ExplainedStep
 from omnigraph.errors import InputError
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.values import clock_and_ids
@@ -96,30 +98,20 @@ def _iter_batches(reader: pa.RecordBatchReader, reply: Reply) -> Iterator[pa.Rec
         reply.close()
 
 
-class RemotePlan:
-    """The plan of a query: `str()` returns it as text."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._document = document
-
-    def __str__(self) -> str:
-        return str(self._document["plan"])
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def to_json(self) -> Any:
-        """Return the plan as JSON."""
-        return self._document["details"]
-
-
-def explain_query(handle: RemoteHandle, call: QueryCall, *, analyze: bool) -> RemotePlan:
+def explain_query(handle: RemoteHandle, call: QueryCall, *, analyze: bool) -> ExplainedPlan:
     """Return the plan of a query."""
     handle.require_open()
     text = read_source(call.source, call.arguments)
     body = build_query_body(text, call.name, call.arguments) | handle.position | {"analyze": analyze}
     with with_source(text):
-        return RemotePlan(handle.exchange.post("explain", body=body, is_read=True))
+        document = handle.exchange.post("explain", body=body, is_read=True)["details"]
+    steps = tuple(map(_read_step, document["plan"]))
+    return ExplainedPlan(document["query_name"], steps, document.get("row_count"), document.get("milliseconds"))
+
+
+def _read_step(document: Mapping[str, Any]) -> ExplainedStep:
+    stats = OperatorStats(document["rows"], document["milliseconds"]) if "rows" in document else None
+    return ExplainedStep(document["depth"], document["operator"], document["estimated_rows"], stats)
 
 
 def prepare_query(graph: Any, handle: RemoteHandle, source: QuerySource, name: str | None) -> Prepared:

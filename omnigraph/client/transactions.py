@@ -26,7 +26,7 @@ from .handle import RemoteHandle
 from .query_requests import build_query_body, read_source, with_source
 from .unsupported import reject_if
 from .wire_values import encode_records, encode_value
-from .writes import check_write_options, post_write, send_write, write_branch
+from .writes import check_write_options, encode_edges, post_write, send_write, write_branch
 
 if TYPE_CHECKING:
     from omnigraph.api.results.receipt import Receipt
@@ -80,7 +80,7 @@ class RemoteTransaction:
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
         """Add edges."""
-        self._add({"op": "connect", "type": edge_type, "records": [encode_value(end) for end in ends]})
+        self._add({"op": "connect", "type": edge_type, "records": encode_edges(ends)})
 
     def update(
         self, type_name: str, /, *, where: str, set: Mapping[str, Any], params: Params = None, **values: Any

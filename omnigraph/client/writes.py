@@ -8,7 +8,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from omnigraph.api.builders.mutation_text import build_delete, build_update, normalize_records, suggest_upsert
+from omnigraph.api.builders.mutation_text import (
+    build_delete,
+    build_update,
+    normalize_records,
+    require_edge_tuple,
+    suggest_upsert,
+)
 from omnigraph.api.queries import QueryCall
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.write_options import WriteOptions
@@ -69,7 +75,12 @@ def connect_nodes(
     handle: RemoteHandle, edge_type: str, ends: Iterable[tuple[Any, ...]], options: Mapping[str, Any]
 ) -> Receipt:
     """Insert edges between nodes."""
-    return _send_records(handle, "connect", edge_type, [encode_value(end) for end in ends], options)
+    return _send_records(handle, "connect", edge_type, encode_edges(ends), options)
+
+
+def encode_edges(edge_tuples: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Return edges as JSON arrays."""
+    return [encode_value(require_edge_tuple(edge_tuple)) for edge_tuple in edge_tuples]
 
 
 def _send_records(

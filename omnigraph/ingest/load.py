@@ -130,6 +130,12 @@ class LoadOptions:
     require_rows: RequireRows | None = None
 
 
+def check_load_mode(mode: str) -> None:
+    """Raise `UsageError` for an unknown load mode."""
+    if mode not in LOAD_MODES:
+        raise UsageError(reason=f"mode must be one of {', '.join(LOAD_MODES)}, not '{mode}'")
+
+
 def load(
     branch_state: BranchState,
     data: Any,
@@ -146,8 +152,7 @@ def load(
     rows have not changed. If `on_error` is "report", all problems are collected and returned; if there are any, nothing
     is written.
     """
-    if mode not in LOAD_MODES:
-        raise UsageError(reason=f"mode must be one of {', '.join(LOAD_MODES)}, not '{mode}'")
+    check_load_mode(mode)
     options = options or LoadOptions()
     report_all = options.on_error == "report"
     problems = ProblemCollector()

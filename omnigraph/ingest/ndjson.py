@@ -18,7 +18,7 @@ from .fast_ndjson import take_block
 from .files import split_block
 from .frames import RecordType, take_typed_record
 from .load_limits import LoadLimits, check_limit
-from .record_envelope import json_type_name, take_record, with_line_number
+from .record_envelope import envelope_error, json_type_name, take_record, with_line_number
 from .record_intake import Intake
 from .text_encoding import UNMARKED_UTF16_HINT
 
@@ -98,9 +98,7 @@ def _take_typed(intake: Intake, record_type: RecordType, line_number: int, recor
     if type(record) is not dict:
         error = InputError(reason=f"expected one JSON object, got {json_type_name(record)}")
     elif record_type.is_envelope(record):
-        hint = "pass the file without a type, or remove 'type', 'edge' and 'data' from its records"
-        reason = f"the file was passed as {entity_type.name}, but the record specifies its own type"
-        error = InputError(reason=reason, hint=hint)
+        error = envelope_error(entity_type.name, line_number)
     else:
         take_typed_record(intake, entity_type, line_number, record_type.with_stored_names(record))
         return

@@ -56,6 +56,15 @@ def with_line_number(error: ClientError, line_number: int) -> ClientError:
     return type(error)(hint=error.hint, **{**error.details, "line": line_number})
 
 
+def envelope_error(type_name: str, line_number: int) -> InputError:
+    """Return the error for a record that specifies its own type, in a file that was passed with a type."""
+    return InputError(
+        reason=f"the file was passed as {type_name}, but the record specifies its own type",
+        hint="pass the file without a type, or remove 'type', 'edge' and 'data' from its records",
+        line=line_number,
+    )
+
+
 def _take_node(intake: Intake, line_number: int, record: dict[str, Any], allow_truncate: bool) -> None:
     type_name = _string_member(record, "type")
     node_type = resolve_type(intake.ir.catalog, type_name, "node")

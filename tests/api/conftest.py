@@ -1,13 +1,11 @@
 """Small graphs built through the public API."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import omnigraph
 from omnigraph import Graph
+from tests.rig.graph_hosts import GraphHost, open_again
 
 SCHEMA = """
 node Person {
@@ -49,16 +47,12 @@ def fill(graph: Graph) -> Graph:
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Iterator[Graph]:
+def graph(graphs: GraphHost) -> Graph:
     """A small graph of people, fresh for the test."""
-    with omnigraph.init(tmp_path / "g", SCHEMA, durability="os") as made:
-        yield fill(made)
+    return fill(graphs.init(SCHEMA))
 
 
 @pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
+def people(graphs: GraphHost) -> Graph:
     """The same graph, shared by the tests of a module that only read."""
-    where = tmp_path_factory.mktemp("people") / "g"
-    with omnigraph.init(where, SCHEMA, durability="os") as made:
-        fill(made)
-        yield omnigraph.open(where, read_only=True)
+    return open_again(fill(graphs.init(SCHEMA)), read_only=True)

@@ -26,7 +26,7 @@ def run(graph: Graph, work: Callable[[AsyncGraph], Awaitable[Any]]) -> Any:
 def test_branches_and_tags(graph: Graph) -> None:
     async def work(there: AsyncGraph) -> None:
         side = await there.branches.create("side")
-        assert (side.branch_name, side.is_remote, side.read_only) == ("side", False, False)
+        assert (side.branch_name, side.is_remote, side.read_only) == ("side", graph.is_remote, False)
         assert [name async for name in there.branches] == ["main", "side"]
         assert (await there.branches["side"]).parent == "main"
         assert await there.branches.get("nobody") is None

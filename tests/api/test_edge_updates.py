@@ -7,6 +7,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import InputError, ReadSetConflict, VersionConflict
+from tests.rig.graph_hosts import open_again
 
 SCHEMA = """
 node City { name: String @key }
@@ -48,7 +49,7 @@ def test_costs_of_paths_follow_updated_edges(graph: Graph) -> None:
         assert tx.edges("Road").filter("km is null and opened is null").count() == 1
     assert cheapest(graph) == ("acd", 16.0)
     assert graph.edges("Road").count() == 4
-    assert cheapest(omnigraph.open(graph.uri, durability="os")) == ("acd", 16.0)
+    assert cheapest(open_again(graph)) == ("acd", 16.0)
     assert not graph.update("Road", where="id = 'none'", set={"km": 1.0})
 
 

@@ -18,6 +18,7 @@ from omnigraph.api.async_graph import AsyncGraph
 from omnigraph.errors import Cancelled, InputError, OmnigraphError, ReadOnlyError
 from omnigraph.values.cancellation import STOP_EVENT
 from tests.api.conftest import SCHEMA
+from tests.rig.graph_hosts import open_again
 from tests.rig.timeouts import PATIENCE
 
 COUNT = "match { $p: Person } return { count($p) as n }"
@@ -57,7 +58,7 @@ def test_readers_see_whole_commits_while_others_write(graph: Graph, many: tuple[
             found.append(tuple(graph.query(total).one().values()))
 
     def write(number: int) -> None:
-        mine = omnigraph.open(graph.uri, durability="os")
+        mine = open_again(graph)
         for step in range(5):
             moved = number * 10 + step
             firms = [{"name": "a", "size": 100 + moved}, {"name": "b", "size": 100 - moved}]

@@ -8,6 +8,7 @@ import pytest
 import omnigraph
 from omnigraph import AsyncGraph, Graph
 from omnigraph.errors import AmbiguousAssignment, InputError, ReadSetConflict, TypeCheckError, VersionConflict
+from tests.rig.graph_hosts import open_again
 
 COLLEAGUES = 'match { $p: Person  $p worksAt $f  $f.name = "acme" } update $p set { team: $f.name }'
 STRANGERS = "match { $p: Person  not { $p worksAt $_ } } delete $p"
@@ -50,7 +51,7 @@ def test_ambiguous_assignment_writes_nothing(graph: Graph) -> None:
 )
 def test_change_of_anything_that_the_match_reads_is_a_conflict(graph: Graph, change: str) -> None:
     teams(graph)
-    omnigraph.open(graph.uri, durability="os").mutate(change)
+    open_again(graph).mutate(change)
     with pytest.raises(VersionConflict):
         graph.mutate(COLLEAGUES)
     assert graph.retry(lambda handle: handle.mutate(COLLEAGUES))
@@ -59,7 +60,7 @@ def test_change_of_anything_that_the_match_reads_is_a_conflict(graph: Graph, cha
 def test_change_of_an_edge_of_a_path_is_a_conflict(graph: Graph) -> None:
     friends = 'match { $p: Person { name: "ann" }  $t = trail $p knows{2,2} $q } update $q set { team: "far" }'
     teams(graph)
-    omnigraph.open(graph.uri, durability="os").mutate('delete Knows where from = "bob"')
+    open_again(graph).mutate('delete Knows where from = "bob"')
     with pytest.raises(VersionConflict):
         graph.mutate(friends)
 
@@ -83,7 +84,7 @@ def test_match_of_nodes_conflicts_by_row(graph: Graph, change: str, conflicts: b
     graph.upsert("Person", {"name": "ann", "age": 30}, {"name": "dee", "age": 10})
     graph.upsert("Firm", {"name": "acme", "size": 30})
     teams(graph)
-    omnigraph.open(graph.uri, durability="os").mutate(change)
+    open_again(graph).mutate(change)
     if conflicts:
         with pytest.raises(VersionConflict):
             graph.mutate(OLDER)
@@ -94,7 +95,7 @@ def test_match_of_nodes_conflicts_by_row(graph: Graph, change: str, conflicts: b
 
 def test_delete_of_matched_nodes_conflicts_with_their_edges_only(graph: Graph) -> None:
     lone = 'match { $p: Person  lower($p.name) = "dee" } delete $p'
-    other = omnigraph.open(graph.uri, durability="os")
+    other = open_again(graph)
     teams(graph)
     other.mutate('insert Knows { from: "bob", to: "bob" }')
     other.mutate('insert Knows { from: "dee", to: "ann" }')
@@ -106,7 +107,7 @@ def test_delete_of_matched_nodes_conflicts_with_their_edges_only(graph: Graph) -
 
 
 def test_change_of_another_type_is_no_conflict(graph: Graph) -> None:
-    omnigraph.open(graph.uri, durability="os").mutate('insert Note { text: "x" }')
+    open_again(graph).mutate('insert Note { text: "x" }')
     assert graph.mutate(COLLEAGUES).nodes == {"Person": 2}
 
 
@@ -122,7 +123,7 @@ def test_match_in_a_transaction_sees_its_writes(graph: Graph) -> None:
 
 
 def test_transaction_conflicts_with_a_change_of_what_its_match_read(graph: Graph) -> None:
-    other = omnigraph.open(graph.uri, durability="os")
+    other = open_again(graph)
     with pytest.raises(ReadSetConflict), graph.transaction() as tx:  # noqa: PT012 - it fails at its end
         tx.mutate(COLLEAGUES)
         other.mutate('update Firm set { size: 9 } where name = "zeta"')

@@ -25,6 +25,7 @@ from omnigraph.errors import (
     UsageError,
 )
 from omnigraph.lang.query import compile_queries
+from tests.rig.graph_hosts import open_again
 
 ADULTS = """
 query adults($min: I32) {
@@ -225,7 +226,7 @@ def test_values_of_the_wrong_type_are_rejected(things: Graph, kind: str, value: 
 
 
 def test_a_read_sees_the_newest_state_unless_it_is_pinned(graph: Graph) -> None:
-    other = omnigraph.open(graph.uri, durability="os")
+    other = open_again(graph)
     count = "match { $p: Person } return { count($p) as n }"
     before = graph.head.id
     with graph.revisions.pin() as fixed:

@@ -116,15 +116,20 @@ def _wrap_edge_record(edge: EdgeType, record: Mapping[str, Any]) -> dict[str, An
 
 
 def _build_edge_record(ir: SchemaIR, edge: EdgeType, edge_tuple: tuple[Any, ...]) -> dict[str, Any]:
-    if not isinstance(edge_tuple, tuple | list) or len(edge_tuple) not in (2, 3):
-        message = "an edge must be (from, to) or (from, to, properties)"
-        raise InputError(message, reason="not an edge")
-    source_key, target_key, *properties = edge_tuple
+    source_key, target_key, *properties = require_edge_tuple(edge_tuple)
     endpoint_ids = {
         "from": resolve_node_id(ir, edge.source, source_key),
         "to": resolve_node_id(ir, edge.target, target_key),
     }
     return {**(dict(properties[0]) if properties and properties[0] else {}), **endpoint_ids}
+
+
+def require_edge_tuple(edge_tuple: Any) -> tuple[Any, ...]:
+    """Return an edge as a tuple of its endpoints and perhaps its properties, or raise `InputError`."""
+    if not isinstance(edge_tuple, tuple | list) or len(edge_tuple) not in (2, 3):
+        message = "an edge must be (from, to) or (from, to, properties)"
+        raise InputError(message, reason="not an edge")
+    return tuple(edge_tuple)
 
 
 def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:

@@ -1,5 +1,7 @@
 """The JSON for commits and receipts, which several handlers return."""
 
+from msgspec import UNSET
+
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.history.commit import Commit
 from omnigraph.server.call import ServerCall
@@ -19,6 +21,8 @@ def commit_output(commit: Commit, call: ServerCall | None = None, *, with_types:
         published_at=commit.published_at,
         operation=commit.operation,
         message=commit.message,
+        note=commit.note or UNSET,
+        details=dict(commit.details) or UNSET,
     )
     if with_types:
         output.types = [

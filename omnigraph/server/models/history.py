@@ -11,7 +11,7 @@ MergeOutcomeName = Literal["already_up_to_date", "fast_forward", "merged", "conf
 
 
 class CommitOutput(Struct, kw_only=True):
-    """A commit. Times are in microseconds since 1970."""
+    """A commit. Times are in microseconds since 1970. `details` tells how a merge, revert or reset was made."""
 
     graph_commit_id: str
     graph_branch: str | None
@@ -23,6 +23,8 @@ class CommitOutput(Struct, kw_only=True):
     published_at: Int64 | UnsetType = UNSET
     operation: str | UnsetType = UNSET
     message: str | UnsetType | None = UNSET
+    note: str | UnsetType = UNSET
+    details: dict[str, Any] | UnsetType = UNSET
     types: list[dict[str, Any]] | UnsetType = UNSET
     manifest_branch: str | UnsetType | None = UNSET
     manifest_version: Int64 | UnsetType = UNSET
