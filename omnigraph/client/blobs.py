@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 from collections.abc import Iterator, Mapping
 from email.message import Message
 from functools import cached_property
@@ -26,8 +25,8 @@ from omnigraph.values import clock_and_ids
 from omnigraph.values.describe_value import describe
 
 from .answers import read_receipt
-from .exchange import CHUNK_BYTES
 from .handle import RemoteHandle
+from .replies import CHUNK_BYTES
 from .revisions import write_key
 from .writes import check_write_options, write_branch
 
@@ -138,8 +137,7 @@ def _read_headers(handle: RemoteHandle, parameters: Mapping[str, Any]) -> Remote
     except OmnigraphError:
         # The response to HEAD has no body that describes the error, so the same request is sent as GET.
         reply = handle.exchange.stream("GET", ("blob",), parameters, headers=headers | {"Range": "bytes=0-0"})
-    for _ in reply.chunks():
-        pass
+    reply.read()
     return RemoteBlob(handle, parameters, reply.headers)
 
 
@@ -167,12 +165,11 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
         "media_type": media_type,
         "message": options.message,
     }
-    reply = handle.exchange.stream(
+    reply = handle.exchange.fetch(
         "PUT", ("blob",), parameters, body=_read_content(content), headers=headers, condition=options.if_commit
     )
     is_replay = "Idempotent-Replay" in reply.headers and options.idempotency_key is not None
-    document = json.loads(b"".join(reply.chunks()))
-    return read_receipt(document, elapsed=clock_and_ids.monotonic() - started, replayed=is_replay)
+    return read_receipt(reply.json(), elapsed=clock_and_ids.monotonic() - started, replayed=is_replay)
 
 
 def _read_content(content: Any) -> bytes | Iterator[bytes]:

@@ -4,7 +4,6 @@ Input that fits into one request becomes one commit. Larger input is loaded in p
 merged once and deleted, so that readers see all of the data or none of it.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -22,6 +21,7 @@ from omnigraph.values import clock_and_ids
 from .answers import read_load_receipt
 from .branches import create_branch
 from .exchange import NDJSON
+from .failures import read_known_members
 from .handle import RemoteHandle
 from .load_input import iter_ndjson
 from .merges import run_merge
@@ -71,7 +71,7 @@ def load_data(  # noqa: PLR0913, PLR0917 - the parts of one load
     except ClientError as error:
         if settings.on_error == "raise" or "problems" not in error.details:
             raise
-        problems = tuple(BadRow(**problem) for problem in error.details.pop("problems"))
+        problems = tuple(read_known_members(BadRow, problem) for problem in error.details.pop("problems"))
         return LoadReport(problems, error.details.pop("problems_left_out", 0), error=error)
 
 
@@ -113,15 +113,14 @@ def _load_part(
     }
     headers = {"Content-Type": NDJSON, "Idempotency-Key": options.idempotency_key or clock_and_ids.new_ulid()}
     try:
-        reply = handle.exchange.stream(
+        reply = handle.exchange.fetch(
             "POST", ("load", "ndjson"), parameters, body=content, headers=headers, condition=options.if_commit
         )
     except OmnigraphError as error:
         error.message = error.message.replace(_BODY_NAME, "<input>")
         raise
     is_replay = "Idempotent-Replay" in reply.headers and options.idempotency_key is not None
-    document = json.loads(b"".join(reply.chunks()))
-    return read_load_receipt(document, elapsed=clock_and_ids.monotonic() - started, replayed=is_replay)
+    return read_load_receipt(reply.json(), elapsed=clock_and_ids.monotonic() - started, replayed=is_replay)
 
 
 def _load_parts(

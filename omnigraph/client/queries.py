@@ -4,7 +4,7 @@ Rows arrive as an Arrow stream and become the same `Result` as in an embedded gr
 """
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -24,9 +24,10 @@ from omnigraph.errors import InputError
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.values import clock_and_ids
 
-from .exchange import NDJSON, Reply
+from .exchange import NDJSON
 from .handle import RemoteHandle
 from .query_requests import build_query_body, read_source, with_source
+from .replies import Reply
 
 ARROW = "application/vnd.apache.arrow.stream"
 _COMMIT_HEADER, _NAME_HEADER = "Omnigraph-Snapshot-Id", "Omnigraph-Query-Name"
@@ -35,9 +36,12 @@ _COMMIT_HEADER, _NAME_HEADER = "Omnigraph-Snapshot-Id", "Omnigraph-Query-Name"
 def run_query(handle: RemoteHandle, call: QueryCall) -> Result:
     """Run a read query and return all of its rows."""
     started = clock_and_ids.monotonic()
-    reply = _send_query(handle, call)
-    with pa.ipc.open_stream(pa.BufferReader(b"".join(reply.chunks()))) as reader:
-        table = reader.read_all()
+    reply = _send_query(handle, call, handle.exchange.fetch)
+    try:
+        with pa.ipc.open_stream(pa.BufferReader(reply.read())) as reader:
+            table = reader.read_all()
+    except (pa.ArrowException, OSError):
+        raise reply.malformed("malformed Arrow data") from None
     return Result(
         table,
         query_name=reply.headers.get(_NAME_HEADER, "query"),
@@ -50,8 +54,11 @@ def run_query(handle: RemoteHandle, call: QueryCall) -> Result:
 
 def stream_query(handle: RemoteHandle, call: QueryCall) -> ResultStream:
     """Run a read query and return its rows as a stream of batches."""
-    reply = _send_query(handle, call)
-    reader = pa.ipc.open_stream(pa.PythonFile(_ReplyFile(reply), mode="r"))
+    reply = _send_query(handle, call, handle.exchange.stream)
+    try:
+        reader = pa.ipc.open_stream(pa.PythonFile(_ReplyFile(reply), mode="r"))
+    except (pa.ArrowException, OSError):
+        raise reply.malformed("malformed Arrow data") from None
     return ResultStream(
         reader.schema,
         _iter_batches(reader, reply),
@@ -61,13 +68,13 @@ def stream_query(handle: RemoteHandle, call: QueryCall) -> ResultStream:
     )
 
 
-def _send_query(handle: RemoteHandle, call: QueryCall) -> Reply:
+def _send_query(handle: RemoteHandle, call: QueryCall, send: Callable[..., Reply]) -> Reply:
     handle.require_open()
     text = read_source(call.source, call.arguments)
     body = build_query_body(text, call.name, call.arguments) | handle.position
     body |= {"timeout": call.timeout, "assume_utc": call.assume_utc or None}
     with with_source(text):
-        return handle.exchange.stream("POST", ("query",), {}, json_body=body, headers={"Accept": ARROW}, is_read=True)
+        return send("POST", ("query",), {}, json_body=body, headers={"Accept": ARROW}, is_read=True)
 
 
 class _ReplyFile(io.RawIOBase):

@@ -25,7 +25,9 @@ _REJECTED_BEFORE_START = (TooManyRequests, ServerBusy, Shutdown)
 
 @record
 class RetryPolicy:
-    """How often a request is repeated, and how long to wait. `max_wait` also limits `Retry-After`.
+    """How often a request is repeated, and how long to wait.
+
+    If the server asks for a longer wait than `max_wait`, the request is not repeated.
 
     >>> RetryPolicy(retries=2).may_retry(2)
     False
@@ -36,14 +38,14 @@ class RetryPolicy:
     max_delay: float = 5.0
     max_wait: float = 60.0
 
-    def may_retry(self, attempt: int) -> bool:
+    def may_retry(self, attempt: int, retry_after: float | None = None) -> bool:
         """Return whether the request may be sent again after `attempt` repetitions."""
-        return attempt < self.retries
+        return attempt < self.retries and (retry_after is None or retry_after <= self.max_wait)
 
     def delay_before(self, attempt: int, retry_after: float | None) -> float:
         """Return the seconds to wait before the next attempt: what the server asked for, or a random backoff."""
         if retry_after is not None:
-            return min(retry_after, self.max_wait)
+            return retry_after
         ceiling = min(self.first_delay * 2.0**attempt, self.max_delay)
         return ceiling * (0.5 + clock_and_ids.random_fraction() / 2)  # jitter spreads out the retries of many clients
 
@@ -66,7 +68,7 @@ def is_worth_repeating(error: OmnigraphError, status: int, *, is_repeatable: boo
     >>> is_worth_repeating(QueryTimeout(limit=1), 503, is_repeatable=True)
     False
     """
-    if isinstance(error, _REJECTED_BEFORE_START):
+    if isinstance(error, _REJECTED_BEFORE_START) and error.effect == "none":
         return True
     if status not in _REPEATABLE_STATUSES or isinstance(error, QueryTimeout | RecoveryRequired):
         return False

@@ -4,7 +4,6 @@ Every write has an idempotency key, so that it can be sent again if the response
 error's `effect` says whether the write may have been applied.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -128,10 +127,8 @@ def post_write(
     check_write_options(handle, options)
     members = {**body, "branch": write_branch(handle, branch), "message": options.message}
     headers = {"Idempotency-Key": options.idempotency_key or clock_and_ids.new_ulid()}
-    reply = handle.exchange.stream(
-        "POST", segments, {}, json_body=members, headers=headers, condition=options.if_commit
-    )
-    document: Document = json.loads(b"".join(reply.chunks()))
+    reply = handle.exchange.fetch("POST", segments, {}, json_body=members, headers=headers, condition=options.if_commit)
+    document: Document = reply.json()
     return document, "Idempotent-Replay" in reply.headers and options.idempotency_key is not None
 
 

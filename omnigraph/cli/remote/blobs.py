@@ -5,7 +5,8 @@ from http.client import HTTPMessage
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from omnigraph.client.exchange import CHUNK_BYTES, Exchange
+from omnigraph.client.exchange import Exchange
+from omnigraph.client.replies import CHUNK_BYTES
 from omnigraph.errors import (
     BlobPreconditionFailed,
     EntityNotFound,
@@ -95,8 +96,7 @@ def _read_headers(exchange: Exchange, parameters: Mapping[str, Any]) -> ServedBl
     except OmnigraphError:
         # The response to HEAD has no body that describes the error, so the same request is sent as GET.
         reply = exchange.stream("GET", ("blob",), parameters, headers=headers | {"Range": "bytes=0-0"})
-    for _ in reply.chunks():
-        pass
+    reply.read()
     return ServedBlob(exchange, parameters, reply.headers)
 
 

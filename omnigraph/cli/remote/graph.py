@@ -83,14 +83,12 @@ class RemoteGraph(ServedHandle):
         """Run a read query and return the rows as Arrow, for files in binary formats."""
         body = self._query_body(source, name, params) | {"timeout": timeout}
         with with_source(source):
-            reply = self.exchange.stream(
-                "POST", ("query",), {}, json_body=body, headers={"Accept": ARROW}, is_read=True
-            )
+            reply = self.exchange.fetch("POST", ("query",), {}, json_body=body, headers={"Accept": ARROW}, is_read=True)
         import pyarrow as pa
 
         from omnigraph.api.results.result import Result
 
-        with pa.ipc.open_stream(b"".join(reply.chunks())) as reader:
+        with pa.ipc.open_stream(reply.read()) as reader:
             return Result(reader.read_all(), commit_id=reply.headers.get("Omnigraph-Snapshot-Id"))
 
     def stored_query(self, name: str, params: Any, *, is_mutation: bool) -> Any:

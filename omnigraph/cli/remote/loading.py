@@ -5,14 +5,15 @@ anything is sent.
 """
 
 import gzip
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from omnigraph.api.results.receipt import BadRow, LoadReport, Receipt
-from omnigraph.client.exchange import CHUNK_BYTES, NDJSON
+from omnigraph.client.exchange import NDJSON
+from omnigraph.client.failures import read_known_members
+from omnigraph.client.replies import CHUNK_BYTES
 from omnigraph.errors import ClientError, InputError, OmnigraphError
 from omnigraph.records.frozen import record
 
@@ -64,7 +65,7 @@ def load_files(graph: "RemoteGraph", data: Any, options: Mapping[str, Any]) -> R
     }
     headers = {"Content-Type": upload.media_type, **_length_header(upload), **key_headers(options["idempotency_key"])}
     try:
-        reply = graph.exchange.stream(
+        reply = graph.exchange.fetch(
             "POST",
             ("load", "parquet" if is_parquet else "ndjson"),
             parameters,
@@ -77,11 +78,11 @@ def load_files(graph: "RemoteGraph", data: Any, options: Mapping[str, Any]) -> R
         if not isinstance(error, ClientError) or "problems" not in error.details:
             raise
         return _read_report(error)
-    return _read_receipt(graph, json.loads(b"".join(reply.chunks())), "Idempotent-Replay" in reply.headers)
+    return _read_receipt(graph, reply.json(), "Idempotent-Replay" in reply.headers)
 
 
 def _read_report(error: ClientError) -> LoadReport:
-    problems = [BadRow(**problem) for problem in error.details.pop("problems")]
+    problems = [read_known_members(BadRow, problem) for problem in error.details.pop("problems")]
     return LoadReport(tuple(problems), error.details.pop("problems_left_out", 0), error=error)
 
 
