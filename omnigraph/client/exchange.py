@@ -7,7 +7,7 @@ that the embedded graph raises. This module knows no routes.
 import http.client
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypedDict, Unpack
 from urllib.parse import quote, urlencode
 
@@ -27,10 +27,13 @@ _UNCHANGING_METHODS = ("GET", "HEAD")
 
 
 class RequestOptions(TypedDict, total=False):
-    """What a request can carry besides its path and parameters. `condition` is the required head of the branch."""
+    """What a request can carry besides its path and parameters. `condition` is the required head of the branch.
+
+    A body that is a function can be sent again, because every call returns all of the bytes.
+    """
 
     json_body: Mapping[str, Any] | None
-    body: bytes | Iterable[bytes] | None
+    body: bytes | Iterable[bytes] | Callable[[], Iterable[bytes]] | None
     headers: Mapping[str, str]
     condition: str | None
     is_read: bool
@@ -47,7 +50,7 @@ class _Request:
 
     @property
     def is_streamed(self) -> bool:
-        return self.content is not None and not isinstance(self.content, bytes)
+        return self.content is not None and not isinstance(self.content, bytes) and not callable(self.content)
 
     @property
     def is_repeatable(self) -> bool:
@@ -183,10 +186,11 @@ def _read_error(reply: Reply, request: _Request, retry_after: float | None) -> O
 
 def _write_request(connection: http.client.HTTPConnection, request: _Request) -> None:
     """Send a request. The server may answer before it has read the whole body, so a broken pipe is no failure yet."""
-    is_chunked = request.is_streamed and "Content-Length" not in request.headers
+    content = request.content() if callable(request.content) else request.content
+    is_chunked = not isinstance(content, bytes | None) and "Content-Length" not in request.headers
     try:
         connection.request(
-            request.target.method, request.path, request.content, dict(request.headers), encode_chunked=is_chunked
+            request.target.method, request.path, content, dict(request.headers), encode_chunked=is_chunked
         )
     except (BrokenPipeError, ConnectionResetError):
         if request.content is None:

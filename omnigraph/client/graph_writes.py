@@ -147,7 +147,7 @@ class RemoteWrites:
     ) -> Receipt | LoadReport:
         """Load NDJSON, Parquet files, records, or tables by type, as one commit; see `Graph.load`.
 
-        Input of more than 16 MiB is loaded in parts into a temporary branch, which is merged once.
+        Input that exceeds the server's limit for a load is sent in parts to a temporary branch, which is merged once.
         """
         reject_if(engine == "spark" or spark is not None, "engine='spark'")
         reject_if(csv is not None, "load(format='csv')")

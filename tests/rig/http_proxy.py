@@ -115,7 +115,11 @@ class _Handler(BaseHTTPRequestHandler):
         assert upstream_port is not None, f"no answer is left for {self.command} {self.path}"
         connection = http.client.HTTPConnection("127.0.0.1", upstream_port, timeout=PATIENCE)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _OWN_HEADERS}
-        connection.request(self.command, self.path, body or None, headers)
+        try:
+            connection.request(self.command, self.path, body or None, headers)
+        except ConnectionRefusedError:
+            self.close_connection = True
+            return
         response = connection.getresponse()
         answer_headers = {name: value for name, value in response.getheaders() if name.lower() not in _OWN_HEADERS}
         answer = Canned(response.status, response.read(), answer_headers)

@@ -1,4 +1,4 @@
-"""Load files into a graph on a server. The bytes are streamed, so a file may be larger than memory.
+"""Load files into a graph on a server. A file may be larger than memory, and larger than the server's limit for a load.
 
 The server reads NDJSON, and Parquet files of one type. Files in other formats, folders and patterns are rejected before
 anything is sent.
@@ -7,17 +7,22 @@ anything is sent.
 import gzip
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from omnigraph.api.results.receipt import BadRow, LoadReport, Receipt
 from omnigraph.client.exchange import NDJSON
 from omnigraph.client.failures import read_known_members
+from omnigraph.client.load_body import LoadBody
+from omnigraph.client.load_limits import find_exceeded_limit, read_load_limit
 from omnigraph.client.replies import CHUNK_BYTES
-from omnigraph.errors import ClientError, InputError, OmnigraphError
+from omnigraph.errors import ClientError, InputError, OmnigraphError, ResourceLimitExceeded
 from omnigraph.records.frozen import record
 
 if TYPE_CHECKING:
+    from omnigraph.client.handle import RemoteHandle
+
     from .graph import RemoteGraph
 
 _PARQUET = "application/vnd.apache.parquet"
@@ -47,13 +52,70 @@ class Upload:
 
 def load_files(graph: "RemoteGraph", data: Any, options: Mapping[str, Any]) -> Receipt | LoadReport:
     """Load files as one commit, or return the problems in them."""
-    from .graph import key_headers, not_supported
+    from .graph import not_supported
 
     rejected = next((flag for name, flag in _LOCAL_OPTIONS.items() if options.get(name)), None)
     if rejected is not None or options["engine"] == "spark":
         raise not_supported(rejected or "--engine spark")
     upload = _plan_upload(data, options["format"])
-    is_parquet = upload.media_type == _PARQUET
+    try:
+        return _send_upload(graph, upload, options)
+    except OmnigraphError as error:
+        error.message = error.message.replace(_BODY_NAME, upload.display_name)
+        if not isinstance(error, ClientError) or "problems" not in error.details:
+            raise
+        return _read_report(error)
+
+
+def _read_report(error: ClientError) -> LoadReport:
+    problems = [read_known_members(BadRow, problem) for problem in error.details.pop("problems")]
+    return LoadReport(tuple(problems), error.details.pop("problems_left_out", 0), error=error)
+
+
+def _send_upload(graph: "RemoteGraph", upload: Upload, options: Mapping[str, Any]) -> Receipt:
+    """Send an upload in one request, or in parts if the server limits requests to less."""
+    with _open_body(upload, options["progress"]) as body:
+        limit = read_load_limit(graph.exchange, body.size)
+        if body.size <= limit:
+            try:
+                return _send_request(graph, upload, body, options)
+            except ResourceLimitExceeded as error:
+                limit = find_exceeded_limit(error, body.size)
+        if isinstance(body, LoadBody):
+            return _send_parts(graph, body, limit, options)
+    with LoadBody(_read_lines(graph, upload, options)) as lines:
+        return _send_parts(graph, lines, limit, options)
+
+
+@contextmanager
+def _open_body(upload: Upload, report_progress: Any) -> Iterator["_FileBody | LoadBody"]:
+    """Return what can be sent. Compressed files, several files and standard input are read into a temporary file."""
+    path = upload.paths[0]
+    if len(upload.paths) == 1 and path is not None and not path.endswith(".gz") and Path(path).is_file():
+        yield _FileBody(upload, Path(path).stat().st_size, report_progress)
+    else:
+        with LoadBody(_read_chunks(upload, report_progress)) as body:
+            yield body
+
+
+@record
+class _FileBody:
+    """A file whose bytes are sent unchanged."""
+
+    upload: Upload
+    size: int
+    report_progress: Any
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield all bytes, from the beginning."""
+        return _read_chunks(self.upload, self.report_progress)
+
+
+def _send_request(
+    graph: "RemoteGraph", upload: Upload, body: _FileBody | LoadBody, options: Mapping[str, Any]
+) -> Receipt:
+    from .graph import key_headers
+
     parameters = {
         "type": upload.type_name,
         "branch": options["branch"],
@@ -63,27 +125,56 @@ def load_files(graph: "RemoteGraph", data: Any, options: Mapping[str, Any]) -> R
         "dry_run": options["dry_run"],
         "max_errors": _MAX_ERRORS if options["max_errors"] is None else min(options["max_errors"], _MAX_ERRORS),
     }
-    headers = {"Content-Type": upload.media_type, **_length_header(upload), **key_headers(options["idempotency_key"])}
-    try:
-        reply = graph.exchange.fetch(
-            "POST",
-            ("load", "parquet" if is_parquet else "ndjson"),
-            parameters,
-            body=_read_chunks(upload, options["progress"]),
-            headers=headers,
-            condition=options["if_commit"],
-        )
-    except OmnigraphError as error:
-        error.message = error.message.replace(_BODY_NAME, upload.display_name)
-        if not isinstance(error, ClientError) or "problems" not in error.details:
-            raise
-        return _read_report(error)
+    headers = {"Content-Type": upload.media_type, "Content-Length": str(body.size)}
+    reply = graph.exchange.fetch(
+        "POST",
+        ("load", "parquet" if upload.media_type == _PARQUET else "ndjson"),
+        parameters,
+        body=body.chunks,
+        headers=headers | key_headers(options["idempotency_key"]),
+        condition=options["if_commit"],
+    )
     return _read_receipt(graph, reply.json(), "Idempotent-Replay" in reply.headers)
 
 
-def _read_report(error: ClientError) -> LoadReport:
-    problems = [read_known_members(BadRow, problem) for problem in error.details.pop("problems")]
-    return LoadReport(tuple(problems), error.details.pop("problems_left_out", 0), error=error)
+def _send_parts(graph: "RemoteGraph", body: LoadBody, limit: int, options: Mapping[str, Any]) -> Receipt:
+    """Load NDJSON in parts that become visible at once."""
+    from omnigraph.api.write_options import WriteOptions
+    from omnigraph.client.loads import LoadSettings
+    from omnigraph.client.partial_loads import load_in_parts
+
+    handle = _make_handle(graph, options)
+    settings = LoadSettings(options["mode"], options["from_"], "report", options["max_errors"], options["dry_run"])
+    write_options = WriteOptions(options["if_commit"], options["message"], None, options["idempotency_key"])
+    receipt = load_in_parts(
+        handle,
+        body,
+        handle.branch_name,
+        limit,
+        settings,
+        write_options,
+        lambda sent_bytes: options["progress"](sent_bytes, body.size),
+    )
+    graph.actor = None if receipt.commit is None else receipt.commit.actor
+    return receipt
+
+
+def _make_handle(graph: "RemoteGraph", options: Mapping[str, Any]) -> "RemoteHandle":
+    from omnigraph.client.handle import RemoteHandle
+
+    return RemoteHandle(graph.exchange, str(graph.exchange.server), options["branch"] or graph.branch_name)
+
+
+def _read_lines(graph: "RemoteGraph", upload: Upload, options: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield a file as NDJSON, which can be cut into parts."""
+    if upload.media_type != _PARQUET:
+        return _read_chunks(upload, lambda *_: None)
+    from omnigraph.client.load_input import iter_ndjson
+
+    handle = _make_handle(graph, options)
+    is_new = options["from_"] is not None and handle.branch_name not in graph.exchange.get("branches")["branches"]
+    catalog = (handle.at(options["from_"]) if is_new else handle).schema_ir().catalog
+    return iter_ndjson({upload.type_name: upload.paths[0]}, catalog, "parquet")
 
 
 def _plan_upload(data: Any, form: str | None) -> Upload:
@@ -126,14 +217,6 @@ def _require_file(path: Any) -> str:
         is_missing = isinstance(error, FileNotFoundError)
         reason = "no such file or directory" if is_missing else error.strerror
         raise InputError(f"cannot read {path}: {reason}", reason="unreadable") from None
-
-
-def _length_header(upload: Upload) -> dict[str, str]:
-    """Return the length of the body if it is known, so that the server can reject a body that is too long at once."""
-    path = upload.paths[0]
-    if len(upload.paths) > 1 or path is None or path.endswith(".gz") or not Path(path).is_file():
-        return {}
-    return {"Content-Length": str(Path(path).stat().st_size)}
 
 
 def _read_chunks(upload: Upload, report_progress: Any) -> Iterator[bytes]:

@@ -1,10 +1,17 @@
-"""Handlers for the server itself: health, readiness, metrics, the OpenAPI document, and the caller."""
+"""Handlers for the server itself: health, readiness, metrics, limits, the OpenAPI document, and the caller."""
 
 from functools import cache
 
 import omnigraph
 from omnigraph.server.call import ServerCall
-from omnigraph.server.models.answers import GraphInfo, GraphListResponse, HealthOutput, ReadinessOutput, WhoamiOutput
+from omnigraph.server.models.answers import (
+    GraphInfo,
+    GraphListResponse,
+    HealthOutput,
+    LimitsOutput,
+    ReadinessOutput,
+    WhoamiOutput,
+)
 from omnigraph.server.openapi import build_openapi
 from omnigraph.server.route_model import HTML, PLAIN
 from omnigraph.server.wire.answer import Answer, json_answer
@@ -59,6 +66,20 @@ async def whoami(call: ServerCall) -> Answer:
             authentication=principal.authentication,
             permission=principal.permission,
             actions=sorted(principal.actions),
+        )
+    )
+
+
+async def limits(call: ServerCall) -> Answer:
+    """Return the limits of requests and results, so that clients can split what is too large."""
+    configured = call.state.settings.limits
+    return json_answer(
+        LimitsOutput(
+            json_bytes=configured.json_bytes,
+            load_bytes=configured.load_bytes,
+            blob_bytes=configured.blob_bytes,
+            result_rows=configured.result_rows,
+            query_seconds=configured.query_seconds,
         )
     )
 

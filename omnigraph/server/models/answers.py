@@ -27,6 +27,16 @@ class ReadinessOutput(Struct, kw_only=True):
     quarantined: list[str] | UnsetType = UNSET
 
 
+class LimitsOutput(Struct, kw_only=True):
+    """The limits of requests and results. 0 means unlimited."""
+
+    json_bytes: int
+    load_bytes: int
+    blob_bytes: int
+    result_rows: int
+    query_seconds: float
+
+
 class WhoamiOutput(Struct, kw_only=True):
     """The caller and its permission."""
 

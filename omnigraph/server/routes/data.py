@@ -156,6 +156,16 @@ _TRANSACTION = replace(
 DATA_ROUTES = (
     Route(
         "GET",
+        f"{GRAPH_PREFIX}/limits",
+        "getLimits",
+        "Return the limits for the size of requests and results",
+        "system:limits",
+        action="read",
+        answer=answers.LimitsOutput,
+        statuses=(400, 401, 403, 404),
+    ),
+    Route(
+        "GET",
         f"{GRAPH_PREFIX}/snapshot",
         "getSnapshot",
         "Show the tables at a revision",
