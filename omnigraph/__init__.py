@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from omnigraph import errors as errors
     from omnigraph import testing
     from omnigraph.api.async_graph import AsyncGraph as AsyncGraph
-    from omnigraph.api.async_opening import open as aopen
     from omnigraph.api.blobs import Blob as Blob
     from omnigraph.api.builders.entity_sets import EdgeSet as EdgeSet
     from omnigraph.api.builders.entity_sets import NodeSet as NodeSet
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.subgraph import Subgraph as Subgraph
     from omnigraph.api.schema import Schema as Schema
     from omnigraph.api.transactions import Transaction as Transaction
+    from omnigraph.client.async_opening import open as aopen
     from omnigraph.client.opening import open as open
     from omnigraph.history.commit import Commit as Commit
     from omnigraph.ingest.csv_options import CsvOptions as CsvOptions
@@ -64,7 +64,7 @@ _EXPORTS = {
     "Schema": "api.schema:Schema",
     "Subgraph": "api.results.subgraph:Subgraph",
     "Transaction": "api.transactions:Transaction",
-    "aopen": "api.async_opening:open",
+    "aopen": "client.async_opening:open",
     "errors": "errors:",
     "init": "api.opening:init",
     "key": "lang.schema.propose.python_types:key",

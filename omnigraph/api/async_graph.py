@@ -28,7 +28,7 @@ from omnigraph.api.results.diff import Diff, DiffFilterNames
 from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result
 from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
-from omnigraph.api.writes import WriteKeywords, pause_before_retry
+from omnigraph.api.writes import WriteKeywords
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
@@ -326,7 +326,7 @@ class AsyncGraph(AsyncFacet[Graph]):
             except OmnigraphError as error:
                 if error.retryable != "fresh" or attempt == attempts:
                     raise
-                await run(pause_before_retry, self.sync._handle, attempt)
+                await run(self.sync._handle.pause_before_retry, attempt)
         raise UsageError(reason="attempts must be at least 1")
 
     def transaction(

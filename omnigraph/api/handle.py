@@ -176,6 +176,11 @@ class Handle:
         """Move to the newest snapshot, and treat all of its data as read by the caller."""
         self._record_tables_read(self.latest_snapshot().tables)
 
+    def pause_before_retry(self, attempt: int) -> None:
+        """Wait for a random time that tends to grow with each attempt, then move to the newest snapshot."""
+        self.branch_state.back_off(attempt)
+        self.refresh()
+
     def record_read(self, snapshot: Snapshot, table_keys: Iterable[TableKey]) -> None:
         """Add the tables that a query read to the read set."""
         tables = snapshot.tables

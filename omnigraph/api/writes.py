@@ -263,13 +263,7 @@ def write_records(handle: Handle, records: Any, mode: LoadMode, options: RecordK
 
 def retry_on_conflict(handle: Handle, call: Callable[[], Answer], attempts: int) -> Answer:
     """Call a function again after each conflict that a refreshed handle may resolve."""
-    return retry_call(call, lambda attempt: pause_before_retry(handle, attempt), attempts)
-
-
-def pause_before_retry(handle: Handle, attempt: int) -> None:
-    """Wait for a random time that tends to grow with each attempt, then refresh the handle."""
-    handle.branch_state.back_off(attempt)
-    handle.refresh()
+    return retry_call(call, handle.pause_before_retry, attempts)
 
 
 def _write_options_of(options: RecordKeywords) -> WriteOptions:

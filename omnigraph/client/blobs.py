@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.api.blob_files import write_atomically
+from omnigraph.api.blobs import CHUNK_BYTES
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import (
@@ -26,7 +27,6 @@ from omnigraph.values.describe_value import describe
 
 from .answers import read_receipt
 from .handle import RemoteHandle
-from .replies import CHUNK_BYTES
 from .revisions import write_key
 from .writes import check_write_options, write_branch
 
@@ -70,7 +70,8 @@ class RemoteBlob:
             return
         headers = {"Accept": _BYTES, "Range": f"bytes={first}-{last - 1}"}
         parameters = {**self._parameters, "branch": None, "snapshot": self.commit_id}
-        yield from self._handle.exchange.stream("GET", ("blob",), parameters, headers=headers).chunks()
+        reply = self._handle.exchange.stream("GET", ("blob",), parameters, headers=headers)
+        yield from _cut_chunks(reply.chunks(), chunk_bytes)
 
     def open(self) -> io.BufferedReader:
         """Return the blob as a file that is read into memory."""
@@ -101,6 +102,18 @@ class RemoteBlob:
         if not is_empty_blob and not 0 <= start < min(last, size):
             raise RangeNotSatisfiable(start=start, end=max(start, size) if stop is None else stop, length=size)
         return start, min(last, size)
+
+
+def _cut_chunks(chunks: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
+    """Yield the same bytes in chunks of one size; the last one may be smaller."""
+    pending = bytearray()
+    for chunk in chunks:
+        pending += chunk
+        while len(pending) >= chunk_bytes:
+            yield bytes(pending[:chunk_bytes])
+            del pending[:chunk_bytes]
+    if pending:
+        yield bytes(pending)
 
 
 def _report_progress(chunks: Iterator[bytes], total_bytes: int, report: Any) -> Iterator[bytes]:

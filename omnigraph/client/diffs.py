@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.api.results.diff import Diff, LazyTableChanges
+from omnigraph.errors import InputError
 from omnigraph.history.entities import OPS, TableChanges
 from omnigraph.ingest.entity_schema import entity_schema
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
@@ -24,11 +25,10 @@ _ENDPOINT_NAMES = {"src": "from", "dst": "to"}
 
 def compare_revisions(handle: RemoteHandle, old: str, new: str | None, filters: Mapping[str, Any]) -> Diff:
     """Return the changes between two revisions, optionally only for some types, kinds or operations."""
-    names = {option: _read_names(filters.get(option), option[:-1]) for option in ("types", "kinds", "ops")}
     document = handle.exchange.call(
         "GET",
         ("diff",),
-        {"from": old, "to": new, "limit": _ALL_CHANGES, "images": "feed"} | filter_parameters(names),
+        {"from": old, "to": new, "limit": _ALL_CHANGES, "images": "feed"} | filter_parameters(filters),
     )
     handles = [handle.pin(document[name]) for name in ("to_commit_id", "from_commit_id")]
     return Diff(
@@ -39,13 +39,18 @@ def compare_revisions(handle: RemoteHandle, old: str, new: str | None, filters: 
     )
 
 
-def _read_names(names: Any, label: str) -> list[str] | None:
-    return None if names is None else list(require_names(names, label))
-
-
 def filter_parameters(filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return filters as URL parameters."""
-    return {"type": filters.get("types"), "kind": filters.get("kinds"), "op": filters.get("ops")}
+    """Return the filters of a call as URL parameters."""
+    return {option[:-1]: _read_names(filters.get(option), option[:-1]) for option in ("types", "kinds", "ops")}
+
+
+def _read_names(names: Any, label: str) -> list[str] | None:
+    if names is None:
+        return None
+    required = list(require_names(names, label))
+    if not required:  # an empty list cannot be sent
+        raise InputError(f"a filter without a {label} selects nothing", reason="empty filter", hint="pass None instead")
+    return required
 
 
 def _read_tables(handles: Sequence[RemoteHandle], changes: list[Document]) -> Iterator[TableChanges]:

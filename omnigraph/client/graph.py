@@ -25,10 +25,9 @@ from omnigraph.history.revisions import Revision
 from omnigraph.history.tags import Tag
 from omnigraph.maintenance.health_thresholds import LimitWarning
 
-from . import blobs, branches, diffs, graph_card, maintenance, merges, queries, revisions, schema, tags
+from . import blobs, branches, changes, diffs, graph_card, maintenance, merges, queries, revisions, schema, tags
 from .graph_writes import RemoteWrites
 from .handle import RemoteHandle
-from .retries import pause_before_retry
 from .unsupported import reject, reject_if
 
 if TYPE_CHECKING:
@@ -138,9 +137,9 @@ class RemoteGraph(RemoteWrites):
         return maintenance.RemoteMaintenance(self._handle)
 
     @property
-    def changes(self) -> NoReturn:
-        """Raise `NotSupportedRemotely`."""
-        reject("changes")
+    def changes(self) -> changes.RemoteChanges:
+        """The change feed."""
+        return changes.RemoteChanges(self._handle)
 
     @property
     def spark(self) -> NoReturn:
@@ -294,7 +293,7 @@ class RemoteGraph(RemoteWrites):
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
         """Call `fn(graph)`, and repeat the call after each conflict that a newer state may resolve."""
-        return retry_call(lambda: fn(self), pause_before_retry, attempts)
+        return retry_call(lambda: fn(self), self._handle.pause_before_retry, attempts)
 
     # Branches and revisions ---------------------------------------------------------------------
 

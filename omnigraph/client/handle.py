@@ -5,6 +5,7 @@ that precede each call. It does not remember what a caller reads: a write depend
 `if_commit`.
 """
 
+import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -110,6 +111,11 @@ class RemoteHandle:
     def schema_ir(self) -> SchemaIR:
         """Return the compiled schema. Its ids are those of a new graph, because the server does not send ids."""
         return compile_ir(self.schema_document()["schema_source"])
+
+    @staticmethod
+    def pause_before_retry(attempt: int) -> None:
+        """Wait for a random time before a conflict is retried. Its upper bound doubles from 4 to 500 milliseconds."""
+        time.sleep(min(0.5, 0.002 * 2**attempt) * clock_and_ids.random_fraction())
 
     # Checks before a call -----------------------------------------------------------------------
 

@@ -169,10 +169,11 @@ def export_lines(handle: RemoteHandle, types: Sequence[str] | None, *, iso_dates
     handle.require_open()
     body = {"type_names": list(types or ()), "iso_dates": iso_dates} | handle.position
     reply = handle.exchange.stream("POST", ("export",), {}, json_body=body, headers={"Accept": NDJSON}, is_read=True)
-    return _split_lines(reply)
+    return split_lines(reply)
 
 
-def _split_lines(reply: Reply) -> Iterator[bytes]:
+def split_lines(reply: Reply) -> Iterator[bytes]:
+    """Yield the lines of an answer, each with its newline."""
     rest = b""
     for chunk in reply.chunks():
         *lines, rest = (rest + chunk).split(b"\n")

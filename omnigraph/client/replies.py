@@ -61,6 +61,7 @@ class Reply:
         self.status, self.headers = response.status, response.headers
         self._response, self._connection, self._pool, self._target = response, connection, pool, target
         self._body: bytes | None = None
+        self._holds_connection = True
 
     @property
     def is_error(self) -> bool:
@@ -69,20 +70,15 @@ class Reply:
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the body; raise an error if the connection is lost before its end."""
-        is_complete = False
         try:
             while chunk := self._response.read(CHUNK_BYTES):
                 yield chunk
             if self._response.length:  # a body that is shorter than its Content-Length ends without an exception
                 raise http.client.IncompleteRead(b"", self._response.length)
-            is_complete = True
         except (OSError, http.client.HTTPException) as error:
             raise self._target.unreachable(error) from None
         finally:
-            if is_complete and not self._response.will_close:
-                self._pool.put_back(self._connection)
-            else:
-                self._connection.close()
+            self.close()
 
     def read(self) -> bytes:
         """Return the whole body. Later calls return the same bytes."""
@@ -105,8 +101,14 @@ class Reply:
         return self._target.foreign_answer(self.status, description)
 
     def close(self) -> None:
-        """Discard the rest of the body, with the connection."""
-        if not self._response.isclosed():
+        """Keep the connection for other requests if the whole body has been read; otherwise, close it."""
+        if not self._holds_connection:
+            return
+        self._holds_connection = False
+        is_complete = self._response.isclosed() and not self._response.length
+        if is_complete and not self._response.will_close:
+            self._pool.put_back(self._connection)
+        else:
             self._connection.close()
 
     def verify(self) -> None:

@@ -5,7 +5,6 @@ never reached the server, and requests that the server rejected before it starte
 anything.
 """
 
-import time
 from email.utils import parsedate_to_datetime
 
 from omnigraph.errors import (
@@ -48,11 +47,6 @@ class RetryPolicy:
             return retry_after
         ceiling = min(self.first_delay * 2.0**attempt, self.max_delay)
         return ceiling * (0.5 + clock_and_ids.random_fraction() / 2)  # jitter spreads out the retries of many clients
-
-
-def pause_before_retry(attempt: int) -> None:
-    """Wait for a random time before retrying after a conflict. The maximum doubles each time, from 4 to 500 ms."""
-    time.sleep(min(0.5, 0.002 * 2**attempt) * clock_and_ids.random_fraction())
 
 
 NO_RETRIES = RetryPolicy(retries=0)

@@ -9,6 +9,7 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.entity_history import Blamed, EntityHistory, EntityVersion
 from omnigraph.history.revisions import Revision
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.describe_value import describe
 from omnigraph.values.name_rules import strip_name
 from omnigraph.values.option_text import check_option_text
@@ -39,8 +40,9 @@ class RemoteRevisions(RemoteFacet):
     __slots__ = ()
 
     def commit(self, commit_id: str) -> Commit:
-        """Return a commit by its id, or by another revision."""
-        return read_commit(self._handle.exchange.get("commits", commit_id))
+        """Return a commit by id, tag, branch or revision such as `HEAD~3`. This graph's branch is searched first."""
+        resolved_id = commit_id if is_ulid(commit_id) else self._handle.resolve(commit_id)
+        return read_commit(self._handle.exchange.get("commits", resolved_id))
 
     def pin(self) -> "RemoteGraph":
         """Return a read-only graph on the commit that the graph reads from now."""

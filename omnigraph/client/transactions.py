@@ -8,7 +8,7 @@ import threading
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from omnigraph.values.name_rules import require_text
 from .answers import Document
 from .handle import RemoteHandle
 from .query_requests import build_query_body, read_source, with_source
-from .unsupported import reject_if
+from .unsupported import reject, reject_if
 from .wire_values import encode_records, encode_value
 from .writes import check_write_options, encode_edges, post_write, send_write, write_branch
 
@@ -111,6 +111,10 @@ class RemoteTransaction:
         with pa.ipc.open_stream(pa.BufferReader(b64decode(answer["arrow"]))) as reader:
             table = reader.read_all()
         return Result(table, params=dict(arguments), target={"branch": self._branch, "snapshot": None})
+
+    def blob(self, type_name: str, key: Any, property_name: str, /, *, kind: str | None = None) -> NoReturn:
+        """Raise `NotSupportedRemotely`, because the server keeps no state between the requests of a transaction."""
+        reject("transaction.blob")
 
     def nodes(self, type_name: str, /) -> NodeSet:
         """Return the nodes of a type, including those that the transaction added."""

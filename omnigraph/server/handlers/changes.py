@@ -10,7 +10,7 @@ import orjson
 
 from omnigraph.api.change_feed.diff_documents import iter_diff_documents
 from omnigraph.api.change_feed.feed import describe_schema_change
-from omnigraph.api.change_feed.pages import DEFAULT_PAGE_CHANGES, ChangePage
+from omnigraph.api.change_feed.pages import DEFAULT_PAGE_BYTES, DEFAULT_PAGE_CHANGES, DEFAULT_POLL_COMMITS, ChangePage
 from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
 from omnigraph.history.entities import EntityChange
 from omnigraph.server.call import ServerCall
@@ -22,6 +22,7 @@ from omnigraph.values import clock_and_ids
 from omnigraph.values.clock_and_ids import is_ulid
 
 from .exports import NDJSON_UTF8, ExportChunks
+from .reads import SNAPSHOT_HEADER
 
 _MAX_WAIT_SECONDS = 60.0
 _POLL_SECONDS = 0.25
@@ -37,7 +38,7 @@ def commit_changes(call: ServerCall) -> Answer:
         raise CommitNotFound("commit not found")
     try:
         page = graph.changes.commit_page(
-            commit_id, page_token=values.get("page_token"), limit=_page_limit(call), **_change_filters(call)
+            commit_id, page_token=values.get("page_token"), **_page_limits(call), **_change_filters(call)
         )
     except SnapshotNotFound:
         raise CommitNotFound("commit not found") from None
@@ -75,14 +76,22 @@ def _read_page(call: ServerCall, values: Any) -> ChangePage:
         values.get("start"),
         cursor=values.get("cursor"),
         page_token=values.get("page_token"),
-        limit=_page_limit(call),
+        max_commits=_value_or(call, "max_commits", DEFAULT_POLL_COMMITS),
+        **_page_limits(call),
         **_change_filters(call),
     )
 
 
-def _page_limit(call: ServerCall) -> int:
-    limit: int | None = call.query_values.get("limit")
-    return DEFAULT_PAGE_CHANGES if limit is None else limit
+def _page_limits(call: ServerCall) -> dict[str, Any]:
+    return {
+        "limit": _value_or(call, "limit", DEFAULT_PAGE_CHANGES),
+        "max_bytes": _value_or(call, "max_bytes", DEFAULT_PAGE_BYTES),
+    }
+
+
+def _value_or(call: ServerCall, name: str, default: int) -> int:
+    value: int | None = call.query_values.get(name)
+    return default if value is None else value
 
 
 def _change_filters(call: ServerCall) -> dict[str, Any]:
@@ -131,7 +140,8 @@ def capture_baseline(call: ServerCall) -> StreamAnswer:
     body = call.body or ChangeBaselineRequest()
     graph = call.graph_for_read(body.branch)
     baseline = graph.changes.baseline(types=body.type_ or None, kinds=body.kind or None, ops=body.op or None)
-    return StreamAnswer(ExportChunks(call, baseline.lines()), NDJSON_UTF8)
+    headers = {SNAPSHOT_HEADER: baseline.commit_id}
+    return StreamAnswer(ExportChunks(call, baseline.lines()), NDJSON_UTF8, headers=headers)
 
 
 def diff(call: ServerCall) -> AnyAnswer:

@@ -15,6 +15,7 @@ _FILTERS = (
 _PAGE = (
     UrlParameter("page_token", description="Page token for continuing within a commit"),
     UrlParameter("limit", "integer", description="Maximum number of changes"),
+    UrlParameter("max_bytes", "integer", description="Approximate maximum size of the page in bytes"),
 )
 _FEED = (
     _BRANCH,
@@ -149,6 +150,7 @@ HISTORY_ROUTES = (
         parameters=(
             *_FEED,
             *_PAGE,
+            UrlParameter("max_commits", "integer", description="Maximum number of commits"),
             UrlParameter("wait", "number", description="Seconds to wait for a commit if there is none yet"),
             *_FILTERS,
         ),
