@@ -124,20 +124,31 @@ if command -v curl > /dev/null; then
     show "curl $address/query -H 'Content-Type: application/json' -d '$body'"
     curl --silent --show-error --fail "$address/query" -H 'Content-Type: application/json' -d "$body"
     echo
-fi
-show "omnigraph branch list --server ${address%/graphs/default} --graph default"
-omnigraph branch list --server "${address%/graphs/default}" --graph default
-show "python    # urllib.request.urlopen(\"$address/query\", …)"
-python - "$address" "$body" <<'PY'
-import json
+else
+    show "python    # urllib.request.urlopen(\"$address/query\", …)"
+    python - "$address" "$body" <<'PY'
 import sys
 import urllib.request
 
 address, body = sys.argv[1:]
 request = urllib.request.Request(f"{address}/query", body.encode(), {"Content-Type": "application/json"})
 with urllib.request.urlopen(request) as response:
-    for row in json.load(response)["rows"]:
+    print(response.read().decode())
+PY
+fi
+show "omnigraph branch list --server ${address%/graphs/default} --graph default"
+omnigraph branch list --server "${address%/graphs/default}" --graph default
+show "python    # omnigraph.open(\"$address\").query(…)"
+python - "$address" <<'PY'
+import sys
+
+import omnigraph
+
+with omnigraph.open(sys.argv[1]) as graph:
+    papers = graph.query("match { $p: Paper } return { $p.status, count($p) as papers } order { $p.status }")
+    for row in papers:
         print(*row.values())
+    print(graph)
 PY
 show 'kill %1; wait %1'
 kill -TERM "$server_id"

@@ -1,5 +1,6 @@
 """A graph on a server has every public method of an embedded graph, or names it as unavailable."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,6 +75,12 @@ def test_every_public_method_exists_with_the_same_parameters(
 
 def same_defaults(here: Any, there: Any) -> bool:
     return [default for _, _, default in parameters(here)] == [default for _, _, default in parameters(there)]
+
+
+def test_the_how_to_page_lists_all_limitations(checkout: Path) -> None:
+    page = (checkout / "docs/how-to/use-a-server-from-python.md").read_text()
+    rows = "".join(f"| `{name}` | {hint} |\n" for name, hint in LIMITATIONS.items())
+    assert f"| member | instead |\n|---|---|\n{rows}\n" in page
 
 
 def attributes_of_limitations() -> list[str]:
