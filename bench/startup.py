@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench.reference import reference_milliseconds
@@ -31,11 +32,13 @@ OMNIGRAPH = (sys.executable, "-m", "omnigraph")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-def commands(root: str) -> dict[str, tuple[str, ...]]:
-    """The measured commands, on a graph that the example was loaded into."""
+def commands(root: str, url: str | None = None) -> dict[str, tuple[str, ...]]:
+    """The measured commands, on a graph that the example was loaded into, and at the URL where a server serves it."""
     insert = 'insert Institution { code: "s%d", name: "Start-up %d", kind: "company", country: "NO" }'
+    on_server = {} if url is None else {"query against a server": ("query", "--store", url, "-e", QUESTION)}
     return {
         "query": ("query", "--store", root, "-e", QUESTION),
+        **on_server,
         "insert": ("mutate", "--store", root, "-e", insert),
         "branch list": ("branch", "list", root),
         "log": ("log", root),
@@ -100,6 +103,21 @@ def build_graph(folder: str) -> str:
     return root
 
 
+@contextmanager
+def serving(root: str) -> Iterator[str]:
+    """Serve a graph, and return its URL."""
+    arguments = ("serve", root, "--unauthenticated", "--bind", "127.0.0.1:0")
+    server = subprocess.Popen(
+        (*OMNIGRAPH, *arguments), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT
+    )
+    try:
+        assert server.stdout is not None  # noqa: S101 - it is a pipe
+        yield f"http://{server.stdout.readline().strip().removeprefix('OMNIGRAPH_LISTEN_ADDR=')}/graphs/default"
+    finally:
+        server.terminate()
+        server.communicate()
+
+
 def print_command(name: str, medians: Mapping[str, float], parts: Mapping[str, float]) -> None:
     """Print one command: its time, its multiples of the yardsticks, and its parts."""
     seconds = medians[name]
@@ -123,9 +141,11 @@ def unneeded_libraries(name: str, parts: Mapping[str, float]) -> list[str]:
 def main() -> int:
     """Print the report; return 1 if a command loaded a library that it does not need."""
     with tempfile.TemporaryDirectory() as folder:
-        measured = commands(build_graph(folder))
-        medians = measure_rounds(measured)
-        parts = {name: measure_parts(arguments) for name, arguments in measured.items()}
+        root = build_graph(folder)
+        with serving(root) as url:
+            measured = commands(root, url)
+            medians = measure_rounds(measured)
+            parts = {name: measure_parts(arguments) for name, arguments in measured.items()}
     print(f"medians of {ROUNDS} runs; python -c pass {medians['pass'] * 1e3:.1f} ms,", end=" ")
     print(f"python -c 'import lance' {medians['import lance'] * 1e3:.0f} ms")
     for name in measured:

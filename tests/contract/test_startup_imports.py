@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from tests.rig.http_server import serving
+from tests.server.conftest import make_graph
 
 LIBRARIES = frozenset({"lance", "pyarrow", "numpy", "obstore", "pyspark", "pandas", "polars"})
 # Standard modules that take longer to import than a small command needs.
@@ -22,6 +24,7 @@ NO_TABLE = (
     LIBRARIES | SLOW_MODULES | {f"omnigraph.{part}" for part in PARTS} | LANGUAGES | {"lark", "omnigraph.storage.table"}
 )
 NO_WRITE = frozenset(f"omnigraph.{part}" for part in PARTS - {"engine"}) | {"obstore", "pyspark", "pandas", "asyncio"}
+NO_REMOTE = LIBRARIES | {"asyncio", "httpx", "requests", "urllib3", "aiohttp", "starlette", "uvicorn", "msgspec"}
 QUERY = "match { $p: Person } return { $p.name }"
 
 # All commands run in one process, and each is followed by the list of modules loaded so far. If a module is absent at
@@ -75,6 +78,29 @@ def test_commands_without_tables_load_neither_lance_nor_arrow(root: str) -> None
     ]
     for command, modules in loaded_modules(*commands):
         assert modules & NO_TABLE == set(), command
+
+
+def test_commands_on_a_server_load_no_libraries(tmp_path: Path) -> None:
+    (tmp_path / "more.ndjson").write_text('{"type": "Person", "data": {"name": "zed"}}\n')
+    with serving(tmp_path, make_graph(tmp_path / "graph"), "--unauthenticated") as server:
+        url = f"http://{server.address}/graphs/default"
+        commands = [
+            ["branch", "list", url],
+            ["tag", "list", url],
+            ["log", url],
+            ["commit", "show", "HEAD", "--store", url],
+            ["schema", "show", url],
+            ["query", "--store", url, "-e", QUERY],
+            ["explain", "--store", url, "-e", QUERY],
+            ["export", url],
+            ["diff", "HEAD~1", "HEAD", "--store", url],
+            ["history", "Person", "ada", "--store", url],
+            ["changes", "poll", "--store", url, "--start", "beginning"],
+            ["mutate", "--store", url, "-e", 'insert Person { name: "cyd" }'],
+            ["load", url, "--data", str(tmp_path / "more.ndjson"), "--mode", "append"],
+        ]
+        for command, modules in loaded_modules(*commands):
+            assert modules & NO_REMOTE == set(), command
 
 
 def test_a_query_loads_only_the_query_engine(root: str) -> None:
