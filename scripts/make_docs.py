@@ -50,7 +50,6 @@ def errors_page() -> str:
 RESERVED_ERRORS = {
     "cluster": ("ClusterError", "QuarantinedGraph", "SchemaApplyDisabled"),
     "embeddings": ("EmbeddingModelMismatch",),
-    "server": ("Shutdown",),
 }
 
 _ERRORS = """\
