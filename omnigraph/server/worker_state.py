@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .access.admission import Admission
 from .access.authentication import Authenticator
+from .branch_watch import BranchWatches
 from .graphs import GraphRegistry
 from .jobs import JobStore
 from .lanes import Lanes
@@ -30,3 +31,7 @@ class WorkerState:
     tracer: "RequestTracer | None" = None
     is_draining: bool = False
     stopping: threading.Event = field(default_factory=threading.Event)
+    watches: BranchWatches = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.watches = BranchWatches(self.stopping)

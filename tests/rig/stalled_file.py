@@ -1,7 +1,7 @@
 """A file whose readers wait until the test lets them continue.
 
 The file is a named pipe without a writer, so whatever opens it for reading waits in the kernel, without a clock. After
-the release, readers find the original content.
+the release, those readers read an empty file, and later ones the original content.
 """
 
 import os
