@@ -34,6 +34,14 @@ from .options import shared_options
 @click.option(
     "--oidc-jwks-url", metavar="URL", help="URL of the provider's keys  [default: discovered from the provider]"
 )
+@click.option(
+    "--oidc-refresh",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=300,
+    show_default=True,
+    help="Seconds after which the provider's keys are read again",
+)
 @click.option("--tls-cert", metavar="FILE", type=click.Path(), help="TLS certificate chain (PEM)")
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="TLS private key (PEM)")
 @click.option("--tls-client-ca", metavar="FILE", type=click.Path(), help="CA for verifying client certificates")
@@ -110,6 +118,7 @@ def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
         oidc_issuer=options["oidc_issuer"],
         oidc_audience=options["oidc_audience"],
         oidc_jwks_url=options["oidc_jwks_url"],
+        oidc_refresh_seconds=options["oidc_refresh"],
         tls=_tls_files(options),
         queries_directory=options["queries"],
         default_graph=options["default_graph"],

@@ -17,6 +17,7 @@ GRAPH_ID_PATTERN = re.compile(r"[a-zA-Z0-9-]{1,64}")
 RESERVED_GRAPH_IDS = frozenset({"policies", "healthz", "openapi", "graphs"})
 DEFAULT_GRAPH_ID = "default"
 DEFAULT_BIND = "127.0.0.1:8080"
+DEFAULT_REFRESH_SECONDS = 300.0  # how long a key that an identity provider revokes is accepted
 MEBIBYTE = 1 << 20
 
 
@@ -83,6 +84,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     oidc_issuer: str | None = None
     oidc_audience: str | None = None
     oidc_jwks_url: str | None = None
+    oidc_refresh_seconds: float = DEFAULT_REFRESH_SECONDS
     tls: TlsFiles | None = None
     queries_directory: str | None = None
     runtime_directory: str | None = None
