@@ -45,7 +45,6 @@ class ServerCall:
     principal: Principal = ANONYMOUS
     served: "ServedGraph | None" = None
     body: Any = None
-    body_bytes: int = 0
     only_reads: bool = False  # set by a handler if a request to a writing operation does not write
     timing: Timing = field(default_factory=Timing)
     lane_context: LaneContext = field(default_factory=LaneContext)

@@ -55,8 +55,7 @@ def build_openapi(routes: Iterable[Route], *, with_security: bool = True) -> dic
 
 
 def _models_of(route: Route) -> list[Any]:
-    is_json_body = route.body is not None and not route.is_raw_body
-    return [*([route.body] if is_json_body else []), *_answer_models(route)]
+    return [*([route.body] if route.is_json_body else []), *_answer_models(route)]
 
 
 def _answer_models(route: Route) -> tuple[Any, ...]:

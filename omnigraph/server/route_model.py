@@ -117,6 +117,11 @@ class Route:
         return isinstance(self.body, str | tuple)
 
     @property
+    def is_json_body(self) -> bool:
+        """Whether the operation takes a JSON document."""
+        return self.body is not None and not self.is_raw_body
+
+    @property
     def body_media_types(self) -> tuple[str, ...]:
         """The media types that the body may have; empty if the operation takes no body."""
         if self.body is None:

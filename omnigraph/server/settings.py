@@ -39,12 +39,14 @@ class TlsFiles(msgspec.Struct, frozen=True):
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits for a single request, and for all running requests of one actor or graph.
 
-    A limit of 0 means unlimited. The limits per actor and per graph apply across all workers.
+    A limit of 0 means unlimited. The limits per actor and per graph apply across all workers. Each worker holds at most
+    `body_memory_bytes` of request bodies in memory.
     """
 
     json_bytes: int = MEBIBYTE
     load_bytes: int = 32 * MEBIBYTE
     blob_bytes: int = 32 * MEBIBYTE
+    body_memory_bytes: int = 256 * MEBIBYTE
     result_rows: int = 0
     query_seconds: float = 0.0
     actor_requests: int = 16
