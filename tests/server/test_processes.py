@@ -35,6 +35,9 @@ from tests.server.conftest import make_graph
 
 GRAPH = "/graphs/default"
 PEOPLE = "match { $p: Person } return { $p.name }"
+# Headers that scripts may read without permission, or that concern only the connection.
+READABLE_HEADERS = {"content-length", "content-type", "cache-control", "date", "connection", "transfer-encoding"}
+READABLE_HEADERS |= {"x-content-type-options"}
 ADD = "query add($n: String) { insert Person { name: $n } }"
 
 
@@ -265,6 +268,15 @@ def test_a_browser_of_a_listed_origin_may_call(uri: str, tmp_path: Path) -> None
         assert (preflight.status, preflight.headers["access-control-allow-origin"]) == (204, "https://app.example")
         reply = server.get("/healthz", headers={"Origin": "https://app.example"})
         assert reply.headers["access-control-allow-origin"] == "https://app.example"
+        exposed = {name.strip().lower() for name in reply.headers["access-control-expose-headers"].split(",")}
+        write = {"query": ADD, "params": {"n": "twice"}}
+        replies = [server.post(f"{GRAPH}/mutate", write, headers={"Idempotency-Key": "k"}) for _ in range(2)]
+        replies.append(server.post(f"{GRAPH}/query", {"query": PEOPLE}, headers={"Accept": "text/csv"}))
+        replies.append(server.post(f"{GRAPH}/maintenance/check", {"quick": True}))
+        replies.append(server.post("/read", {"query_source": PEOPLE}))
+        sent = {name for sent_reply in replies for name in sent_reply.headers} - READABLE_HEADERS
+        assert sent >= {"idempotent-replay", "omnigraph-query-name", "location", "deprecation"}
+        assert sent <= exposed
         stranger = server.get("/healthz", headers={"Origin": "https://evil.example"})
         assert "access-control-allow-origin" not in stranger.headers
         head = server.request("HEAD", "/healthz")
