@@ -19,6 +19,7 @@ DEFAULT_GRAPH_ID = "default"
 DEFAULT_BIND = "127.0.0.1:8080"
 DEFAULT_REFRESH_SECONDS = 300.0  # how long a key that an identity provider revokes is accepted
 MEBIBYTE = 1 << 20
+DEFAULT_QUERY_MEMORY = 4096 * MEBIBYTE  # of all workers together
 
 
 class GraphLocation(msgspec.Struct, frozen=True):
@@ -48,6 +49,8 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     blob_bytes: int = 32 * MEBIBYTE
     body_memory_bytes: int = 256 * MEBIBYTE
     result_rows: int = 0
+    result_bytes: int = 0
+    query_memory_bytes: int = DEFAULT_QUERY_MEMORY
     query_seconds: float = 0.0
     actor_requests: int = 16
     actor_bytes: int = 4 << 30

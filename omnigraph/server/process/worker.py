@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from omnigraph.server.tracing import RequestTracer
 
 STARTUP_FAILED = 3  # exit code of a worker that could not start
+_QUERY_MEMORY_VARIABLE = "OMNIGRAPH_QUERY_MEMORY"
 _HEARTBEAT_TICKS = 20  # uvicorn ticks ten times per second
 _DRAIN_SECONDS = 0.5
 _REOPEN_SECONDS = 5.0
@@ -122,6 +123,7 @@ class WorkerServer(uvicorn.Server):
 def run_worker(settings: ServerSettings, listener: socket.socket, channel: socket.socket, usage: SharedUsage) -> None:
     """Serve until the supervisor stops this worker."""
     configure_logging(settings)
+    os.environ[_QUERY_MEMORY_VARIABLE] = str(settings.limits.query_memory_bytes)  # read by the engine for each query
     state = build_state(settings, usage)
     LimitedProtocol.limits = settings.limits
     config = uvicorn.Config(
