@@ -27,7 +27,6 @@ from .call import ServerCall
 from .cross_origin import CrossOrigin
 from .disconnects import wait_for_read
 from .lanes import LaneContext
-from .log_output import LOGGER
 from .request_log import log_failure, log_request
 from .responses import (
     BrokenStreamError,
@@ -227,10 +226,8 @@ class _Exchange:
 
     async def _send_error(self, error: Exception) -> None:
         call = self._call
-        if not isinstance(error, OmnigraphError):
+        if not isinstance(error, OmnigraphError) or error.http_code == "internal":
             log_failure(call, error, self._request_id)
-        elif error.http_code == "internal":
-            LOGGER.warning("%s: %s", type(error).__name__, error.message, extra={"facts": {"id": self._request_id}})
         roots = call.served.secret_names if call is not None and call.served is not None else ()
         uses_old_names = call is not None and call.uses_old_names
         wire_error = encode_error(error, self._request_id, roots=roots, with_old_names=uses_old_names)

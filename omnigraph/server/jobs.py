@@ -120,15 +120,3 @@ def _log_end(record: JobRecord) -> None:
     job = record.job
     facts = {"job": job.job_id, "kind": job.kind, "state": job.state, "graph": record.graph_id, "actor": job.actor_id}
     LOGGER.info("job", extra={"facts": facts})
-
-
-def hide_locations(value: Any, roots: tuple[str, ...], shown: str) -> Any:
-    """Return a report in which the storage location of a graph is replaced by the location that clients see."""
-    if isinstance(value, dict):
-        return {name: hide_locations(member, roots, shown) for name, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [hide_locations(item, roots, shown) for item in value]
-    if isinstance(value, str):
-        for root in roots:
-            value = value.replace(root, shown)
-    return value

@@ -23,6 +23,7 @@ import msgspec
 from omnigraph.errors import ConfigError
 from omnigraph.server.access.shared_usage import clear_worker_row, create_usage_file
 from omnigraph.server.job_records import fail_jobs_of_dead_worker, jobs_folder
+from omnigraph.server.locations import name_graphs
 from omnigraph.server.log_output import LOGGER
 from omnigraph.server.settings import ServerSettings
 from omnigraph.values import clock_and_ids
@@ -153,7 +154,8 @@ class Supervisor:
         """Log a worker that exited unexpectedly."""
         if worker.stop_deadline is None and self._has_announced:
             delay = 0.0 if worker.is_ready else self._backoff
-            facts = {"worker": worker.process.pid, "code": worker.process.returncode, "reason": worker.failure}
+            reason = name_graphs(worker.failure or "", self._settings.graphs) or None
+            facts = {"worker": worker.process.pid, "code": worker.process.returncode, "reason": reason}
             facts["restart_delay"] = delay
             LOGGER.warning("a worker exited unexpectedly and is being replaced", extra={"facts": facts})
 
