@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.datastructures import Headers
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import OmnigraphError, Shutdown
 from omnigraph.values import clock_and_ids
 
 from .access.admission import SMALL_REQUEST_BYTES
@@ -147,6 +147,7 @@ class ServerApp:
 
     async def _run_call(self, call: ServerCall, receive: Receive) -> AnyAnswer:
         handler, route = self._handlers[call.route], call.route
+        call.has_begun = True
         if inspect.iscoroutinefunction(handler):
             answer: AnyAnswer = await handler(call)
             return answer
@@ -205,10 +206,24 @@ class _Exchange:
             )
             answer = await self._app.answer(call, self._scope, self._receive)
             await self._send_answer(answer)
-        except (ClientGoneError, BrokenStreamError, asyncio.CancelledError):
+        except (ClientGoneError, BrokenStreamError):
+            raise
+        except asyncio.CancelledError:
+            if self._is_rejected_by_shutdown():
+                await self._send_error(Shutdown())
             raise
         except Exception as error:
             await self._send_error(error)
+
+    def _is_rejected_by_shutdown(self) -> bool:
+        """Return whether a stopping worker ends the request before it had an effect or a response.
+
+        The outcome of a write that has begun is unknown. Its connection is closed instead, because clients repeat a
+        request that a shutdown rejected.
+        """
+        call, has_response = self._call, self._status != _CLIENT_GONE_STATUS
+        has_effect = call is not None and call.writes and call.has_begun
+        return self._state.is_draining and not has_response and not has_effect
 
     async def _send_answer(self, answer: AnyAnswer) -> None:
         headers = self._response_headers()

@@ -46,6 +46,7 @@ class ServerCall:
     served: "ServedGraph | None" = None
     body: Any = None
     only_reads: bool = False  # set by a handler if a request to a writing operation does not write
+    has_begun: bool = False  # whether the handler has been called
     timing: Timing = field(default_factory=Timing)
     lane_context: LaneContext = field(default_factory=LaneContext)
 

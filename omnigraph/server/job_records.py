@@ -1,7 +1,7 @@
 """The stored states of maintenance jobs: one small file per job, in a folder that all processes of a server share.
 
 Workers write the states of their jobs. The supervisor reports the jobs of a worker that died as failed. This module
-must stay light, because the supervisor uses it too.
+must load quickly, because the supervisor also imports it.
 """
 
 import threading

@@ -1,6 +1,6 @@
 """Hide where graphs are stored: reports, jobs and logs name a graph by its id or its public URI instead.
 
-This module must stay light, because the supervisor uses it too.
+This module must load quickly, because the supervisor also imports it.
 """
 
 from collections.abc import Iterable

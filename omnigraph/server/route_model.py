@@ -67,8 +67,9 @@ class Route:
     `handler` names a function as `module:function` below `omnigraph.server.handlers`. `body` is a model for JSON, or a
     media type for a raw body. `answers` lists the media types of the 200 response; the default comes first. `action` is
     None for operations that require no permission, and `is_public` operations require no token either. `statuses` lists
-    the statuses other than 200 and 500 (500 is always possible). `conditional_path` is the path of a write's conditional
-    form below the graph, or None if there is none. `precheck` names a handler that runs before the body is read.
+    the statuses other than 200 and 500 (500 is always possible). `conditional_path` is the path of a write's
+    conditional form below the graph, or None if there is none. `precheck` names a handler that runs before the body is
+    read.
     """
 
     method: Method

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from omnigraph.errors import Shutdown
+from omnigraph.server.jobs import JobStore
 from tests.rig.http_server import HttpServer, serving, wait_until, workers_of
 from tests.rig.stalled_file import StalledFile, edge_file, stalled
 from tests.server.conftest import make_graph
@@ -103,6 +105,14 @@ def test_a_job_whose_worker_was_killed_has_failed(template: Path, tmp_path: Path
         assert "start the job again" in job["error"]["hint"]
         assert job["finished_at"] >= job["started_at"]
         assert [listed["state"] for listed in server.get(f"{GRAPH}/jobs").json()["jobs"]] == ["failed"]
+
+
+def test_a_worker_that_has_ended_its_jobs_starts_no_others(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    store.close(0.0)
+    with pytest.raises(Shutdown):
+        store.start("default", "check", None, lambda _: None, ())
+    assert store.list("default") == []
 
 
 def test_an_unknown_job_may_be_a_job_of_another_server(template: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -155,6 +155,26 @@ def test_case_1_the_listen_line_comes_first_and_names_the_real_port(deployment: 
     assert server.port > 0
     assert server.get("/readyz").json() == {"status": "ready", "graphs": 1}
     stop_server(server)
+
+
+def test_a_request_that_has_not_arrived_at_the_end_of_the_grace_is_503(uri: str, tmp_path: Path) -> None:
+    server = start_server(tmp_path, uri, "--unauthenticated", "--shutdown-grace", "0")
+    with closing(server.connect()) as connection:
+        connection.putrequest("POST", f"{GRAPH}/mutate")
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": "1000",
+            "Expect": "100-continue",
+        }.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        assert connection.sock.recv(100).startswith(b"HTTP/1.1 100"), "the server waits for the body"
+        server.signal(signal.SIGTERM)
+        response = connection.getresponse()
+        document = json.loads(response.read())
+        assert (response.status, document["kind"], document["effect"]) == (503, "Shutdown", "none")
+        assert (response.headers["retry-after"], response.headers["connection"]) == ("1", "close")
+    wait_for_end(server)
 
 
 def test_a_graph_that_cannot_be_opened_is_an_error_of_the_start(tmp_path: Path) -> None:
