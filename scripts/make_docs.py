@@ -50,7 +50,6 @@ def errors_page() -> str:
 RESERVED_ERRORS = {
     "cluster": ("ClusterError", "QuarantinedGraph", "SchemaApplyDisabled"),
     "embeddings": ("EmbeddingModelMismatch",),
-    "server": ("Shutdown",),
 }
 
 _ERRORS = """\
@@ -144,13 +143,17 @@ def codes_page() -> str:
 
 def http_page() -> str:
     """Every operation of the server, from the table of routes."""
+    from omnigraph.server.openapi import STATUS_MEANINGS
     from omnigraph.server.routes import ROUTES
 
     server_routes = [route for route in ROUTES if not route.is_graph_route]
     graph_routes = [route for route in ROUTES if route.is_graph_route]
     head = ("operation", "action", "what it does", "response", "statuses")
     return (
-        f"# HTTP API\n\n{NOTICE}\n{_HTTP}\n## Server\n\n"
+        f"# HTTP API\n\n{NOTICE}\n{_HTTP}"
+        + _table(("status", "meaning"), ((str(status), text) for status, text in sorted(STATUS_MEANINGS.items())))
+        + "\n[Limits](../how-to/serve.md#limit-requests) lists the limits behind 408, 413, 429 and 503.\n\n"
+        + "## Server\n\n"
         + _table(head, map(_route_row, server_routes))
         + "\n## Graphs\n\nThese paths follow `/graphs/{graph_id}`.\n\n"
         + _table(head, map(_route_row, graph_routes))
@@ -164,6 +167,9 @@ with all parameters and documents, as `/openapi.json`, and shows it at `/docs`.
 - *action* is the permission that the caller needs; a dash means that none is needed.
 - *response* lists the media types of the response. The first one is the default, and `Accept` selects another one.
 - *statuses* are possible besides 200 and 500. Every error has the same form: see [errors](errors.md).
+
+The statuses mean:
+
 """
 
 

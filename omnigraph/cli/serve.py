@@ -34,6 +34,14 @@ from .options import shared_options
 @click.option(
     "--oidc-jwks-url", metavar="URL", help="URL of the provider's keys  [default: discovered from the provider]"
 )
+@click.option(
+    "--oidc-refresh",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=300,
+    show_default=True,
+    help="Seconds after which the provider's keys are read again",
+)
 @click.option("--tls-cert", metavar="FILE", type=click.Path(), help="TLS certificate chain (PEM)")
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="TLS private key (PEM)")
 @click.option("--tls-client-ca", metavar="FILE", type=click.Path(), help="CA for verifying client certificates")
@@ -49,6 +57,19 @@ from .options import shared_options
     help="Maximum number of concurrent exports per graph",
 )
 @click.option("--max-load-bytes", type=click.IntRange(min=1), default=32 << 20, help="Maximum size of a load in bytes")
+@click.option(
+    "--max-rows", type=click.IntRange(min=0), default=0, help="Maximum number of rows of a result; 0 means unlimited"
+)
+@click.option(
+    "--max-result-bytes", type=click.IntRange(min=0), default=0, help="Maximum size of a result; 0 means unlimited"
+)
+@click.option(
+    "--query-memory",
+    metavar="BYTES",
+    type=click.IntRange(min=1),
+    envvar="OMNIGRAPH_QUERY_MEMORY",
+    help="Memory that a query may use  [default: 4 GiB divided by the number of workers]",
+)
 @click.option("--default-graph", metavar="NAME", help="Graph that is also served without its prefix")
 @click.option("--no-flat-routes", is_flag=True, help="Serve graphs only under /graphs/NAME")
 @click.option("--require-all-graphs", is_flag=True, help="Fail to start if any graph cannot be opened")
@@ -92,6 +113,7 @@ def serve(context: click.Context, /, graphs: tuple[str, ...], **options: Any) ->
 
 def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
     from omnigraph.server.settings import (
+        DEFAULT_QUERY_MEMORY,
         RequestLimits,
         ServerSettings,
         parse_graph_locations,
@@ -110,6 +132,7 @@ def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
         oidc_issuer=options["oidc_issuer"],
         oidc_audience=options["oidc_audience"],
         oidc_jwks_url=options["oidc_jwks_url"],
+        oidc_refresh_seconds=options["oidc_refresh"],
         tls=_tls_files(options),
         queries_directory=options["queries"],
         default_graph=options["default_graph"],
@@ -126,6 +149,9 @@ def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
             query_seconds=options["query_timeout"],
             export_slots=options["export_slots"],
             load_bytes=options["max_load_bytes"],
+            result_rows=options["max_rows"],
+            result_bytes=options["max_result_bytes"],
+            query_memory_bytes=options["query_memory"] or DEFAULT_QUERY_MEMORY // options["workers"],
             actor_requests=read_number_variable("OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", defaults.actor_requests),
             actor_bytes=read_number_variable("OMNIGRAPH_PER_ACTOR_BYTES_MAX", defaults.actor_bytes),
         ),

@@ -1,7 +1,8 @@
-"""Process a request: find its route, caller and graph, read its body, authorize and admit it, and run its handler.
+"""Process a request: find its route, caller and graph, authorize and admit it, read its body, and run its handler.
 
-This module defines the order of these steps, which determines what an unauthorized caller can learn. Only this module
-turns exceptions into responses. Handlers perform the operations.
+A rejected caller's body is not read, so it costs no memory. This module defines the order of these steps, which
+determines what an unauthorized caller can learn. Only this module turns exceptions into responses. Handlers perform the
+operations.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.datastructures import Headers
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import OmnigraphError, Shutdown
 from omnigraph.values import clock_and_ids
 
 from .access.admission import SMALL_REQUEST_BYTES
@@ -26,7 +27,6 @@ from .call import ServerCall
 from .cross_origin import CrossOrigin
 from .disconnects import wait_for_read
 from .lanes import LaneContext
-from .log_output import LOGGER
 from .request_log import log_failure, log_request
 from .responses import (
     BrokenStreamError,
@@ -45,10 +45,11 @@ from .wire.body import (
     BodyReader,
     ClientGoneError,
     Receive,
-    decode_json,
+    decode_body,
     parse_content_length,
     require_plain_encoding,
 )
+from .wire.body_memory import BodyAccount
 from .wire.errors import encode_error
 from .wire.media_types import check_content_type
 from .wire.query_values import read_query_values
@@ -74,7 +75,7 @@ class ServerApp:
         self._decoders = {
             route: msgspec.json.Decoder(route.body | None if route.body_optional else route.body)
             for route in routes
-            if route.body is not None and not route.is_raw_body
+            if route.is_json_body
         }
         self._cross_origin = CrossOrigin(state.settings.cors_origins)
 
@@ -87,8 +88,8 @@ class ServerApp:
         """Return the route of a request."""
         return self._router.match(method, scope["raw_path"])
 
-    async def _prepare_call(self, call: ServerCall, asgi_scope: Any, receive: Receive) -> None:
-        """Authenticate the caller, find the graph, read the body and authorize the action, in this order."""
+    async def _prepare_call(self, call: ServerCall, asgi_scope: Any) -> None:
+        """Authenticate the caller, find the graph and authorize the action, in this order, without reading the body."""
         route, state = call.route, self._state
         if not route.is_public:
             with call.timing.measure("auth"):
@@ -98,45 +99,55 @@ class ServerApp:
         call.query_values = read_query_values(route, asgi_scope["query_string"], ignores_unknown=call.is_flat)
         if route in self._prechecks:
             self._prechecks[route](call)
-        if route.body is not None and not route.is_raw_body:
-            await self._read_body(call, receive)
         if route.action is not None:
-            scope = branch_scope(call) if route.is_graph_route else NO_BRANCH
-            authorize(call.principal, route.action, scope)
+            is_branch_known = route.is_graph_route and not route.is_json_body
+            authorize(call.principal, route.action, branch_scope(call) if is_branch_known else NO_BRANCH)
         _ = call.condition, call.idempotency_key, call.media_type  # reject malformed headers before the handler runs
-        if route.is_raw_body:
-            await self._read_body(call, receive)
 
-    async def _read_body(self, call: ServerCall, receive: Receive) -> None:
+    async def _read_body(self, call: ServerCall, receive: Receive, account: BodyAccount) -> None:
+        """Read the body, and authorize the action for the branch that the body names."""
         route, headers, limits = call.route, call.headers, self._state.settings.limits
+        if route.body is None:
+            return
         require_plain_encoding(headers.get("content-encoding"))
         content_length = parse_content_length(headers.get("content-length"))
         is_empty = content_length in (None, 0) and "transfer-encoding" not in headers
         check_content_type(headers.get("content-type"), route.body_media_types, is_empty=is_empty)
-        limit = getattr(limits, f"{route.body_limit}_bytes", 0)
+        limit = self._body_limit(route)
         resource = "graph_batch_request_bytes" if route.body_limit == "load" else "request_bytes"
         reader = BodyReader(receive, content_length, limit, resource, limits.body_seconds)
         if route.is_raw_body:
             call.body = await reader.read_file()
-            call.body_bytes = content_length or call.body.seek(0, 2)
-            call.body.seek(0)
             return
-        data = b"" if is_empty else await reader.read_bytes()
-        call.body_bytes = len(data)
-        if not data.strip() and route.body_optional:
-            return
-        call.body = decode_json(data, self._decoders[route])
+        data = b"" if is_empty else await reader.read_bytes(account)
+        if not (route.body_optional and (not data or data.isspace())):
+            call.body = await decode_body(data, self._decoders[route])
+        if route.action is not None and route.is_graph_route:
+            authorize(call.principal, route.action, branch_scope(call))
 
     async def answer(self, call: ServerCall, scope: Any, receive: Receive) -> AnyAnswer:
         """Return the response to a request."""
-        await self._prepare_call(call, scope, receive)
-        size = call.body_bytes or SMALL_REQUEST_BYTES
-        admitted = self._state.admission.admit_write(call.actor, size) if call.writes else nullcontext()
-        with admitted:
+        await self._prepare_call(call, scope)
+        admission, memory = self._state.admission, self._state.body_memory
+        admitted = admission.admit_write(call.actor, self._expected_size(call)) if call.writes else nullcontext()
+        with admitted, memory.open_account() as account:
+            await self._read_body(call, receive, account)
             return await self._run_call(call, receive)
+
+    def _expected_size(self, call: ServerCall) -> int:
+        """Return the size of the body that the request announces, or the largest possible size."""
+        if not _has_body(call.headers):
+            return SMALL_REQUEST_BYTES
+        announced = parse_content_length(call.headers.get("content-length"))
+        return self._body_limit(call.route) if announced is None else announced
+
+    def _body_limit(self, route: Route) -> int:
+        limit: int = getattr(self._state.settings.limits, f"{route.body_limit}_bytes", 0)
+        return limit
 
     async def _run_call(self, call: ServerCall, receive: Receive) -> AnyAnswer:
         handler, route = self._handlers[call.route], call.route
+        call.has_begun = True
         if inspect.iscoroutinefunction(handler):
             answer: AnyAnswer = await handler(call)
             return answer
@@ -195,10 +206,24 @@ class _Exchange:
             )
             answer = await self._app.answer(call, self._scope, self._receive)
             await self._send_answer(answer)
-        except (ClientGoneError, BrokenStreamError, asyncio.CancelledError):
+        except (ClientGoneError, BrokenStreamError):
+            raise
+        except asyncio.CancelledError:
+            if self._is_rejected_by_shutdown():
+                await self._send_error(Shutdown())
             raise
         except Exception as error:
             await self._send_error(error)
+
+    def _is_rejected_by_shutdown(self) -> bool:
+        """Return whether a stopping worker ends the request before it had an effect or a response.
+
+        The outcome of a write that has begun is unknown. Its connection is closed instead, because clients repeat a
+        request that a shutdown rejected.
+        """
+        call, has_response = self._call, self._status != _CLIENT_GONE_STATUS
+        has_effect = call is not None and call.writes and call.has_begun
+        return self._state.is_draining and not has_response and not has_effect
 
     async def _send_answer(self, answer: AnyAnswer) -> None:
         headers = self._response_headers()
@@ -216,10 +241,8 @@ class _Exchange:
 
     async def _send_error(self, error: Exception) -> None:
         call = self._call
-        if not isinstance(error, OmnigraphError):
+        if not isinstance(error, OmnigraphError) or error.http_code == "internal":
             log_failure(call, error, self._request_id)
-        elif error.http_code == "internal":
-            LOGGER.warning("%s: %s", type(error).__name__, error.message, extra={"facts": {"id": self._request_id}})
         roots = call.served.secret_names if call is not None and call.served is not None else ()
         uses_old_names = call is not None and call.uses_old_names
         wire_error = encode_error(error, self._request_id, roots=roots, with_old_names=uses_old_names)

@@ -45,8 +45,8 @@ class ServerCall:
     principal: Principal = ANONYMOUS
     served: "ServedGraph | None" = None
     body: Any = None
-    body_bytes: int = 0
     only_reads: bool = False  # set by a handler if a request to a writing operation does not write
+    has_begun: bool = False  # whether the handler has been called
     timing: Timing = field(default_factory=Timing)
     lane_context: LaneContext = field(default_factory=LaneContext)
 

@@ -7,10 +7,14 @@ from .wire.answer import Answer
 ANY_ORIGIN = "*"
 _METHODS = "GET, HEAD, POST, PUT, DELETE"
 _REQUEST_HEADERS = (
-    "Authorization, Content-Type, Accept, Idempotency-Key, If-Match, If-None-Match, Range, Last-Event-ID,"
-    " Omnigraph-If-Graph-Commit, Omnigraph-Request-Id, Omnigraph-Integers, Omnigraph-Api"
+    "Authorization, Content-Type, Accept, Idempotency-Key, If-Match, If-None-Match, If-Range, Range, Last-Event-ID,"
+    " Omnigraph-If-Graph-Commit, Omnigraph-Request-Id, Omnigraph-Integers, Omnigraph-Api, traceparent, tracestate"
 )
-_EXPOSED_HEADERS = "ETag, Retry-After, Server-Timing, Content-Range, Omnigraph-Request-Id, Omnigraph-Snapshot-Id"
+_EXPOSED_HEADERS = (
+    "ETag, Location, Retry-After, Server-Timing, Accept-Ranges, Content-Range, Repr-Digest, Deprecation, Link,"
+    " WWW-Authenticate, Allow, Idempotent-Replay, Omnigraph-Request-Id, Omnigraph-Snapshot-Id, Omnigraph-Query-Name,"
+    " Omnigraph-Blob-Media-Type"
+)
 
 
 class CrossOrigin:

@@ -12,6 +12,7 @@ from omnigraph.errors import ConfigError, GraphNotFound, OmnigraphError
 from omnigraph.values import clock_and_ids
 
 from .engine_access import open_served_graph, warm_up
+from .locations import name_graphs
 from .log_output import LOGGER
 from .settings import GraphLocation, ServerSettings, public_uri, require_graph_id
 from .stored_queries import StoredQueries, load_stored_queries
@@ -86,7 +87,8 @@ class GraphRegistry:
             warm_up(opened)
         except OmnigraphError as error:
             self._quarantined[location.graph_id] = clock_and_ids.monotonic() + _RETRY_SECONDS
-            LOGGER.warning("graph '%s' is quarantined: %s", location.graph_id, error.message)
+            reason = name_graphs(error.message, [location])
+            LOGGER.warning("graph '%s' is quarantined: %s", location.graph_id, reason)
             return error.message
         self._quarantined.pop(location.graph_id, None)
         uri = public_uri(self._settings, location)

@@ -1,7 +1,7 @@
 """Maintenance jobs: operations that continue after their request, with a state that every worker can read.
 
-A job runs in a thread of the worker that accepted it. Its state is a small file in a folder that all workers share. The
-supervisor removes the folder when the server stops. A job whose worker died is reported as failed.
+A job runs in a thread of the worker that accepted it. A worker that is stopped or replaced finishes its jobs first. The
+supervisor removes the records when the server stops.
 """
 
 import os
@@ -12,10 +12,12 @@ from typing import Any
 
 import msgspec
 
-from omnigraph.errors import NotFound, OmnigraphError
+from omnigraph.errors import NotFound, OmnigraphError, Shutdown
 from omnigraph.values import clock_and_ids
 from omnigraph.values.clock_and_ids import is_ulid
 
+from .job_records import JobRecord, fail_interrupted_job, read_record, read_records, write_record
+from .log_output import LOGGER
 from .models.entities import JobOutput
 from .wire.errors import encode_error
 
@@ -24,26 +26,18 @@ JobWork = Callable[[ReportProgress], Any]
 _MAX_REMEMBERED = 200
 
 
-class JobRecord(msgspec.Struct, kw_only=True):
-    """The stored state of a job, with the process that runs it."""
-
-    graph_id: str
-    process_id: int
-    job: JobOutput
-
-
-_decoder = msgspec.json.Decoder(JobRecord)
-
-
 class JobStore:
-    """The jobs of all workers of a server."""
+    """The jobs of all workers of a server, and the threads of this worker's jobs."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running: dict[str, JobRecord] = {}
+        self._changes = threading.Condition()
+        self._is_closed = False
 
     def start(self, graph_id: str, kind: str, actor: str | None, work: JobWork, roots: tuple[str, ...]) -> JobOutput:
-        """Start a job in a thread and return its initial state."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        """Start a job in a thread and return its initial state; raise `Shutdown` if the worker is stopping."""
+        self._folder.mkdir(parents=True, exist_ok=True)
         job = JobOutput(
             job_id=clock_and_ids.new_ulid(),
             kind=kind,
@@ -52,8 +46,12 @@ class JobStore:
             started_at=clock_and_ids.now_micros(),
         )
         record = JobRecord(graph_id=graph_id, process_id=os.getpid(), job=job)
-        self._write_record(record)
         first_state = msgspec.structs.replace(job)
+        with self._changes:
+            if self._is_closed:
+                raise Shutdown()
+            self._running[job.job_id] = record
+            write_record(self._folder, record)
         threading.Thread(
             target=self._run_job, args=(record, work, roots), name=f"omnigraph-job-{kind}", daemon=True
         ).start()
@@ -62,75 +60,63 @@ class JobStore:
 
     def find(self, graph_id: str, job_id: str) -> JobOutput:
         """Return a job of a graph; raise `NotFound` if the server has no record of it."""
-        path = self._directory / f"{job_id}.json"
-        record = self._read_record(path) if is_ulid(job_id) else None
+        record = read_record(self._folder, job_id) if is_ulid(job_id) else None
         if record is None or record.graph_id != graph_id:
-            raise NotFound(what="job")
+            raise NotFound(what="job", hint="only the server that started the job has a record of it, until it stops")
         return record.job
 
     def list(self, graph_id: str) -> list[JobOutput]:
         """Return the jobs of a graph, newest first."""
-        paths = sorted(self._directory.glob("*.json"), reverse=True)
-        records = filter(None, map(self._read_record, paths))
-        return [record.job for record in records if record.graph_id == graph_id]
+        return [record.job for record in read_records(self._folder) if record.graph_id == graph_id]
+
+    def close(self, deadline: float) -> None:
+        """Start no further jobs, wait for the running jobs until a deadline, and report the others as failed.
+
+        The deadline is a time of the monotonic clock. The jobs that are still running must not continue afterward, so
+        the worker must exit without waiting for their threads.
+        """
+        with self._changes:
+            self._is_closed = True
+            while self._running and (seconds := deadline - clock_and_ids.monotonic()) > 0:
+                self._changes.wait(seconds)
+            for record in self._running.values():
+                fail_interrupted_job(self._folder, record)
+                _log_end(record)
+            self._running.clear()
 
     def _run_job(self, record: JobRecord, work: JobWork, roots: tuple[str, ...]) -> None:
-        job = record.job
-
         def report(text: str) -> None:
-            job.progress = text
-            self._write_record(record)
+            self._update(record, progress=text)
 
         try:
-            job.result, job.state = work(report), "succeeded"
+            self._update(record, result=work(report), state="succeeded")
         except Exception as error:
-            job.state = "failed"
-            job.error = msgspec.json.decode(encode_error(error, job.job_id, roots=roots).body)
             if not isinstance(error, OmnigraphError):
-                from .log_output import LOGGER
+                LOGGER.error("job failed", exc_info=error, extra={"facts": {"job": record.job.job_id}})
+            description = msgspec.json.decode(encode_error(error, record.job.job_id, roots=roots).body)
+            self._update(record, error=description, state="failed")
 
-                LOGGER.error("job failed", exc_info=error, extra={"facts": {"job": job.job_id}})
-        job.finished_at = clock_and_ids.now_micros()
-        self._write_record(record)
-
-    def _write_record(self, record: JobRecord) -> None:
-        path = self._directory / f"{record.job.job_id}.json"
-        temporary = path.with_suffix(f".{threading.get_ident()}")
-        temporary.write_bytes(msgspec.json.encode(record, enc_hook=str))
-        temporary.replace(path)
-
-    def _read_record(self, path: Path) -> JobRecord | None:
-        try:
-            record = _decoder.decode(path.read_bytes())
-        except (OSError, msgspec.DecodeError):
-            return None
-        if record.job.state == "running" and not _is_running(record.process_id):
-            record.job.state = "failed"
-            record.job.error = {"error": "the worker running this job exited", "effect": "unknown"}
-        return record
+    def _update(self, record: JobRecord, **members: Any) -> None:
+        """Store new members of a job, unless the worker has reported the job as interrupted."""
+        job = record.job
+        with self._changes:
+            if job.job_id not in self._running:
+                return
+            for name, value in members.items():
+                setattr(job, name, value)
+            if job.state != "running":
+                job.finished_at = clock_and_ids.now_micros()
+                del self._running[job.job_id]
+                _log_end(record)
+            write_record(self._folder, record)
+            self._changes.notify_all()
 
     def _forget_oldest(self) -> None:
-        for path in sorted(self._directory.glob("*.json"))[:-_MAX_REMEMBERED]:
+        for path in sorted(self._folder.glob("*.json"))[:-_MAX_REMEMBERED]:
             path.unlink(missing_ok=True)
 
 
-def _is_running(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def hide_locations(value: Any, roots: tuple[str, ...], shown: str) -> Any:
-    """Return a report in which the storage location of a graph is replaced by the location that clients see."""
-    if isinstance(value, dict):
-        return {name: hide_locations(member, roots, shown) for name, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [hide_locations(item, roots, shown) for item in value]
-    if isinstance(value, str):
-        for root in roots:
-            value = value.replace(root, shown)
-    return value
+def _log_end(record: JobRecord) -> None:
+    job = record.job
+    facts = {"job": job.job_id, "kind": job.kind, "state": job.state, "graph": record.graph_id, "actor": job.actor_id}
+    LOGGER.info("job", extra={"facts": facts})

@@ -1,6 +1,6 @@
 """Bounded thread pools for blocking calls: a lane for reads and a lane for heavy work.
 
-Short reads never wait for loads and exports, because each lane has its own threads. If a queue is full, further calls
+Short reads never wait for loads and exports, because each lane has its own threads. If a queue is full, new requests
 fail immediately, so requests cannot pile up. This module sets the stop event that running calls check.
 """
 
@@ -49,9 +49,15 @@ class Lane:
         self._change_call_count(0)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"omnigraph-{name}")
 
-    def start(self, call: Callable[[], CallResult], lane_context: LaneContext) -> "asyncio.Future[CallResult]":
-        """Start a call in this lane; raise `ServerBusy` if its queue is full."""
-        if self._call_count >= self._max_calls:
+    def start(
+        self, call: Callable[[], CallResult], lane_context: LaneContext, *, is_admitted: bool = False
+    ) -> "asyncio.Future[CallResult]":
+        """Start a call in this lane; raise `ServerBusy` if its queue is full.
+
+        A call of a request that is already being answered, such as the next chunk of a stream, is admitted: it is
+        queued in any case, so that load never breaks a running response.
+        """
+        if self._call_count >= self._max_calls and not is_admitted:
             raise ServerBusy()
         self._change_call_count(1)
         loop = asyncio.get_running_loop()
@@ -59,9 +65,11 @@ class Lane:
         future.add_done_callback(self._count_finished)
         return future
 
-    async def run(self, call: Callable[[], CallResult], lane_context: LaneContext) -> CallResult:
+    async def run(
+        self, call: Callable[[], CallResult], lane_context: LaneContext, *, is_admitted: bool = False
+    ) -> CallResult:
         """Run a call in this lane, and stop it if the caller is cancelled."""
-        future = self.start(call, lane_context)
+        future = self.start(call, lane_context, is_admitted=is_admitted)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:

@@ -1,17 +1,21 @@
 """The server's log: one line per event on standard error, as text or as JSON.
 
-This module must load quickly, because the supervisor also imports it.
+Nothing in the log shows where graphs are stored, what tokens are, or what requests contain. This module must load
+quickly, because the supervisor also imports it.
 """
 
 import json
 import logging
 import sys
+import traceback
+from pathlib import PurePath
 
 from omnigraph.values import clock_and_ids
 
 from .settings import ServerSettings
 
 LOGGER = logging.getLogger("omnigraph.server")
+_PACKAGE_FOLDER = "omnigraph"
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -22,7 +26,7 @@ class _JsonFormatter(logging.Formatter):
         event = {"time": clock_and_ids.now().isoformat(), "level": record.levelname.lower()}
         event |= {"message": record.getMessage(), **getattr(record, "facts", {})}
         if record.exc_info:
-            event["traceback"] = self.formatException(record.exc_info)
+            event["traceback"] = _format_traceback(record.exc_info[1])
         return json.dumps(event, ensure_ascii=False, default=str)
 
 
@@ -32,7 +36,38 @@ class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         facts = " ".join(f"{name}={value}" for name, value in getattr(record, "facts", {}).items())
         line = f"{clock_and_ids.now().isoformat()} {record.levelname} {record.getMessage()} {facts}".rstrip()
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return f"{line}\n{_format_traceback(record.exc_info[1])}" if record.exc_info else line
+
+
+def _format_traceback(error: BaseException | None) -> str:
+    """Return where an error was raised, and its causes.
+
+    Messages are omitted, because they may contain paths, query texts and values. The paths of the code begin at its
+    package.
+    """
+    parts: list[str] = []
+    while error is not None:
+        frames = (
+            f"  {_code_path(frame.filename)}:{frame.lineno} in {frame.name}"
+            for frame in traceback.extract_tb(error.__traceback__)
+        )
+        parts.append("\n".join([type(error).__name__, *frames]))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\ncaused by ".join(parts)
+
+
+def _code_path(filename: str) -> str:
+    """Return the path of a module from its package.
+
+    >>> _code_path("/opt/omnigraph/lib/python3.12/site-packages/uvicorn/main.py"), _code_path("/x/queue.py")
+    ('uvicorn/main.py', 'queue.py')
+    """
+    parts = PurePath(filename).parts
+    for folder in ("site-packages", _PACKAGE_FOLDER):
+        if folder in parts:
+            position = len(parts) - 1 - parts[::-1].index(folder)
+            return "/".join(parts[position + (folder == "site-packages") :])
+    return parts[-1]
 
 
 def configure_logging(settings: ServerSettings) -> None:

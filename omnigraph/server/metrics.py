@@ -1,7 +1,7 @@
 """Prometheus metrics of all workers: latency by route and status, rejections, running requests and memory."""
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -29,6 +29,12 @@ class ServerMetrics:
         self.rejections = Counter(
             "omnigraph_rejections", "Requests rejected by a limit", ["status"], registry=self._registry
         )
+        self._feed_reads = Counter(
+            "omnigraph_feed_reads",
+            "Reads for clients that follow the change feed: of a branch's head, or of a page of changes",
+            ["kind"],
+            registry=self._registry,
+        )
         self._in_flight = Gauge(
             "omnigraph_lane_calls",
             "Calls running or waiting in a lane",
@@ -50,6 +56,10 @@ class ServerMetrics:
     def observe_lane(self, lane: str, call_count: int) -> None:
         """Record the number of calls in a lane. Another worker may report it, so it is recorded at every change."""
         self._in_flight.labels(lane).set(call_count)
+
+    def count_feed_read(self, kind: Literal["head", "page"]) -> None:
+        """Count a read for clients that follow the change feed."""
+        self._feed_reads.labels(kind).inc()
 
     def render(self, state: "WorkerState") -> bytes:
         """Return the metrics of all workers in the Prometheus text format."""

@@ -13,7 +13,7 @@ from .route_model import JSON, Route, UrlParameter
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _REFERENCE = "#/components/schemas/{name}"
-_DESCRIPTIONS = {
+STATUS_MEANINGS = {
     302: "The blob is stored elsewhere",
     304: "Not modified",
     206: "Part of the blob",
@@ -55,8 +55,7 @@ def build_openapi(routes: Iterable[Route], *, with_security: bool = True) -> dic
 
 
 def _models_of(route: Route) -> list[Any]:
-    is_json_body = route.body is not None and not route.is_raw_body
-    return [*([route.body] if is_json_body else []), *_answer_models(route)]
+    return [*([route.body] if route.is_json_body else []), *_answer_models(route)]
 
 
 def _answer_models(route: Route) -> tuple[Any, ...]:
@@ -137,7 +136,7 @@ def _describe_responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]
     success = {"description": "OK", **({"content": content} if content and has_body else {})}
     error_content = {"content": {JSON: {"schema": schemas[ErrorOutput]}}} if has_body else {}
     failures = {
-        str(status): {"description": _DESCRIPTIONS[status], **(error_content if status >= 400 else {})}
+        str(status): {"description": STATUS_MEANINGS[status], **(error_content if status >= 400 else {})}
         for status in sorted({*route.statuses, 500})
     }
     return {str(route.success_status): success, **failures}

@@ -92,7 +92,11 @@ async def send_stream(
     next_chunk: Callable[[], bytes | None] = partial(next, answer.chunks, None)
     has_started = False
     try:
-        while (chunk := await stream.wait_for_chunk(lane.start(next_chunk, lane_context), lane_context)) is not None:
+        while True:
+            future = lane.start(next_chunk, lane_context, is_admitted=True)
+            chunk = await stream.wait_for_chunk(future, lane_context)
+            if chunk is None:
+                break
             if not has_started:
                 await stream.start(answer.status, {"content-type": answer.media_type, **headers, **answer.headers})
                 has_started = True
@@ -120,11 +124,15 @@ async def _close_chunks(chunks: Iterator[bytes], lane_context: LaneContext) -> N
 
 async def send_events(answer: EventAnswer, stream: ResponseStream, headers: Mapping[str, str]) -> None:
     """Send the chunks of an asynchronous iterator as they arrive, until the client disconnects."""
+    await stream.start(200, {"content-type": answer.media_type, **headers, **answer.headers})
     try:
-        await stream.start(200, {"content-type": answer.media_type, **headers, **answer.headers})
         async for chunk in answer.chunks:
             await stream.write(chunk)
         await stream.write(b"", is_last=True)
+    except (ClientGoneError, asyncio.CancelledError):
+        raise
+    except Exception as error:
+        raise BrokenStreamError from error
     finally:
         stream.close()
         close = getattr(answer.chunks, "aclose", None)

@@ -67,8 +67,9 @@ class Route:
     `handler` names a function as `module:function` below `omnigraph.server.handlers`. `body` is a model for JSON, or a
     media type for a raw body. `answers` lists the media types of the 200 response; the default comes first. `action` is
     None for operations that require no permission, and `is_public` operations require no token either. `statuses` lists
-    the statuses other than 200 and 500 (500 is always possible). `precheck` names a handler that runs before the body
-    is read.
+    the statuses other than 200 and 500 (500 is always possible). `conditional_path` is the path of a write's
+    conditional form below the graph, or None if there is none. `precheck` names a handler that runs before the body is
+    read.
     """
 
     method: Method
@@ -91,6 +92,7 @@ class Route:
     is_write: bool = False
     takes_any_parameter: bool = False
     takes_condition: bool = False
+    conditional_path: str | None = None
     takes_idempotency_key: bool = False
     deprecated: bool = False
     successor: str | None = None
@@ -115,6 +117,11 @@ class Route:
     def is_raw_body(self) -> bool:
         """Whether the body is a stream of bytes instead of a JSON document."""
         return isinstance(self.body, str | tuple)
+
+    @property
+    def is_json_body(self) -> bool:
+        """Whether the operation takes a JSON document."""
+        return self.body is not None and not self.is_raw_body
 
     @property
     def body_media_types(self) -> tuple[str, ...]:

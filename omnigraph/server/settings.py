@@ -17,7 +17,9 @@ GRAPH_ID_PATTERN = re.compile(r"[a-zA-Z0-9-]{1,64}")
 RESERVED_GRAPH_IDS = frozenset({"policies", "healthz", "openapi", "graphs"})
 DEFAULT_GRAPH_ID = "default"
 DEFAULT_BIND = "127.0.0.1:8080"
+DEFAULT_REFRESH_SECONDS = 300.0  # how long a key that an identity provider revokes is accepted
 MEBIBYTE = 1 << 20
+DEFAULT_QUERY_MEMORY = 4096 * MEBIBYTE  # of all workers together
 
 
 class GraphLocation(msgspec.Struct, frozen=True):
@@ -38,13 +40,17 @@ class TlsFiles(msgspec.Struct, frozen=True):
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits for a single request, and for all running requests of one actor or graph.
 
-    A limit of 0 means unlimited. The limits per actor and per graph apply across all workers.
+    A limit of 0 means unlimited. The limits per actor and per graph apply across all workers. Each worker holds at most
+    `body_memory_bytes` of request bodies in memory.
     """
 
     json_bytes: int = MEBIBYTE
     load_bytes: int = 32 * MEBIBYTE
     blob_bytes: int = 32 * MEBIBYTE
+    body_memory_bytes: int = 256 * MEBIBYTE
     result_rows: int = 0
+    result_bytes: int = 0
+    query_memory_bytes: int = DEFAULT_QUERY_MEMORY
     query_seconds: float = 0.0
     actor_requests: int = 16
     actor_bytes: int = 4 << 30
@@ -83,6 +89,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     oidc_issuer: str | None = None
     oidc_audience: str | None = None
     oidc_jwks_url: str | None = None
+    oidc_refresh_seconds: float = DEFAULT_REFRESH_SECONDS
     tls: TlsFiles | None = None
     queries_directory: str | None = None
     runtime_directory: str | None = None

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from .access.admission import Admission
 from .access.authentication import Authenticator
+from .branch_watch import BranchWatches
 from .graphs import GraphRegistry
 from .jobs import JobStore
 from .lanes import Lanes
 from .settings import ServerSettings
+from .wire.body_memory import BodyMemory
 
 if TYPE_CHECKING:
     from .metrics import ServerMetrics
@@ -30,3 +32,9 @@ class WorkerState:
     tracer: "RequestTracer | None" = None
     is_draining: bool = False
     stopping: threading.Event = field(default_factory=threading.Event)
+    watches: BranchWatches = field(init=False)
+    body_memory: BodyMemory = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.watches = BranchWatches(self.stopping)
+        self.body_memory = BodyMemory(self.settings.limits.body_memory_bytes)

@@ -1,6 +1,7 @@
 """A real `omnigraph serve` for tests, and a client that checks every response against the server's own document."""
 
 import http.client
+import itertools
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,6 +70,7 @@ class HttpServer:
     tls: ssl.SSLContext | None = None
     token: str | None = None
     check: OpenApiCheck | None = None
+    secrets: tuple[str, ...] = ()
     replies: list[Reply] = field(default_factory=list)
 
     @property
@@ -201,7 +203,37 @@ def start_server(folder: Path, *arguments: str, variables: Mapping[str, str] | N
         process.wait()
         process.stdout.close()
         raise RuntimeError(f"the server did not start: {line!r}\n{log.read_text()}")
-    return HttpServer(process, match[1], log)
+    return HttpServer(process, match[1], log, secrets=find_secrets(arguments, variables or {}))
+
+
+def find_secrets(arguments: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The roots and the tokens of a server, which its log must not contain."""
+    graphs = itertools.takewhile(lambda argument: not argument.startswith("--"), arguments)
+    roots = [graph.rpartition("=")[2].partition("?")[0].removeprefix("file://") for graph in graphs]
+    documents = [variables.get(name) for name in TOKEN_VARIABLES[1:]]
+    path = Path(variables.get(TOKEN_VARIABLES[0], ""))
+    if path.is_file():
+        documents.append(path.read_text())
+    tokens = [token for document in documents if document for token in _read_tokens(document)]
+    return tuple(secret for secret in (*roots, *tokens) if len(secret) > 3)
+
+
+def _read_tokens(document: str) -> list[str]:
+    """The tokens in a token document; a document that is no JSON is a single token."""
+    try:
+        entries = json.loads(document)
+    except ValueError:
+        return [document]
+    values = entries.values() if isinstance(entries, dict) else ()
+    return [value["token"] if isinstance(value, dict) else value for value in values]
+
+
+def require_clean_log(server: HttpServer) -> None:
+    """Insist that the log shows no secret."""
+    log = server.log.read_text()
+    secrets = (*server.secrets, *([server.token] if server.token and len(server.token) > 3 else []))
+    for secret in secrets:
+        assert secret not in log, [line for line in log.splitlines() if secret in line][:3]
 
 
 def stop_server(server: HttpServer) -> None:
@@ -217,6 +249,7 @@ def wait_for_end(server: HttpServer) -> None:
     assert server.process.wait(PATIENCE) == 0, server.log.read_text()[-4000:]
     assert server.process.stdout.read() == b"", "only the listen line goes to standard output"
     server.process.stdout.close()
+    require_clean_log(server)
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """Tokens, permissions and admission: cases 2, 4, 5, 12 and 21 of the server's conformance list."""
 
+import http.client
 import json
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -244,3 +245,43 @@ def test_a_new_token_is_a_line_for_the_token_file(tmp_path: Path) -> None:
     printed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert printed["entry"] == {"carol": {"token": format_hash(printed["token"]), "permission": "write"}}
     assert len(printed["token"]) >= 40
+
+
+@contextmanager
+def request_without_its_body(
+    server: HttpServer, operation: str, token: str, content_type: str = "application/json"
+) -> Iterator[http.client.HTTPConnection]:
+    """A connection with a request whose body the client never begins to send."""
+    with closing(server.connect()) as connection:
+        connection.putrequest("POST", f"{GRAPH}/{operation}")
+        connection.putheader("Authorization", f"Bearer {token}")
+        connection.putheader("Content-Type", content_type)
+        connection.putheader("Content-Length", "1000000")
+        connection.endheaders()
+        yield connection
+
+
+@pytest.mark.parametrize("operation", ["load", "mutate", "ingest", "transaction", "branches", "schema/apply"])
+def test_a_denied_caller_is_answered_before_the_body(guarded: HttpServer, operation: str) -> None:
+    with request_without_its_body(guarded, operation, "rita-token") as connection:
+        response = connection.getresponse()
+        assert (response.status, response.headers["connection"]) == (403, "close")
+    with request_without_its_body(guarded, operation, "wrong") as connection:
+        assert connection.getresponse().status == 401
+
+
+def test_writes_are_admitted_before_their_bodies(guarded: HttpServer) -> None:
+    with (
+        request_without_its_body(guarded, "mutate", "bob-token"),
+        request_without_its_body(guarded, "load", "bob-token"),
+    ):
+        wait_until(lambda: is_rejected(guarded, "bob-token"))
+    wait_until(lambda: not is_rejected(guarded, "bob-token"))
+
+
+def is_rejected(server: HttpServer, token: str) -> bool:
+    """Whether a further write is rejected. A write that is admitted fails because of its media type."""
+    with request_without_its_body(server, "mutate", token, "text/plain") as connection:
+        status = connection.getresponse().status
+    assert status in (415, 429)
+    return status == 429

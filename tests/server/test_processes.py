@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -35,6 +35,9 @@ from tests.server.conftest import make_graph
 
 GRAPH = "/graphs/default"
 PEOPLE = "match { $p: Person } return { $p.name }"
+# Headers that scripts may read without permission, or that concern only the connection.
+READABLE_HEADERS = {"content-length", "content-type", "cache-control", "date", "connection", "transfer-encoding"}
+READABLE_HEADERS |= {"x-content-type-options"}
 ADD = "query add($n: String) { insert Person { name: $n } }"
 
 
@@ -154,6 +157,26 @@ def test_case_1_the_listen_line_comes_first_and_names_the_real_port(deployment: 
     stop_server(server)
 
 
+def test_a_request_that_has_not_arrived_at_the_end_of_the_grace_is_503(uri: str, tmp_path: Path) -> None:
+    server = start_server(tmp_path, uri, "--unauthenticated", "--shutdown-grace", "0")
+    with closing(server.connect()) as connection:
+        connection.putrequest("POST", f"{GRAPH}/mutate")
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": "1000",
+            "Expect": "100-continue",
+        }.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        assert connection.sock.recv(100).startswith(b"HTTP/1.1 100"), "the server waits for the body"
+        server.signal(signal.SIGTERM)
+        response = connection.getresponse()
+        document = json.loads(response.read())
+        assert (response.status, document["kind"], document["effect"]) == (503, "Shutdown", "none")
+        assert (response.headers["retry-after"], response.headers["connection"]) == ("1", "close")
+    wait_for_end(server)
+
+
 def test_a_graph_that_cannot_be_opened_is_an_error_of_the_start(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no graph can be served"):
         start_server(tmp_path, str(tmp_path / "nothing"), "--unauthenticated")
@@ -265,6 +288,15 @@ def test_a_browser_of_a_listed_origin_may_call(uri: str, tmp_path: Path) -> None
         assert (preflight.status, preflight.headers["access-control-allow-origin"]) == (204, "https://app.example")
         reply = server.get("/healthz", headers={"Origin": "https://app.example"})
         assert reply.headers["access-control-allow-origin"] == "https://app.example"
+        exposed = {name.strip().lower() for name in reply.headers["access-control-expose-headers"].split(",")}
+        write = {"query": ADD, "params": {"n": "twice"}}
+        replies = [server.post(f"{GRAPH}/mutate", write, headers={"Idempotency-Key": "k"}) for _ in range(2)]
+        replies.append(server.post(f"{GRAPH}/query", {"query": PEOPLE}, headers={"Accept": "text/csv"}))
+        replies.append(server.post(f"{GRAPH}/maintenance/check", {"quick": True}))
+        replies.append(server.post("/read", {"query_source": PEOPLE}))
+        sent = {name for sent_reply in replies for name in sent_reply.headers} - READABLE_HEADERS
+        assert sent >= {"idempotent-replay", "omnigraph-query-name", "location", "deprecation"}
+        assert sent <= exposed
         stranger = server.get("/healthz", headers={"Origin": "https://evil.example"})
         assert "access-control-allow-origin" not in stranger.headers
         head = server.request("HEAD", "/healthz")

@@ -112,6 +112,32 @@ def test_case_11_a_condition_on_the_unconditional_route_is_400(server: HttpServe
     assert server.post(f"{GRAPH}/mutate/if-graph-commit", {"query": ADD, "params": {"n": "x"}}).status == 400
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "hint"),
+    [
+        ("POST", "/change", "/mutate/if-graph-commit"),
+        ("POST", "/ingest", "/load/if-graph-commit"),
+        ("POST", "/branches/dev/reset", "/branches/{branch}/reset/if-graph-commit"),
+        ("POST", "/branches/dev/rename", None),
+        ("DELETE", "/branches/dev", None),
+        ("POST", "/branches", None),
+        ("POST", "/tags", None),
+        ("DELETE", "/tags/t", None),
+        ("POST", "/maintenance/optimize", None),
+    ],
+)
+def test_the_hint_about_a_condition_names_only_paths_that_exist(
+    server: HttpServer, method: str, path: str, hint: str | None
+) -> None:
+    headers = {"Omnigraph-If-Graph-Commit": server.head()}
+    reply = server.request(method, GRAPH + path, None if method == "DELETE" else {}, headers=headers)
+    assert reply.status == 400
+    sentence = "this operation has no conditional form" if hint is None else f"send the request to {hint}"
+    assert reply.json()["hint"] == sentence
+    paths = server.get("/openapi.json").json()["paths"]
+    assert hint is None or f"/graphs/{{graph_id}}{hint}" in paths
+
+
 def test_a_repeated_write_with_its_key_returns_the_first_commit(server: HttpServer, branch: str) -> None:
     body, headers = {"query": ADD, "params": {"n": "once"}, "branch": branch}, {"Idempotency-Key": "k-1"}
     first = server.post(f"{GRAPH}/mutate", body, headers=headers)

@@ -53,5 +53,6 @@ def _load_verifier(settings: ServerSettings) -> OidcVerifier | None:
             settings.oidc_audience,
             settings.oidc_jwks_url,
             default_permission=parse_permission(settings.token_permission),
+            refresh_seconds=settings.oidc_refresh_seconds,
         )
     )

@@ -1,7 +1,7 @@
 """The change feed (pages, long polls, events and baselines), and the differences between two revisions."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -13,11 +13,15 @@ from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.change_feed.pages import DEFAULT_PAGE_BYTES, DEFAULT_PAGE_CHANGES, DEFAULT_POLL_COMMITS, ChangePage
 from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
 from omnigraph.history.entities import EntityChange
+from omnigraph.server.branch_watch import BranchWatch
 from omnigraph.server.call import ServerCall
+from omnigraph.server.engine_access import graph_for_request
+from omnigraph.server.lanes import LaneContext
 from omnigraph.server.models.requests import ChangeBaselineRequest
 from omnigraph.server.route_model import EVENTS, JSON
 from omnigraph.server.wire.answer import Answer, AnyAnswer, EventAnswer, StreamAnswer, json_answer
 from omnigraph.server.wire.values import to_wire_value
+from omnigraph.storage.layout import MAIN
 from omnigraph.values import clock_and_ids
 from omnigraph.values.clock_and_ids import is_ulid
 
@@ -25,7 +29,6 @@ from .exports import NDJSON_UTF8, ExportChunks
 from .reads import SNAPSHOT_HEADER
 
 _MAX_WAIT_SECONDS = 60.0
-_POLL_SECONDS = 0.25
 _HEARTBEAT_SECONDS = 15.0
 _DEFAULT_DIFF_CHANGES = 1000
 
@@ -52,10 +55,45 @@ async def poll_changes(call: ServerCall) -> Answer:
         raise InputError(f"wait must be between 0 and {_MAX_WAIT_SECONDS:.0f}", reason="invalid value")
     deadline = clock_and_ids.monotonic() + wait
     page = await _run_in_lane(call, partial(_read_page, call, call.query_values))
-    while _is_idle(page) and clock_and_ids.monotonic() < deadline and not call.state.stopping.is_set():
-        await asyncio.sleep(_POLL_SECONDS)
-        page = await _run_in_lane(call, partial(_read_page, call, {**_without_position(call), "cursor": page.cursor}))
+    if wait and _is_idle(page):
+        page = await _wait_for_page(call, page, deadline)
     return Answer(orjson.dumps(page.to_json(), default=str))
+
+
+async def _wait_for_page(call: ServerCall, page: ChangePage, deadline: float) -> ChangePage:
+    """Return the next page with changes, or an empty one at the deadline."""
+    with _subscribe(call) as watch:
+        while _is_idle(page) and not call.state.stopping.is_set():
+            seen_count = watch.change_count
+            page = await _read_next_page(call, page)
+            seconds = deadline - clock_and_ids.monotonic()
+            if not _is_idle(page) or seconds <= 0:
+                break
+            await watch.wait_for_change(seen_count, seconds)
+    return page
+
+
+def _subscribe(call: ServerCall) -> AbstractContextManager[BranchWatch]:
+    """Watch the branch of a request, together with all other requests for the same branch."""
+    served, state, branch = call.graph, call.state, call.query_values.get("branch") or MAIN
+    lane_context = LaneContext()
+
+    def read_head() -> str:
+        return graph_for_request(served.opened, None, branch).refresh().head.id
+
+    async def read_head_in_lane() -> str:
+        state.metrics.count_feed_read("head")
+        return await state.lanes.read.run(read_head, lane_context, is_admitted=True)
+
+    return state.watches.subscribe((served.graph_id, branch), read_head_in_lane)
+
+
+async def _read_next_page(call: ServerCall, page: ChangePage) -> ChangePage:
+    """Return the page that follows another one."""
+    position = {"cursor": page.cursor} if page.next_page_token is None else {"page_token": page.next_page_token}
+    call.state.metrics.count_feed_read("page")
+    read = partial(_read_page, call, {**_without_position(call), **position})
+    return await call.state.lanes.read.run(read, call.lane_context, is_admitted=True)
 
 
 def _is_idle(page: ChangePage) -> bool:
@@ -111,22 +149,25 @@ async def stream_changes(call: ServerCall) -> EventAnswer:
 
 
 async def _iter_events(call: ServerCall, page: ChangePage) -> AsyncIterator[bytes]:
-    silent_since = clock_and_ids.monotonic()
     yield b": connected\n\n"
-    while not call.state.stopping.is_set():
-        if page.blocks or page.next_page_token:
-            yield _encode_event(page)
-            silent_since = clock_and_ids.monotonic()
-        elif clock_and_ids.monotonic() - silent_since >= _HEARTBEAT_SECONDS:
-            yield b": heartbeat\n\n"
-            silent_since = clock_and_ids.monotonic()
-        if page.next_page_token is not None:
-            position = {"page_token": page.next_page_token}
-        else:
-            position = {"cursor": str(page.cursor)}
+    seen_count = -1  # the first page was read before the watch began
+    with _subscribe(call) as watch:
+        while not call.state.stopping.is_set():
+            if page.blocks or page.next_page_token:
+                yield _encode_event(page)
             if page.caught_up:
-                await asyncio.sleep(_POLL_SECONDS)
-        page = await _run_in_lane(call, partial(_read_page, call, {**_without_position(call), **position}))
+                async for heartbeat in _iter_heartbeats(call, watch, seen_count):
+                    yield heartbeat
+            seen_count = watch.change_count
+            page = await _read_next_page(call, page)
+
+
+async def _iter_heartbeats(call: ServerCall, watch: BranchWatch, seen_count: int) -> AsyncIterator[bytes]:
+    """Yield comments that keep the connection open, until the branch changes or the worker stops."""
+    while watch.change_count == seen_count and not call.state.stopping.is_set():
+        await watch.wait_for_change(seen_count, _HEARTBEAT_SECONDS)
+        if watch.change_count == seen_count:
+            yield b": heartbeat\n\n"
 
 
 def _encode_event(page: ChangePage) -> bytes:

@@ -2,7 +2,8 @@
 
 from omnigraph.api.graph import Graph
 from omnigraph.server.call import ServerCall
-from omnigraph.server.jobs import JobWork, ReportProgress, hide_locations
+from omnigraph.server.jobs import JobWork, ReportProgress
+from omnigraph.server.locations import hide_locations
 from omnigraph.server.models.entities import JobListOutput, StatusOutput
 from omnigraph.server.models.requests import CheckRequest, CleanupRequest, OptimizeRequest
 from omnigraph.server.wire.answer import Answer, json_answer

@@ -1,6 +1,7 @@
 """Run read queries, and return their rows as JSON, NDJSON, Arrow or CSV."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 
 import msgspec
 import pyarrow as pa
@@ -45,6 +46,7 @@ def rows_answer(call: ServerCall, graph: Graph, body: QueryRequest, *, with_comm
         document = _read_output(result, rows)
         if with_commit:
             document.graph_commit_id = result.commit_id
+    _check_size(call, len(rows))
     etag = make_etag(str(result.commit_id), body.query, body.name, body.params)
     return json_answer(document, headers={"ETag": etag} if with_commit else {})
 
@@ -72,11 +74,13 @@ def stream_answer(call: ServerCall, graph: Graph, body: QueryRequest) -> StreamA
     headers = {SNAPSHOT_HEADER: str(stream.commit_id), QUERY_NAME_HEADER: stream.query_name}
     media_type = call.media_type
     if media_type == ARROW:
-        return StreamAnswer(arrow_chunks(stream.schema, batches, arrow_codec(call.headers)), ARROW, headers=headers)
+        chunks = arrow_chunks(stream.schema, batches, arrow_codec(call.headers))
+        return StreamAnswer(_limit_chunks(call, chunks), ARROW, headers=headers)
     if media_type == CSV:
-        return StreamAnswer(csv_chunks(stream.schema, batches), f"{CSV}; charset=utf-8", headers=headers)
-    lines = ndjson_chunks(batches, integers_as_text=_wants_text_integers(call, body))
-    return StreamAnswer(lines, f"{NDJSON}; charset=utf-8", headers=headers)
+        chunks = csv_chunks(stream.schema, batches)
+        return StreamAnswer(_limit_chunks(call, chunks), f"{CSV}; charset=utf-8", headers=headers)
+    chunks = ndjson_chunks(batches, integers_as_text=_wants_text_integers(call, body))
+    return StreamAnswer(_limit_chunks(call, chunks), f"{NDJSON}; charset=utf-8", headers=headers)
 
 
 def _wants_text_integers(call: ServerCall, body: QueryRequest) -> bool:
@@ -103,6 +107,23 @@ def _check_row_count(call: ServerCall, body: QueryRequest, row_count: int) -> No
     if limits and row_count > min(limits):
         hint = "add a limit to the query, or read the rows as a stream of Arrow batches"
         raise ResourceLimitExceeded(resource="result_rows", limit=min(limits), actual=row_count, hint=hint)
+
+
+def _limit_chunks(call: ServerCall, chunks: Generator[bytes, None, None]) -> Iterator[bytes]:
+    """Yield the chunks of a stream, which breaks if the result is too large."""
+    size = 0
+    with closing(chunks):
+        for chunk in chunks:
+            size += len(chunk)
+            _check_size(call, size)
+            yield chunk
+
+
+def _check_size(call: ServerCall, size: int) -> None:
+    limit = call.state.settings.limits.result_bytes
+    if limit and size > limit:
+        hint = "add a limit to the query, or return fewer properties"
+        raise ResourceLimitExceeded(resource="result_bytes", limit=limit, actual=size, hint=hint)
 
 
 def query_timeout(call: ServerCall, requested: float | None) -> float | None:

@@ -22,6 +22,8 @@ import msgspec
 
 from omnigraph.errors import ConfigError
 from omnigraph.server.access.shared_usage import clear_worker_row, create_usage_file
+from omnigraph.server.job_records import fail_jobs_of_dead_worker, jobs_folder
+from omnigraph.server.locations import name_graphs
 from omnigraph.server.log_output import LOGGER
 from omnigraph.server.settings import ServerSettings
 from omnigraph.values import clock_and_ids
@@ -152,7 +154,8 @@ class Supervisor:
         """Log a worker that exited unexpectedly."""
         if worker.stop_deadline is None and self._has_announced:
             delay = 0.0 if worker.is_ready else self._backoff
-            facts = {"worker": worker.process.pid, "code": worker.process.returncode, "reason": worker.failure}
+            reason = name_graphs(worker.failure or "", self._settings.graphs) or None
+            facts = {"worker": worker.process.pid, "code": worker.process.returncode, "reason": reason}
             facts["restart_delay"] = delay
             LOGGER.warning("a worker exited unexpectedly and is being replaced", extra={"facts": facts})
 
@@ -161,8 +164,10 @@ class Supervisor:
             self._selector.unregister(worker.channel)
         worker.channel.close()
         clear_worker_row(self._usage_fd, worker.index)
-        for gauge_file in Path(self._settings.runtime_directory or "").glob(f"gauge_live*_{worker.process.pid}.db"):
+        runtime_directory = self._settings.runtime_directory or ""
+        for gauge_file in Path(runtime_directory).glob(f"gauge_live*_{worker.process.pid}.db"):
             gauge_file.unlink()  # live gauges must not outlive the worker
+        fail_jobs_of_dead_worker(jobs_folder(runtime_directory), worker.process.pid)
         if worker in self._to_replace:
             self._to_replace.remove(worker)
         for successor in self._workers:
@@ -242,11 +247,7 @@ class Supervisor:
         """Kill workers that do not stop, do not become ready, or no longer run their event loop."""
         now = clock_and_ids.monotonic()
         for worker in self._workers:
-            deadlines = [worker.stop_deadline] if worker.stop_deadline is not None else []
-            deadlines.append(
-                worker.last_heard + _SILENCE_SECONDS if worker.is_ready else worker.started_at + _READY_SECONDS
-            )
-            if min(deadlines) <= now:
+            if _deadline_of(worker) <= now:
                 worker.process.kill()
 
     def _kill_all(self) -> None:
@@ -282,3 +283,10 @@ class Supervisor:
             self._requests.wants_reload = True
         elif number != signal.SIGCHLD:  # SIGCHLD only wakes the loop, which then reaps the worker
             self._requests.stop_count += 1
+
+
+def _deadline_of(worker: WorkerProcess) -> float:
+    """Return when a worker is killed. A worker that stops sends no heartbeats, and has until the end of its grace."""
+    if worker.stop_deadline is not None:
+        return worker.stop_deadline
+    return worker.last_heard + _SILENCE_SECONDS if worker.is_ready else worker.started_at + _READY_SECONDS

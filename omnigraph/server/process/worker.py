@@ -1,7 +1,7 @@
 """A worker process: `python -m omnigraph.server.process.worker`, started by the supervisor.
 
 The worker opens its graphs, serves requests on the inherited socket, and reports to the supervisor. On SIGTERM, it
-finishes running requests and exits with code 0.
+finishes running requests and maintenance jobs, and exits with code 0.
 """
 
 import asyncio
@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Sequence
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from omnigraph.server.access.authentication import load_authenticator
 from omnigraph.server.access.shared_usage import SharedUsage
 from omnigraph.server.app import ServerApp
 from omnigraph.server.graphs import GraphRegistry
+from omnigraph.server.job_records import jobs_folder
 from omnigraph.server.jobs import JobStore
 from omnigraph.server.lanes import Lanes
 from omnigraph.server.log_output import configure_logging
@@ -34,6 +34,7 @@ from omnigraph.server.metrics import ServerMetrics
 from omnigraph.server.routes import ROUTES
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.worker_state import WorkerState
+from omnigraph.values import clock_and_ids
 
 from .control_channel import WorkerMessage, send_message
 from .http_protocol import LimitedProtocol
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from omnigraph.server.tracing import RequestTracer
 
 STARTUP_FAILED = 3  # exit code of a worker that could not start
+_QUERY_MEMORY_VARIABLE = "OMNIGRAPH_QUERY_MEMORY"
 _HEARTBEAT_TICKS = 20  # uvicorn ticks ten times per second
 _DRAIN_SECONDS = 0.5
 _REOPEN_SECONDS = 5.0
@@ -54,7 +56,7 @@ def build_state(settings: ServerSettings, usage: SharedUsage) -> WorkerState:
     graphs = GraphRegistry(settings)
     graphs.open_all()
     admission = Admission(usage, settings.limits)
-    jobs = JobStore(Path(settings.runtime_directory or tempfile.gettempdir(), "jobs"))
+    jobs = JobStore(jobs_folder(settings.runtime_directory or tempfile.gettempdir()))
     metrics, tracer = ServerMetrics(), _make_tracer(settings)
     lanes = Lanes(settings.lanes, metrics.observe_lane)
     return WorkerState(settings, graphs, lanes, authenticator, admission, metrics, jobs, tracer)
@@ -74,6 +76,7 @@ class WorkerServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, state: WorkerState, channel: socket.socket) -> None:
         super().__init__(config)
         self._state, self._channel = state, channel
+        self.stop_deadline = 0.0  # when the grace for running requests and jobs ends
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -107,6 +110,7 @@ class WorkerServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting connections, notify idle clients that their connection ends, and finish running requests."""
+        self.stop_deadline = clock_and_ids.monotonic() + self._state.settings.shutdown_grace
         self._state.is_draining = True
         self._state.stopping.set()
         for server in self.servers:
@@ -119,6 +123,7 @@ class WorkerServer(uvicorn.Server):
 def run_worker(settings: ServerSettings, listener: socket.socket, channel: socket.socket, usage: SharedUsage) -> None:
     """Serve until the supervisor stops this worker."""
     configure_logging(settings)
+    os.environ[_QUERY_MEMORY_VARIABLE] = str(settings.limits.query_memory_bytes)  # read by the engine for each query
     state = build_state(settings, usage)
     LimitedProtocol.limits = settings.limits
     config = uvicorn.Config(
@@ -143,6 +148,8 @@ def run_worker(settings: ServerSettings, listener: socket.socket, channel: socke
     server = WorkerServer(config, state, channel)
     _watch_supervisor(channel, lambda: server.handle_exit(signal.SIGTERM, None))
     server.run([listener])
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a repeated signal must not end the jobs
+    state.jobs.close(server.stop_deadline)
     state.lanes.close()
     if state.tracer is not None:
         state.tracer.close()

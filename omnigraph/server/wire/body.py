@@ -14,11 +14,12 @@ import msgspec
 
 from omnigraph.errors import InputError, RequestTimeout, ResourceLimitExceeded, UnsupportedMediaType
 
+from .body_memory import BodyAccount
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 _SPOOLED_BYTES = 1 << 20
-
-
+_LARGE_JSON_BYTES = 256 << 10
 _DISCARDED_BYTES = 64 << 20  # how much of a rejected body is read before the connection is closed
 _DISCARD_SECONDS = 2.0
 
@@ -36,9 +37,12 @@ class BodyReader:
         if content_length is not None and limit and content_length > limit:
             raise self._limit_error(content_length)
 
-    async def read_bytes(self) -> bytes:
-        """Return the whole body."""
-        chunks = [chunk async for chunk in self._iter_chunks()]
+    async def read_bytes(self, account: BodyAccount) -> bytes:
+        """Return the whole body; raise `ServerBusy` if the worker already holds too many bytes of bodies."""
+        chunks = []
+        async for chunk in self._iter_chunks():
+            account.add(len(chunk))
+            chunks.append(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def read_file(self) -> IO[bytes]:
@@ -75,6 +79,13 @@ class BodyReader:
 
     def _limit_error(self, actual: int) -> ResourceLimitExceeded:
         return ResourceLimitExceeded(resource=self._resource, limit=self._limit, actual=actual)
+
+
+async def decode_body(data: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    """Decode a JSON body, in a thread if it is large, so that other requests do not wait for the event loop."""
+    if len(data) <= _LARGE_JSON_BYTES:
+        return decode_json(data, decoder)
+    return await asyncio.to_thread(decode_json, data, decoder)
 
 
 def decode_json(data: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:

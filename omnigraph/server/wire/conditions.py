@@ -20,11 +20,10 @@ def read_condition(route: Route, values: Sequence[str]) -> str | None:
     """
     if not route.takes_condition:
         if values and route.is_write:
-            raise InputError(
-                f"{CONDITION_HEADER} is not accepted on this path",
-                reason="condition on an unconditional route",
-                hint=f"send the request to {route.path.rpartition('}')[2]}/if-graph-commit",
-            )
+            path = route.conditional_path
+            hint = "this operation has no conditional form" if path is None else f"send the request to {path}"
+            reason = "condition on an unconditional route"
+            raise InputError(f"{CONDITION_HEADER} is not accepted on this path", reason=reason, hint=hint)
         return None
     if len(values) != 1:
         raise InputError(f"{CONDITION_HEADER} must be specified exactly once", reason="missing condition")

@@ -1,6 +1,6 @@
 """Encode the rows of a query as NDJSON, Arrow IPC or CSV, one batch at a time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -56,7 +56,9 @@ class _ChunkSink:
         return b"".join(parts)
 
 
-def arrow_chunks(schema: pa.Schema, batches: Iterator[pa.RecordBatch], codec: str | None) -> Iterator[bytes]:
+def arrow_chunks(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], codec: str | None
+) -> Generator[bytes, None, None]:
     """Yield an Arrow IPC stream: the schema, then one message per batch."""
     sink = _ChunkSink()
     options = pa.ipc.IpcWriteOptions(compression=codec)
@@ -68,14 +70,14 @@ def arrow_chunks(schema: pa.Schema, batches: Iterator[pa.RecordBatch], codec: st
     yield sink.take()
 
 
-def ndjson_chunks(batches: Iterator[pa.RecordBatch], *, integers_as_text: bool = False) -> Iterator[bytes]:
+def ndjson_chunks(batches: Iterator[pa.RecordBatch], *, integers_as_text: bool = False) -> Generator[bytes, None, None]:
     """Yield the rows as JSON objects, one per line."""
     for batch in batches:
         if batch.num_rows:
             yield engine_access.encode_row_lines(batch, integers_as_text=integers_as_text)
 
 
-def csv_chunks(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+def csv_chunks(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Generator[bytes, None, None]:
     """Yield the rows as CSV with a header line. Lists and entities are encoded as JSON."""
     from omnigraph.api.results.formats import PrintableResult, render
 

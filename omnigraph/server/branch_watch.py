@@ -1,0 +1,83 @@
+"""Notice new commits on branches for all requests that wait for one.
+
+A worker looks at each watched branch once per interval, no matter how many clients follow it. The watch ends with its
+last subscriber. This module reads only the head of a branch: subscribers read the changes themselves.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event
+
+_POLL_SECONDS = 0.25
+ReadHead = Callable[[], Awaitable[str]]
+
+
+class BranchWatch:
+    """Counts the changes of one branch. Only the event loop uses it."""
+
+    def __init__(self, read_head: ReadHead, stopping: Event) -> None:
+        self.change_count = 0
+        self.subscriber_count = 0
+        self._read_head, self._stopping = read_head, stopping
+        self._next_change = asyncio.Event()
+        self._task = asyncio.ensure_future(self._poll())
+
+    async def wait_for_change(self, seen_count: int, seconds: float) -> None:
+        """Return when the branch has changed since `change_count` was `seen_count`, or when the time is over.
+
+        To miss no commit, read `change_count` before the branch itself. The result is only a reason to look: it also
+        returns if the head cannot be read or the worker stops.
+        """
+        if self.change_count == seen_count:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._next_change.wait()
+
+    def stop(self) -> None:
+        """Stop polling."""
+        self._task.cancel()
+
+    async def _poll(self) -> None:
+        head = None
+        while True:
+            newest_head = await self._try_read_head()
+            if newest_head is None or newest_head != head or self._stopping.is_set():
+                self._announce_change()
+            head = newest_head
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _try_read_head(self) -> str | None:
+        """Return the head, or None if it cannot be read. Subscribers then read the branch and report the reason."""
+        try:
+            return await self._read_head()
+        except Exception:
+            return None
+
+    def _announce_change(self) -> None:
+        self.change_count += 1
+        self._next_change.set()
+        self._next_change = asyncio.Event()
+
+
+class BranchWatches:
+    """The watches of one worker."""
+
+    def __init__(self, stopping: Event) -> None:
+        self._stopping = stopping
+        self._watches: dict[Hashable, BranchWatch] = {}
+
+    @contextmanager
+    def subscribe(self, branch_key: Hashable, read_head: ReadHead) -> Iterator[BranchWatch]:
+        """Watch a branch for the duration of the block. All subscribers of a branch share one watch."""
+        watch = self._watches.get(branch_key)
+        if watch is None:
+            watch = self._watches[branch_key] = BranchWatch(read_head, self._stopping)
+        watch.subscriber_count += 1
+        try:
+            yield watch
+        finally:
+            watch.subscriber_count -= 1
+            if not watch.subscriber_count:
+                watch.stop()
+                del self._watches[branch_key]

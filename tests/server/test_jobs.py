@@ -1,0 +1,122 @@
+"""Maintenance jobs and the ends of their workers: reloads, shutdowns and kills."""
+
+import http.client
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.errors import Shutdown
+from omnigraph.server.jobs import JobStore
+from tests.rig.http_server import HttpServer, serving, wait_until, workers_of
+from tests.rig.stalled_file import StalledFile, edge_file, stalled
+from tests.server.conftest import make_graph
+
+GRAPH = "/graphs/default"
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("jobs") / "graph"
+    make_graph(folder)
+    return folder
+
+
+@contextmanager
+def running_check(template: Path, folder: Path, *arguments: str) -> Iterator[tuple[HttpServer, str, StalledFile]]:
+    """A server with a check that waits for a file, and the path of its job."""
+    uri = str(shutil.copytree(template, folder / "graph"))
+    with (
+        serving(folder, uri, "--unauthenticated", *arguments) as server,
+        stalled(edge_file(uri)) as file,
+    ):
+        started = server.post(f"{GRAPH}/maintenance/check")
+        assert started.status == 202, started.body
+        yield server, started.headers["location"], file
+
+
+@contextmanager
+def watching_the_drain(server: HttpServer) -> Iterator[http.client.HTTPConnection]:
+    """An idle connection to the worker, which the worker closes when it drains."""
+    with closing(server.connect()) as connection:
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+        yield connection
+
+
+def wait_for_drain(connection: http.client.HTTPConnection) -> None:
+    assert connection.sock.recv(1) == b"", "the worker closes idle connections when it drains"
+
+
+def job_at(server: HttpServer, path: str) -> dict[str, Any]:
+    reply = server.get(path)
+    assert reply.status == 200, reply.body
+    job: dict[str, Any] = reply.json()
+    return job
+
+
+def test_a_reload_lets_a_running_job_finish(template: Path, tmp_path: Path) -> None:
+    with running_check(template, tmp_path) as (server, path, file):
+        (old,) = workers_of(server)
+        with watching_the_drain(server) as connection:
+            server.signal(signal.SIGHUP)
+            wait_for_drain(connection)
+        for _ in range(50):  # longer than an idle worker needs to exit
+            assert job_at(server, path)["state"] == "running", "the successor knows the job"
+        file.release()
+        wait_until(lambda: old not in workers_of(server))
+        assert job_at(server, path)["state"] == "succeeded"
+
+
+def test_a_shutdown_lets_a_running_job_finish(template: Path, tmp_path: Path) -> None:
+    with running_check(template, tmp_path) as (server, _, file):
+        with watching_the_drain(server) as connection:
+            server.signal(signal.SIGTERM)
+            wait_for_drain(connection)
+        file.release()
+        server.wait()  # a second signal would stop the worker immediately
+    assert "state=succeeded" in server.log.read_text()
+
+
+def test_a_job_that_outlasts_the_grace_of_a_reload_has_failed(template: Path, tmp_path: Path) -> None:
+    with running_check(template, tmp_path, "--shutdown-grace", "0") as (server, path, _):
+        (old,) = workers_of(server)
+        server.signal(signal.SIGHUP)
+        wait_until(lambda: old not in workers_of(server))
+        job = job_at(server, path)
+        assert (job["state"], job["error"]["kind"]) == ("failed", "Shutdown")
+        assert job["error"]["effect"] == "unknown"
+        assert "start the job again" in job["error"]["hint"]
+        assert job["finished_at"] >= job["started_at"]
+
+
+def test_a_job_whose_worker_was_killed_has_failed(template: Path, tmp_path: Path) -> None:
+    with running_check(template, tmp_path) as (server, path, _):
+        (old,) = workers_of(server)
+        os.kill(old, signal.SIGKILL)
+        wait_until(lambda: bool(workers_of(server) - {old}))
+        job = job_at(server, path)
+        assert (job["state"], job["error"]["effect"]) == ("failed", "unknown")
+        assert "start the job again" in job["error"]["hint"]
+        assert job["finished_at"] >= job["started_at"]
+        assert [listed["state"] for listed in server.get(f"{GRAPH}/jobs").json()["jobs"]] == ["failed"]
+
+
+def test_a_worker_that_has_ended_its_jobs_starts_no_others(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    store.close(0.0)
+    with pytest.raises(Shutdown):
+        store.start("default", "check", None, lambda _: None, ())
+    assert store.list("default") == []
+
+
+def test_an_unknown_job_may_be_a_job_of_another_server(template: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, str(template), "--unauthenticated") as server:
+        missing = server.get(f"{GRAPH}/jobs/01AAAAAAAAAAAAAAAAAAAAAAAA")
+        assert missing.status == 404
+        assert "the server that started the job" in missing.json()["hint"]

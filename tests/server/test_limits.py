@@ -1,0 +1,62 @@
+"""Limits of a server for single results, and their documented statuses."""
+
+import http.client
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.cli.serve import _make_settings, serve
+from tests.rig.http_server import HttpServer, Reply, serving
+
+GRAPH = "/graphs/default"
+NAMES = "match { $p: Person } return { $p.name }"
+BIOS = "match { $p: Person } return { $p.bio } limit 2"
+STREAMED = ["application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    """A server that returns at most three rows and 4000 bytes."""
+    folder = tmp_path_factory.mktemp("limits")
+    graph = omnigraph.init(folder / "graph", "node Person { name: String @key  bio: String }", durability="os")
+    graph.insert("Person", *({"name": f"p{number}", "bio": "x" * 3000} for number in range(4)))
+    with serving(folder, graph.uri, "--unauthenticated", "--max-rows", "3", "--max-result-bytes", "4000") as running:
+        yield running
+
+
+def limit_of(reply: Reply) -> tuple[int, str, int]:
+    exceeded = reply.json()["resource_limit"]
+    return reply.status, exceeded["resource"], exceeded["limit"]
+
+
+def test_a_result_with_too_many_rows_is_413(server: HttpServer) -> None:
+    assert limit_of(server.query(NAMES)) == (413, "result_rows", 3)
+    assert len(server.rows(f"{NAMES} limit 3")) == 3
+
+
+def test_a_result_that_is_too_large_is_413(server: HttpServer) -> None:
+    assert limit_of(server.query(BIOS)) == (413, "result_bytes", 4000)
+
+
+@pytest.mark.parametrize("media_type", STREAMED)
+def test_a_streamed_result_beyond_a_limit_is_never_complete(server: HttpServer, media_type: str) -> None:
+    for text, resource in ((NAMES, "result_rows"), (BIOS, "result_bytes")):
+        try:
+            reply = server.post(f"{GRAPH}/query", {"query": text}, headers={"Accept": media_type})
+        except http.client.IncompleteRead:
+            continue  # the response had begun
+        assert limit_of(reply)[:2] == (413, resource)
+
+
+def test_a_query_beyond_its_memory_is_413(server: HttpServer, tmp_path: Path) -> None:
+    uri = str(server.log.parent / "graph")
+    with serving(tmp_path, uri, "--unauthenticated", "--query-memory", "1") as limited:
+        assert limit_of(limited.query(f"{NAMES} order {{ $p.name }}")) == (413, "query_memory_bytes", 1)
+
+
+def test_workers_share_the_memory_for_queries() -> None:
+    options = serve.make_context("serve", ["graph", "--workers", "4"]).params
+    graphs = options.pop("graphs")
+    assert _make_settings(graphs, options).limits.query_memory_bytes == 1 << 30
