@@ -5,7 +5,7 @@ files once all pieces have reported their line counts.
 """
 
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -84,14 +84,17 @@ def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int,
     return spans or [(0, 0)]
 
 
-def read_piece_blocks(piece: InputPiece, max_line_bytes: int) -> Iterator[bytes]:
+def read_piece_blocks(
+    piece: InputPiece, max_line_bytes: int, filter_pieces: Callable[[Iterator[bytes]], Iterator[bytes]] = iter
+) -> Iterator[bytes]:
     """Yield the lines that begin inside an NDJSON piece, in blocks."""
     with open_input_file(piece.input_file) as file, ReadErrorContext(piece.input_file.path):
         if piece.end is None:
-            yield from iter_blocks(file, max_line_bytes)
+            yield from iter_blocks(file, max_line_bytes, filter_pieces=filter_pieces)
         else:
             pieces = _read_span(file, piece.start, piece.end)
-            yield from cut_blocks(to_utf8(pieces) if piece.start == 0 else pieces, max_line_bytes)
+            text = to_utf8(pieces) if piece.start == 0 else pieces
+            yield from cut_blocks(filter_pieces(text), max_line_bytes)
 
 
 def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
@@ -123,7 +126,7 @@ def read_piece(intake: Intake, piece: InputPiece, *, allow_truncate: bool, repor
     if input_file.file_format == "ndjson":
         yield from read_blocks(
             intake,
-            read_piece_blocks(piece, intake.limits.line_bytes),
+            read_piece_blocks(piece, intake.limits.line_bytes, intake.stream_blobs),
             allow_truncate=allow_truncate,
             report_all=report_all,
             first_number=first_number,

@@ -5,6 +5,7 @@ nothing visible and does not depend on other tasks. The driver uses the reports 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -21,6 +22,7 @@ from omnigraph.ingest.patch_rows import broken_row_rules, held_values, resolve_p
 from omnigraph.ingest.position_runs import pack_positions
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.record_intake import Intake, TypeBuffer
+from omnigraph.ingest.streamed_blobs import has_blobs
 from omnigraph.ingest.unchanged_rows import count_nulled_values, without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
@@ -31,6 +33,7 @@ from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.unique import rule_columns, unique_violations
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.fragments import write_fragment
+from omnigraph.storage.pending_blobs import pending_blobs
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
 from omnigraph.values.table_key import TableKey
@@ -127,6 +130,13 @@ def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches])
 
 
 def _load_piece(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
+    # Other tasks write patched rows, so these rows cannot contain blobs that are in files of this task.
+    streams_blobs = load_job.mode != "patch" and has_blobs(load_job.schema_ir.catalog)
+    with pending_blobs(None, {}) if streams_blobs else nullcontext():
+        yield from _load_records(load_job, piece)
+
+
+def _load_records(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
     loader = PieceLoader(load_job)
     start_position = end_position = first_position(piece.number)
     truncating = load_job.mode == "overwrite"

@@ -31,15 +31,16 @@ _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs
 class PendingBlobs:
     """The blobs of one write. Temporary copies are removed by `close`, or when this object is garbage collected.
 
-    `report` is called with the number of bytes read so far and the total size. If the total is unknown, the number of
-    bytes read so far is passed twice. Set `copies_files` if the caller's files may change or disappear before the blobs
-    are stored. Without `compares_stored`, stored blobs are not hashed, so equal blobs in different rows may get
-    different placeholders.
+    If `allowed_bases` is None, external blobs are not supported at all. `report` is called with the number of bytes
+    read so far and the total size. If the total is unknown, the number of bytes read so far is passed twice. Set
+    `copies_files` if the caller's files may change or disappear before the blobs are stored. Without
+    `compares_stored`, stored blobs are not hashed, so equal blobs in different rows may get different
+    placeholders.
     """
 
     def __init__(
         self,
-        allowed_bases: Iterable[BlobLocation],
+        allowed_bases: Iterable[BlobLocation] | None,
         s3_settings: Mapping[str, str],
         report: Callable[[int, int], None] | None = None,
         *,
@@ -47,7 +48,8 @@ class PendingBlobs:
         compares_stored: bool = True,
     ) -> None:
         self._report, self._copies_files, self._compares_stored = report, copies_files, compares_stored
-        self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings
+        self._allowed_bases = None if allowed_bases is None else tuple(allowed_bases)
+        self._s3_settings = s3_settings
         self._placeholders: dict[object, bytes] = {}
         self._sources: list[Any] = []  # keeps the sources alive, because placeholders are looked up by object identity
         self._accepted = AcceptedContents()
@@ -100,6 +102,8 @@ class PendingBlobs:
 
     def _accept_new(self, blob: BlobUri | BlobSource) -> bytes:
         if isinstance(blob, BlobUri):
+            if self._allowed_bases is None:
+                raise _no_external_blobs_error(blob)
             location = require_allowed(blob.uri, self._allowed_bases)
             return self._copy(self._limit_external(read_external(blob.uri, location, self._s3_settings)))
         if isinstance(blob.source, os.PathLike):
@@ -131,11 +135,16 @@ class PendingBlobs:
 
     def _copy(self, blocks: Iterable[bytes]) -> bytes:
         digest, size, copy = hashlib.sha256(), 0, self._new_path()
-        with as_storage_errors("none"), copy.open("wb") as file:
-            for block in self._reported(blocks, 0):
+        with as_storage_errors("none"):
+            file = copy.open("wb")
+        with file:
+            for block in self._reported(blocks, 0):  # the blocks come from another source, which has its own errors
                 digest.update(block)
-                file.write(block)
                 size += len(block)
+                with as_storage_errors("none"):
+                    file.write(block)
+            with as_storage_errors("none"):
+                file.flush()
         return self._accepted.register(digest.digest(), ContentRange(copy, 0, size))
 
     def _reported(self, blocks: Iterable[bytes], total_bytes: int) -> Iterator[bytes]:
@@ -166,7 +175,7 @@ class PendingBlobs:
 
 
 @contextmanager
-def pending_blobs(allowed_bases: Iterable[BlobLocation], s3_settings: Mapping[str, str]) -> Iterator[None]:
+def pending_blobs(allowed_bases: Iterable[BlobLocation] | None, s3_settings: Mapping[str, str]) -> Iterator[None]:
     """Accept files and external blobs in the values of one write."""
     accepted = PendingBlobs(allowed_bases, s3_settings)
     try:
@@ -182,9 +191,13 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
     if write is not None:
         return write.accept(blob)
     if isinstance(blob, BlobUri):
-        reason = "external blobs are not supported on Spark; only writes in this process can read them"
-        raise ExternalBlobPolicyError(uri=blob.uri, reason=reason)
+        raise _no_external_blobs_error(blob)
     raise InputError(reason="a file cannot be used as a blob in this call", hint="pass the bytes")
+
+
+def _no_external_blobs_error(blob: BlobUri) -> ExternalBlobPolicyError:
+    reason = "external blobs are not supported on Spark; only writes in this process can read them"
+    return ExternalBlobPolicyError(uri=blob.uri, reason=reason)
 
 
 def running_write() -> PendingBlobs | None:

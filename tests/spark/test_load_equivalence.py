@@ -1,5 +1,6 @@
 """Every load is equal in this process and on Spark: same graphs, same rejects."""
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 import omnigraph
 from omnigraph import CsvOptions
 from omnigraph.errors import VersionConflict
+from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.spark import source
 from omnigraph.spark.session import parallelism
 from omnigraph.storage import patch_columns
@@ -455,3 +457,20 @@ def test_patches_of_most_rows_write_columns_on_both_engines(
         assert [len(fragment.metadata.files) for fragment in fragments] == [2]
         assert graph.query('match { $p: Person { mail: "new" } } return { $p.name }').scalars() == ["p7"]
         assert not graph.maintenance.check().findings
+
+
+def test_streamed_blobs_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    """The blobs are larger than the digits that a line may have in memory."""
+    content = Random(5).randbytes(900_000)
+    texts = [base64.b64encode(bytes([at]) + content).decode() for at in range(3)]
+    both = Engines(tmp_path, spark, "node Doc { slug: String @key  body: Blob? }")
+    rows = [{"type": "Doc", "data": {"slug": str(at), "body": f"base64:{text}"}} for at, text in enumerate(texts)]
+    how = {"limits": LoadLimits(line_bytes=1 << 20)}
+    assert both.text(lines(*rows), "append", **how)[0] == {"Doc": 3}
+    rows[0]["data"]["body"] = rows[1]["data"]["body"]  # type: ignore[index]
+    assert both.text(lines(*rows), "merge", **how)[2]
+    assert not both.text(lines(*rows), "merge", **how)[2]
+    for graph in both.graphs.values():
+        assert graph.blob("Doc", "0", "body").read() == b"\1" + content
+    external = {"type": "Doc", "data": {"slug": "e", "body": "file:///etc/passwd"}}
+    assert [one[-1] for one in both.text(lines(external), "append", **how)] == ["ExternalBlobPolicyError"]
