@@ -15,15 +15,13 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from omnigraph.errors import ExternalBlobPolicyError, InputError, ResourceLimitExceeded
+from omnigraph.errors import ExternalBlobPolicyError, InputError
 from omnigraph.values import BlobSource, BlobUri
 
 from .blob_placeholders import AcceptedContents, ContentRange
 from .checksums import CHECKSUM_BLOCK_BYTES
 from .external_blobs import BlobLocation, read_external, require_allowed
 from .failures import as_storage_errors
-
-MAX_EXTERNAL_BYTES = 32 << 20  # maximum total size of the external blobs in one write
 
 _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs", default=None)
 
@@ -56,7 +54,7 @@ class PendingBlobs:
         # Nothing closes a merge result, or a merge session that is never committed.
         weakref.finalize(self, self._accepted.abandon)
         self._links: dict[Path, Path] = {}
-        self._external_bytes = self._file_count = 0
+        self._file_count = 0
 
     @contextmanager
     def activate(self) -> Iterator[None]:
@@ -105,7 +103,7 @@ class PendingBlobs:
             if self._allowed_bases is None:
                 raise _no_external_blobs_error(blob)
             location = require_allowed(blob.uri, self._allowed_bases)
-            return self._copy(self._limit_external(read_external(blob.uri, location, self._s3_settings)))
+            return self._copy(read_external(blob.uri, location, self._s3_settings))
         if isinstance(blob.source, os.PathLike):
             return self._link(Path(blob.source).absolute(), copy=self._copies_files)
         return self._copy(_read_file(blob.source))
@@ -160,18 +158,6 @@ class PendingBlobs:
             self._accepted.folder = tempfile.mkdtemp(prefix="omnigraph-blobs-")
         self._file_count += 1
         return Path(self._accepted.folder) / str(self._file_count)
-
-    def _limit_external(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        for block in blocks:
-            self._external_bytes += len(block)
-            if self._external_bytes > MAX_EXTERNAL_BYTES:
-                raise ResourceLimitExceeded(
-                    resource="external blob bytes in one write",
-                    limit=MAX_EXTERNAL_BYTES,
-                    actual=self._external_bytes,
-                    hint="copy large objects separately, and pass them as files or with `blob put`",
-                )
-            yield block
 
 
 @contextmanager

@@ -179,8 +179,14 @@ def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _stream_blocks(response: Any) -> Iterator[bytes]:
     with as_storage_errors("none", _REQUEST_KINDS):
+        received_bytes = 0
         for chunk in response.stream(min_chunk_size=TRANSFER_BLOCK_BYTES):
+            received_bytes += len(chunk)
             yield bytes(chunk)
+        expected_bytes = response.meta["size"]
+        if received_bytes != expected_bytes:
+            reason = f"the store sent {received_bytes} of {expected_bytes} bytes"
+            raise StorageError(kind="transient", reason=reason, effect="none")
 
 
 def _check_endpoint(options: Mapping[str, str]) -> None:
