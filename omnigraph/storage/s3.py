@@ -90,6 +90,15 @@ class S3Backend:
             except _ABSENT_ERRORS:
                 return None
 
+    def exists(self, object_name: str) -> bool:
+        """Return whether the store has an object."""
+        with as_storage_errors("none", _REQUEST_KINDS):
+            try:
+                obstore.head(self.client, object_name)
+            except _ABSENT_ERRORS:
+                return False
+            return True
+
     def create(self, object_name: str, object_bytes: bytes) -> bool:
         """Create an object; return False if the name is taken, possibly by our own attempt whose response was lost."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
