@@ -124,7 +124,7 @@ def run_load(
         loaded = _load_on_spark(branch_state, load_source, mode, options, commit_metadata, requirements)
     else:
         loaded = _load_in_process(branch_state, load_source, mode, options, commit_metadata, requirements)
-    if options.rejects is not None:
+    if options.rejects is not None and not loaded.reject_files:
         write_rejects(options.rejects, loaded.problems)
     if loaded.problems and options.on_error == "raise":
         first_problem = loaded.problems[0]
@@ -163,6 +163,7 @@ def _load_on_spark(
         fragment_rows=options.fragment_rows,
         progress=progress_callback(options.progress),
         require_rows=options.require_rows,
+        rejects=None if options.rejects is None else os.fspath(options.rejects),
     )
     return load_on_spark(session, branch_state, bulk_load, commit_metadata=commit_metadata, requirements=requirements)
 

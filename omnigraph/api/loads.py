@@ -201,7 +201,7 @@ def load_source(
         requirement = strict_rows.requirement
         commit = handle.record_write(loaded.commit, requirement)
     if loaded.problems:
-        return build_load_report(loaded.problems, loaded.summary.seconds)
+        return build_load_report(loaded)
     replayed = options.idempotency_key is not None and _is_replay(loaded.commit, requirement)
     receipt = _receipt(loaded, commit, records=records, replayed=replayed)
     return replace(receipt, branch=branch, elapsed=event.elapsed_seconds())

@@ -65,7 +65,9 @@ class LoadOutcome:
 
     `ids` are the ids of each type's records in input order, if known. For a deletion, the counts refer to deleted
     entities, and `missing` is the number of entities that did not exist. `nulled` is the number of values, by type and
-    property, that a merge removed because the input does not contain the property.
+    property, that a merge removed because the input does not contain the property. `left_out` is the number of problems
+    that are not listed, because a load on Spark rejected too many records, and `reject_files` are the files that it
+    wrote.
     """
 
     mode: LoadMode
@@ -77,6 +79,8 @@ class LoadOutcome:
     summary: LoadSummary = field(default_factory=LoadSummary)
     missing: Mapping[str, int] = field(default_factory=dict)
     nulled: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    left_out: int = 0
+    reject_files: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:

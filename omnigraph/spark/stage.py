@@ -49,6 +49,7 @@ from .task_reports import (
     HeldValueReport,
     LineCountReport,
     NulledValuesReport,
+    ProblemCountReport,
     RecordCountReport,
     RejectReport,
     RemovedRowsReport,
@@ -198,6 +199,7 @@ class PieceLoader:
         self.intake = Intake(load_job.schema_ir, self.problems, load_job.limits, buffer_class)
         self.lookup = PinnedRowLookup(load_job.pinned_graph)
         self.buffers: dict[TableKey, RowBuffer] = {}
+        self.problem_count = 0
         self.is_valid = True  # once a rule is broken, nothing will be published, so stop writing
 
     def drain(self) -> ReportBatches:
@@ -216,6 +218,8 @@ class PieceLoader:
         """Write the remaining rows, and report the number of records by type."""
         for table_key in list(self.buffers):
             yield from self._write_buffer(table_key)
+        if self.problem_count:
+            yield ProblemCountReport(self.problem_count).to_batch()
         for table_key, type_buffer in self.intake.buffers.items():
             yield RecordCountReport(
                 table_key,
@@ -230,7 +234,7 @@ class PieceLoader:
     def _report_unreadable(self) -> ReportBatches:
         new_problems, self.problems.collected = self.problems.collected, []
         for problem in new_problems:
-            self.is_valid = False
+            self.is_valid, self.problem_count = False, self.problem_count + 1
             yield RejectReport(problem).to_batch()
 
     def _check_rows(
@@ -247,7 +251,7 @@ class PieceLoader:
 
     def _report_invalid(self, violations: Iterable[Violation]) -> ReportBatches:
         for violation in violations:
-            self.is_valid = False
+            self.is_valid, self.problem_count = False, self.problem_count + 1
             yield RowViolationReport(violation).to_batch()
 
     def _report_patch(self, table_key: TableKey, partial_rows: PartialRows) -> ReportBatches:
