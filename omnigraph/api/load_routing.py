@@ -6,7 +6,7 @@ not be imported before it is chosen.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omnigraph.api.engine_choice import Engine, check_engine
@@ -17,6 +17,7 @@ from omnigraph.ingest.input_files import FileOptions, InputFile, total_bytes
 from omnigraph.ingest.input_parts import are_paths, find_input_files, has_files
 from omnigraph.ingest.input_pieces import InputFiles
 from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, RequireRows, load
+from omnigraph.ingest.load_limits import LoadLimits, load_limits
 from omnigraph.ingest.rejects import write_rejects
 from omnigraph.ingest.streaming.streamed_load import PIECE_BYTES, STREAMED_MODES, StreamedInput, load_streamed
 from omnigraph.publish.requirements import Requirement
@@ -47,6 +48,7 @@ class EngineOptions:
     piece_bytes: int | None = None
     fragment_rows: int = FRAGMENT_ROWS
     require_rows: RequireRows | None = None
+    limits: LoadLimits = field(default_factory=load_limits)
 
     def __post_init__(self) -> None:
         check_engine(self.engine)
@@ -122,7 +124,7 @@ def run_load(
         loaded = _load_on_spark(branch_state, load_source, mode, options, commit_metadata, requirements)
     else:
         loaded = _load_in_process(branch_state, load_source, mode, options, commit_metadata, requirements)
-    if options.rejects is not None:
+    if options.rejects is not None and not loaded.reject_files:
         write_rejects(options.rejects, loaded.problems)
     if loaded.problems and options.on_error == "raise":
         first_problem = loaded.problems[0]
@@ -156,10 +158,12 @@ def _load_on_spark(
         spark_input.input_files,
         spark_input.frames or {},
         options.dry_run,
+        options.limits,
         piece_bytes=options.piece_bytes,
         fragment_rows=options.fragment_rows,
         progress=progress_callback(options.progress),
         require_rows=options.require_rows,
+        rejects=None if options.rejects is None else os.fspath(options.rejects),
     )
     return load_on_spark(session, branch_state, bulk_load, commit_metadata=commit_metadata, requirements=requirements)
 
@@ -173,7 +177,8 @@ def _load_streamed(
     requirements: Sequence[Requirement],
 ) -> LoadOutcome:
     reports_all = not source.is_single_path or options.rejects is not None
-    load_options = LoadOptions(on_error="report" if reports_all else options.on_error, dry_run=options.dry_run)
+    on_error: OnError = "report" if reports_all else options.on_error
+    load_options = LoadOptions(on_error, options.limits, options.dry_run)
     return load_streamed(
         branch_state,
         source,
@@ -196,7 +201,7 @@ def _load_in_process(
     reads_files = isinstance(load_source, InputFiles)
     on_error: OnError = "report" if reads_files or engine_options.rejects is not None else engine_options.on_error
     load_options = LoadOptions(
-        on_error=on_error, dry_run=engine_options.dry_run, require_rows=engine_options.require_rows
+        on_error, engine_options.limits, engine_options.dry_run, require_rows=engine_options.require_rows
     )
     loaded = load(
         branch_state, load_source, mode, metadata=commit_metadata, conditions=requirements, options=load_options

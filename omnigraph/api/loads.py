@@ -22,6 +22,7 @@ from omnigraph.history.refs import find_ref
 from omnigraph.ingest.csv_options import CsvOptions
 from omnigraph.ingest.input_files import FileOptions
 from omnigraph.ingest.load import LoadMode, OnError
+from omnigraph.ingest.load_limits import load_limits
 from omnigraph.publish.branch_lifecycle import delete_branch
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.unread_changes import RowFilter
@@ -81,6 +82,7 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     actor: str | None = None,
     idempotency_key: str | None = None,
     assume_utc: bool = False,
+    max_row_bytes: int | None = None,
 ) -> Receipt | LoadReport:
     """Load NDJSON (paths, a file or bytes), records, or tables keyed by type, as one commit.
 
@@ -99,6 +101,8 @@ def load(  # noqa: PLR0913 - all but the first are keywords
 
     With `on_error="report"`, invalid input produces a `LoadReport` with all errors, or only the first `max_errors`. If
     `rejects` names a folder, every error is written there, regardless of `max_errors`. `dry_run` only checks the input.
+    `max_row_bytes` is the maximum size of a row with all its values, by default `OMNIGRAPH_MAX_ROW_BYTES`, or 32 MiB
+    without the large blobs in NDJSON, which are streamed.
 
     Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process),
     "spark" (the session `spark`, or a new one) or "auto", which uses Spark for Spark DataFrames by
@@ -108,7 +112,9 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     """
     on_error = check_on_error(on_error)
     engine = _require_local(engine) if assume_utc else engine
-    load_options = EngineOptions(engine, spark, rejects=rejects, dry_run=dry_run, on_error=on_error)
+    load_options = EngineOptions(
+        engine, spark, rejects=rejects, dry_run=dry_run, on_error=on_error, limits=load_limits(max_row_bytes)
+    )
     options = WriteOptions(if_commit, message, actor, idempotency_key)
     source = LoadInput(data, mode, format, mapping or {}, check_csv_options(csv), progress, max_errors)
     with naive_times_as_utc(assume_utc):
@@ -195,7 +201,7 @@ def load_source(
         requirement = strict_rows.requirement
         commit = handle.record_write(loaded.commit, requirement)
     if loaded.problems:
-        return build_load_report(loaded.problems, loaded.summary.seconds)
+        return build_load_report(loaded)
     replayed = options.idempotency_key is not None and _is_replay(loaded.commit, requirement)
     receipt = _receipt(loaded, commit, records=records, replayed=replayed)
     return replace(receipt, branch=branch, elapsed=event.elapsed_seconds())

@@ -310,6 +310,7 @@ class GraphSurface(Protocol):
         actor: str | None = None,
         idempotency_key: str | None = None,
         assume_utc: bool = False,
+        max_row_bytes: int | None = None,
     ) -> Receipt | LoadReport: ...
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer: ...

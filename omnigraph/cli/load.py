@@ -81,6 +81,12 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     show_default=True,
     help="Maximum number of bad lines to print",
 )
+@click.option(
+    "--max-row-bytes",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Maximum size of a row in bytes  [default: $OMNIGRAPH_MAX_ROW_BYTES, or 32 MiB without large blobs]",
+)
 @click.option("--rejects", metavar="DIR", help="Write all bad lines to DIR, as Parquet and NDJSON")
 @click.option("--dry-run", is_flag=True, help="Check the data without writing")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
@@ -133,6 +139,7 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
             max_errors=None if options["report"] else options["max_errors"],
             dry_run=options["dry_run"],
             progress=progress_bar,
+            max_row_bytes=options["max_row_bytes"],
             **{option_name: options[option_name] for option_name in _WRITE_OPTIONS},
         )
     from omnigraph.api.results.receipt import LoadReport

@@ -144,6 +144,7 @@ class RemoteWrites:
         actor: str | None = None,
         idempotency_key: str | None = None,
         assume_utc: bool = False,
+        max_row_bytes: int | None = None,
     ) -> Receipt | LoadReport:
         """Load NDJSON, Parquet files, records, or tables by type, as one commit; see `Graph.load`.
 
@@ -153,6 +154,7 @@ class RemoteWrites:
         reject_if(csv is not None, "load(format='csv')")
         reject_if(mapping, "load(mapping=…)")
         reject_if(rejects is not None, "load(rejects=…)")
+        reject_if(max_row_bytes is not None, "load(max_row_bytes=…)")
         settings = loads.LoadSettings(mode, from_, on_error, max_errors, dry_run, assume_utc)
         options = WriteOptions(if_commit, message, actor, idempotency_key)
         return loads.load_data(self._handle, data, format, branch, settings, options, progress)

@@ -37,6 +37,7 @@ LIMITATIONS: dict[str, str] = {
     "transaction.load(files)": "pass records by type, as in `tx.load({'Person': [...]}, mode='append')`",
     "load(mapping=…)": "rename the members before loading",
     "load(rejects=…)": "use `on_error='report'`, which returns the problems",
+    "load(max_row_bytes=…)": "the server decides how large a row may be",
 }
 
 

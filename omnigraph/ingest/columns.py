@@ -25,7 +25,8 @@ from omnigraph.storage.pending_blobs import accept_blob
 from omnigraph.values import BlobSource, BlobUri, PropertyType, ScalarType, coerce_loaded
 from omnigraph.values.dates import FIRST_DAY, FIRST_MILLIS, LAST_DAY, LAST_MILLIS
 
-from .load_limits import LARGE_BLOB_HINT, LoadLimits, check_limit
+from .load_limits import LARGE_BLOB_HINT, ROW_LIMIT_HINT, LoadLimits, check_limit
+from .streamed_blobs import StreamedBlob
 
 FaultCallback = Callable[[int, ClientError], object]
 
@@ -132,8 +133,12 @@ def _build_value_by_value(
     """Convert one value at a time; a value that does not fit is reported and becomes null."""
     stored_values: list[Any] = []
     for position, value in enumerate(values):
+        if type(value) is StreamedBlob and prop.type.scalar is ScalarType.BLOB:
+            stored_values.append(value.placeholder)
+            continue
+        text_value = value.read_text() if type(value) is StreamedBlob else value
         try:
-            stored_value = coerce_loaded(prop.type, value, type_name=type_name, property_name=prop.name)
+            stored_value = coerce_loaded(prop.type, text_value, type_name=type_name, property_name=prop.name)
             if isinstance(stored_value, BlobUri | BlobSource):
                 stored_value = accept_blob(stored_value)
         except _VALUE_ERRORS as error:
@@ -150,5 +155,5 @@ def check_value_size(built_column: pa.Array, column_name: str, limits: LoadLimit
     if has_lengths and item_values.nbytes > limits.value_bytes:
         longest_bytes = pc.max(pc.binary_length(item_values)).as_py() or 0
         is_blob = pa.types.is_large_binary(item_values.type)
-        hint = LARGE_BLOB_HINT if is_blob else None
+        hint = f"{LARGE_BLOB_HINT}; or {ROW_LIMIT_HINT}" if is_blob else ROW_LIMIT_HINT
         check_limit(f"one {column_name} value", longest_bytes, limits.value_bytes, hint)

@@ -16,7 +16,7 @@ import numpy as np
 from omnigraph.errors import InputError, ResourceLimitExceeded
 from omnigraph.rules.delta import Positions
 
-from .load_limits import LoadLimits
+from .load_limits import ROW_LIMIT_HINT, LoadLimits
 
 _NEWLINE, _CARRIAGE_RETURN = 10, 13
 _BLOCK_BYTES = 4 << 20
@@ -111,7 +111,7 @@ def _check_record_size(record_bytes: int, line_number: int, limits: LoadLimits) 
             limit=limits.line_bytes,
             actual=record_bytes,
             line=line_number,
-            hint="check for an unclosed quote",
+            hint=f"check for an unclosed quote, or {ROW_LIMIT_HINT}",
         )
 
 

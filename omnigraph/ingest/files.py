@@ -9,7 +9,7 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -39,17 +39,23 @@ def split_block(block: bytes, max_line_bytes: int) -> Iterator[bytes]:
     return (line[: max_line_bytes + 1] for line in block.split(b"\n"))
 
 
-def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 << 20) -> Iterator[bytes]:
+def iter_blocks(
+    source: TextSource,
+    max_line_bytes: int,
+    block_bytes: int = 4 << 20,
+    filter_pieces: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
+) -> Iterator[bytes]:
     r"""Yield the lines in a source, many per block, verbatim except for the final newline.
 
     For an overlong line, only its beginning is guaranteed to be returned. In a compressed source, an overlong line is
     the last one, because the rest is not decompressed. A JSON array of records counts as one line per record.
+    `filter_pieces` may change the text before it is split; it must not change the line ends.
 
     >>> list(iter_blocks(b"a\nb\n\nc", 100)), list(iter_blocks(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])
     """
     with open_text(source) as (pieces, compression):
-        lines = unwrap_array(pieces)
+        lines = unwrap_array(filter_pieces(pieces))
         yield from cut_blocks(lines, max_line_bytes, block_bytes, stop_at_long_line=compression is not None)
 
 

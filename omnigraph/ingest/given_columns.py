@@ -22,7 +22,7 @@ from omnigraph.values.table_key import TableKey
 
 from .edge_endpoints import ENDPOINT_COLUMNS
 from .frames import is_frame, take_type_data, to_arrow_table
-from .load_limits import LoadLimits
+from .load_limits import load_limits
 from .problem import ProblemCollector
 from .record_envelope import with_line_number
 from .record_intake import Intake
@@ -145,7 +145,7 @@ def _read_group(
         group = _complete_patches(entity_type, stored_names, group, first_number)
     keeps_key = verb == "upsert" or set(_key_columns(entity_type)) <= stored_names
     narrow_type = _narrow_type(entity_type, stored_names, keeps_key=keeps_key)
-    intake = Intake(ir, problems, LoadLimits())
+    intake = Intake(ir, problems, load_limits())
     buffer = intake.buffer_for(narrow_type)
     buffer.member_names = frozenset({"id", *(prop.name for prop in entity_type.properties)})
     if isinstance(group.records, pa.Table):

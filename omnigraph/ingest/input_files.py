@@ -14,6 +14,7 @@ from typing import IO, Any, Literal
 import pyarrow as pa
 
 from omnigraph.errors import InputError
+from omnigraph.storage.plain_objects import ReadFailure, explain_unreadable, is_s3_uri
 from omnigraph.storage.root import s3_options
 
 from .csv_options import CsvOptions
@@ -69,9 +70,7 @@ def resolve_path(path: str, type_name: str | None, options: FileOptions) -> Iter
     store_options = s3_options(os.environ) if path.startswith("s3://") else {}
     matched_files = list(_list_files(path, options.file_format))
     if not matched_files:
-        is_pattern = bool(_GLOB_CHARACTERS & set(path))
-        reason = "no files match the pattern" if is_pattern else "no such file or directory"
-        raise InputError(f"cannot read {path}: {reason}", reason="unreadable")
+        raise _no_files_error(path, store_options)
     for file_path, size in matched_files:
         file_format = options.file_format or format_of_name(file_path) or ("ndjson" if type_name is None else None)
         if file_format is None:
@@ -89,6 +88,15 @@ def resolve_path(path: str, type_name: str | None, options: FileOptions) -> Iter
             store_options,
             csv_options=options.csv_options,
         )
+
+
+def _no_files_error(path: str, store_options: Mapping[str, str]) -> InputError:
+    is_pattern = bool(_GLOB_CHARACTERS & set(path))
+    failure = ReadFailure("no files match the pattern" if is_pattern else "no such file or directory")
+    if is_s3_uri(path):
+        explained = explain_unreadable(path, store_options)
+        failure = explained if explained is not None and (explained.hint or not is_pattern) else failure
+    return InputError(f"cannot read {path}: {failure.reason}", reason="unreadable", hint=failure.hint)
 
 
 def _list_files(path: str, requested_format: str | None) -> Iterable[tuple[str, int]]:
@@ -171,19 +179,27 @@ def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
 
 
 class ReadErrorContext:
-    """A context manager that converts read errors to `InputError`s that name the file."""
+    """A context manager that converts read errors to `InputError`s that name the file.
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    `store_options` are the settings for accessing a file on S3, by default those of this process.
+    """
+
+    def __init__(self, path: str, store_options: Mapping[str, str] | None = None) -> None:
+        self.path, self.store_options = path, store_options
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError | pa.ArrowException) and not isinstance(error, InputError):
-            reason = getattr(error, "strerror", None) or str(error)
-            message = f"cannot read {self.path}: {reason}"
-            raise InputError(message, reason="unreadable") from error
+            failure = self._explain_store(error) or ReadFailure(getattr(error, "strerror", None) or str(error))
+            message = f"cannot read {self.path}: {failure.reason}"
+            raise InputError(message, reason="unreadable", hint=failure.hint) from error
+
+    def _explain_store(self, error: BaseException) -> ReadFailure | None:
+        if not is_s3_uri(self.path) or not isinstance(error, OSError):
+            return None
+        return explain_unreadable(self.path, self.store_options or s3_options(os.environ))
 
 
 def open_input_file(input_file: InputFile) -> IO[bytes]:
@@ -193,7 +209,7 @@ def open_input_file(input_file: InputFile) -> IO[bytes]:
     if input_file.content is not None:
         already_open: IO[bytes] = _KeepOpen(input_file.content)  # type: ignore[assignment]
         return already_open
-    with ReadErrorContext(input_file.path):
+    with ReadErrorContext(input_file.path, input_file.store_options):
         if input_file.path.startswith("s3://"):
             object_path = input_file.path.removeprefix("s3://")
             opened: IO[bytes] = s3_file_system(input_file.store_options).open_input_file(object_path)

@@ -5,7 +5,7 @@ files once all pieces have reported their line counts.
 """
 
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -72,7 +72,7 @@ def _has_plain_lines(input_file: InputFile) -> bool:
 
 
 def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:
-    with open_input_file(input_file) as file, ReadErrorContext(input_file.path):
+    with open_input_file(input_file) as file, _read_errors(input_file):
         group_sizes = read_group_sizes(file)
     spans: list[tuple[int, int | None]] = []
     first_group, span_bytes = 0, 0
@@ -84,14 +84,17 @@ def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int,
     return spans or [(0, 0)]
 
 
-def read_piece_blocks(piece: InputPiece, max_line_bytes: int) -> Iterator[bytes]:
+def read_piece_blocks(
+    piece: InputPiece, max_line_bytes: int, filter_pieces: Callable[[Iterator[bytes]], Iterator[bytes]] = iter
+) -> Iterator[bytes]:
     """Yield the lines that begin inside an NDJSON piece, in blocks."""
-    with open_input_file(piece.input_file) as file, ReadErrorContext(piece.input_file.path):
+    with open_input_file(piece.input_file) as file, _read_errors(piece.input_file):
         if piece.end is None:
-            yield from iter_blocks(file, max_line_bytes)
+            yield from iter_blocks(file, max_line_bytes, filter_pieces=filter_pieces)
         else:
             pieces = _read_span(file, piece.start, piece.end)
-            yield from cut_blocks(to_utf8(pieces) if piece.start == 0 else pieces, max_line_bytes)
+            text = to_utf8(pieces) if piece.start == 0 else pieces
+            yield from cut_blocks(filter_pieces(text), max_line_bytes)
 
 
 def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
@@ -123,7 +126,7 @@ def read_piece(intake: Intake, piece: InputPiece, *, allow_truncate: bool, repor
     if input_file.file_format == "ndjson":
         yield from read_blocks(
             intake,
-            read_piece_blocks(piece, intake.limits.line_bytes),
+            read_piece_blocks(piece, intake.limits.line_bytes, intake.stream_blobs),
             allow_truncate=allow_truncate,
             report_all=report_all,
             first_number=first_number,
@@ -145,7 +148,7 @@ def _read_csv_piece(intake: Intake, input_file: InputFile, first_number: int) ->
     options, file_name = input_file.csv_options, input_file.path or None
     entity_type = _entity_type(intake.ir.catalog, input_file)
     with (
-        ReadErrorContext(input_file.path),
+        _read_errors(input_file),
         open_input_file(input_file) as file,
         open_text(file, options.encoding, file_name) as (pieces, _),
     ):
@@ -156,8 +159,12 @@ def _read_csv_piece(intake: Intake, input_file: InputFile, first_number: int) ->
 def _read_parquet_tables(piece: InputPiece) -> Iterator[pa.Table]:
     """Yield the rows in a Parquet piece, with columns renamed according to the mapping."""
     input_file = piece.input_file
-    with ReadErrorContext(input_file.path), open_input_file(input_file) as file:
+    with _read_errors(input_file), open_input_file(input_file) as file:
         yield from iter_tables(file, input_file.column_mapping, piece.start, piece.end)
+
+
+def _read_errors(input_file: InputFile) -> ReadErrorContext:
+    return ReadErrorContext(input_file.path, input_file.store_options)
 
 
 def _record_type(catalog: Catalog, input_file: InputFile) -> RecordType | None:

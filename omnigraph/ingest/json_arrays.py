@@ -48,7 +48,7 @@ def _read_limited(pieces: Iterator[bytes]) -> bytes:
     for piece in pieces:
         read_pieces.append(piece)
         byte_count += len(piece)
-        check_limit("json_array_bytes", byte_count, MAX_ARRAY_BYTES)
+        check_limit("json_array_bytes", byte_count, MAX_ARRAY_BYTES, "write one record per line (NDJSON)")
     return b"".join(read_pieces)
 
 

@@ -31,7 +31,7 @@ from omnigraph.values.table_key import TableKey
 from .delete_rows import find_deleted_rows
 from .files import iter_blocks
 from .frames import is_text_source, take_records
-from .load_limits import LoadLimits
+from .load_limits import LoadLimits, load_limits
 from .ndjson import read_blocks
 from .partial_records import IdentityBuffer, PartialRows, PatchBuffer
 from .patch_rows import apply_patches
@@ -65,7 +65,9 @@ class LoadOutcome:
 
     `ids` are the ids of each type's records in input order, if known. For a deletion, the counts refer to deleted
     entities, and `missing` is the number of entities that did not exist. `nulled` is the number of values, by type and
-    property, that a merge removed because the input does not contain the property.
+    property, that a merge removed because the input does not contain the property. `left_out` is the number of problems
+    that are not listed, because a load on Spark rejected too many records, and `reject_files` are the files that it
+    wrote.
     """
 
     mode: LoadMode
@@ -77,6 +79,8 @@ class LoadOutcome:
     summary: LoadSummary = field(default_factory=LoadSummary)
     missing: Mapping[str, int] = field(default_factory=dict)
     nulled: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    left_out: int = 0
+    reject_files: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -125,7 +129,7 @@ class LoadOptions:
     """
 
     on_error: OnError = "raise"
-    limits: LoadLimits = field(default_factory=LoadLimits)
+    limits: LoadLimits = field(default_factory=load_limits)
     dry_run: bool = False
     require_rows: RequireRows | None = None
 
@@ -215,7 +219,7 @@ def parse_input(
     if hasattr(data, "take_into"):  # the source consists of several files
         data.take_into(intake, truncating=allow_truncate, report=report_all)
     elif is_text_source(data):
-        blocks = iter_blocks(data, limits.line_bytes)
+        blocks = iter_blocks(data, limits.line_bytes, filter_pieces=intake.stream_blobs)
         for _ in read_blocks(intake, blocks, allow_truncate=allow_truncate, report_all=report_all):
             pass
     else:

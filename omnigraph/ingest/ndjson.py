@@ -17,9 +17,10 @@ from omnigraph.values.byte_order_mark import looks_like_unmarked_utf16
 from .fast_ndjson import take_block
 from .files import split_block
 from .frames import RecordType, take_typed_record
-from .load_limits import LoadLimits, check_limit
+from .load_limits import ROW_LIMIT_HINT, LoadLimits, check_limit
 from .record_envelope import envelope_error, json_type_name, take_record, with_line_number
 from .record_intake import Intake
+from .streamed_blobs import has_markers
 from .text_encoding import UNMARKED_UTF16_HINT
 
 _STRING_LITERAL = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -72,6 +73,8 @@ def read_lines(  # noqa: PLR0913 - the last three are keywords
     for line_number, line in enumerate(lines, first_number):
         try:
             record = parse_line(line, intake.limits)
+            if has_markers(line):
+                record = intake.restore_blobs(record, has_envelope=record_type is None)
         except ClientError as error:
             if line_number == opening_number and not line.lstrip().startswith((b"{", b"[")):
                 error.hint = UNMARKED_UTF16_HINT if looks_like_unmarked_utf16(line) else _NOT_NDJSON_HINT
@@ -87,6 +90,8 @@ def read_lines(  # noqa: PLR0913 - the last three are keywords
 
 
 def _take_whole_block(intake: Intake, block: bytes, first_number: int, record_type: RecordType | None) -> bool:
+    if has_markers(block):
+        return False
     if record_type is None:
         return take_block(intake, block, first_number)
     return not record_type.column_mapping and take_block(intake, block, first_number, record_type.entity_type)
@@ -138,12 +143,12 @@ def _reject_invalid_utf8(line: bytes) -> None:
 
 
 def _check_size(line: bytes, limits: LoadLimits) -> None:
-    check_limit("graph_batch_line_bytes", len(line), limits.line_bytes)
+    check_limit("graph_batch_line_bytes", len(line), limits.line_bytes, ROW_LIMIT_HINT)
     slot_count = sum(line.count(structural_byte) for structural_byte in _STRUCTURAL_BYTES) + 1
     if slot_count > limits.slots:
         structure_only = _STRING_LITERAL.sub(b"", line)
         slot_count = sum(structure_only.count(structural_byte) for structural_byte in _STRUCTURAL_BYTES) + 1
-        check_limit("graph_batch_json_structural_slots", slot_count, limits.slots)
+        check_limit("graph_batch_json_structural_slots", slot_count, limits.slots, ROW_LIMIT_HINT)
 
 
 def _count_members(record: Any) -> int:

@@ -4,7 +4,7 @@ Records are buffered and converted to columns in batches, so most of the data is
 Python objects. Problems are reported with the record's line number.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,6 +25,7 @@ from .columns import FaultCallback, build_column
 from .defaults import defaults_of
 from .load_limits import LoadLimits, check_limit
 from .problem import ProblemCollector
+from .streamed_blobs import StreamedBlobs, has_blobs, new_streamed_blobs
 
 if TYPE_CHECKING:
     from omnigraph.values.table_key import TableKey
@@ -240,6 +241,19 @@ class Intake:
         self.limits = limits
         self.buffer_class = buffer_class
         self.buffers: dict[TableKey, TypeBuffer] = {}
+        self._streamed_blobs: StreamedBlobs | None = None
+
+    def stream_blobs(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield JSON text with markers instead of large blobs, which are stored in files until they are written."""
+        if self._streamed_blobs is None and has_blobs(self.ir.catalog):
+            self._streamed_blobs = new_streamed_blobs(self.limits)
+        return pieces if self._streamed_blobs is None else self._streamed_blobs.replace_in(pieces)
+
+    def restore_blobs(self, parsed_line: Any, *, has_envelope: bool) -> Any:
+        """Return a parsed line with blobs instead of their markers."""
+        if self._streamed_blobs is None:
+            return parsed_line
+        return self._streamed_blobs.restore(parsed_line, has_envelope=has_envelope)
 
     def buffer_for(self, entity_type: NodeType | EdgeType) -> TypeBuffer:
         """Return a type's buffer, creating it on first use."""

@@ -5,7 +5,11 @@ its values.
 """
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +17,14 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.errors import InputError
+from omnigraph.storage.plain_objects import is_s3_uri
 from omnigraph.storage.root import s3_options
+from omnigraph.values import clock_and_ids
 
 from .input_files import s3_file_system
 from .problem import LoadProblem
 
+_REJECT_FILE = re.compile(r"rejects(-[0-9]{5,})?\.(parquet|ndjson)")
 REJECT_SCHEMA = pa.schema(
     [
         ("file", pa.string()),
@@ -44,28 +51,87 @@ def reject_row(problem: LoadProblem) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class RejectFolder:
+    """A folder for reject files, on disk or on S3. `store_options` are the settings for accessing S3."""
+
+    uri: str
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> "RejectFolder":
+        """Return a folder that processes on other machines can use, too."""
+        uri = os.fspath(folder)
+        return cls(uri, s3_options(os.environ)) if is_s3_uri(uri) else cls(str(Path(uri).absolute()))
+
+    def write(self, name: str, problem_batches: Iterable[Sequence[LoadProblem]]) -> int:
+        """Write problems to `<name>.parquet` and `<name>.ndjson`, and return how many they are.
+
+        If there are no batches with problems, write nothing. Files on disk appear only once they are complete.
+        """
+        batches = (problems for problems in problem_batches if problems)
+        first_problems = next(batches, None)
+        return 0 if first_problems is None else self._write_files(name, chain([first_problems], batches))
+
+    def write_all(self, name: str, problems: Sequence[LoadProblem]) -> None:
+        """Write problems like `write`, and empty files if there are none."""
+        self._write_files(name, [problems])
+
+    def remove_files(self) -> None:
+        """Remove the reject files of an earlier load."""
+        from pyarrow.fs import FileSelector
+
+        with self._write_errors():
+            file_system, path = self._connect()
+            for entry in file_system.get_file_info(FileSelector(path, allow_not_found=True)):
+                if _REJECT_FILE.fullmatch(entry.base_name):
+                    file_system.delete_file(entry.path)
+
+    def _write_files(self, name: str, problem_batches: Iterable[Sequence[LoadProblem]]) -> int:
+        import pyarrow.parquet as pq
+
+        record_count = 0
+        with self._write_errors():
+            file_system, path = self._connect()
+            final_paths = [f"{path}/{name}.{suffix}" for suffix in ("parquet", "ndjson")]
+            # A task may run twice at the same time. On S3, an object appears only once it is complete.
+            ending = "" if is_s3_uri(self.uri) else f".{clock_and_ids.new_nonce()}"
+            parquet_path, ndjson_path = (final_path + ending for final_path in final_paths)
+            with (
+                pq.ParquetWriter(parquet_path, REJECT_SCHEMA, filesystem=file_system) as parquet,
+                file_system.open_output_stream(ndjson_path) as ndjson,
+            ):
+                for problems in problem_batches:
+                    reject_rows = [reject_row(problem) for problem in problems]
+                    parquet.write_table(pa.Table.from_pylist(reject_rows, schema=REJECT_SCHEMA))
+                    ndjson.write(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in reject_rows))
+                    record_count += len(reject_rows)
+            if ending:
+                for final_path in final_paths:
+                    file_system.move(final_path + ending, final_path)
+        return record_count
+
+    @contextmanager
+    def _write_errors(self) -> Iterator[None]:
+        """Convert write errors to an `InputError` that names the folder."""
+        try:
+            yield
+        except OSError as error:
+            message = f"cannot write rejects to {self.uri}: {error.strerror or error}"
+            raise InputError(message, reason="unwritable") from error
+
+    def _connect(self) -> tuple[Any, str]:
+        """Return the file system and the path of the folder there; a local folder is created if needed."""
+        if is_s3_uri(self.uri):
+            return s3_file_system(self.store_options), self.uri.removeprefix("s3://").rstrip("/")
+        from pyarrow.fs import LocalFileSystem
+
+        Path(self.uri).mkdir(parents=True, exist_ok=True)
+        return LocalFileSystem(), self.uri
+
+
 def write_rejects(folder: str | os.PathLike[str], problems: Sequence[LoadProblem]) -> None:
     """Write `rejects.parquet` and `rejects.ndjson`. Both files are empty if nothing was rejected."""
-    import pyarrow.parquet as pq
-
-    reject_rows = [reject_row(item) for item in problems]
-    ndjson = b"".join(orjson.dumps(item, option=orjson.OPT_APPEND_NEWLINE) for item in reject_rows)
-    try:
-        file_system, folder_path = _open_folder(os.fspath(folder))
-        reject_table = pa.Table.from_pylist(reject_rows, schema=REJECT_SCHEMA)
-        pq.write_table(reject_table, f"{folder_path}/rejects.parquet", filesystem=file_system)
-        with file_system.open_output_stream(f"{folder_path}/rejects.ndjson") as output:
-            output.write(ndjson)
-    except OSError as error:
-        message = f"cannot write rejects to {folder}: {error.strerror or error}"
-        raise InputError(message, reason="unwritable") from error
-
-
-def _open_folder(folder: str) -> tuple[Any, str]:
-    """Return a folder's file system and its path there; a local folder is created if needed."""
-    if folder.startswith("s3://"):
-        return s3_file_system(s3_options(os.environ)), folder.removeprefix("s3://").rstrip("/")
-    from pyarrow.fs import LocalFileSystem
-
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    return LocalFileSystem(), str(Path(folder).absolute())
+    reject_folder = RejectFolder.open(folder)
+    reject_folder.remove_files()
+    reject_folder.write_all("rejects", problems)

@@ -39,11 +39,11 @@ from omnigraph.values.table_key import TableKey
 from . import step_progress
 from .deletion import collect_named_rows, find_deletion
 from .endpoint_lookup import remove_scratch_folders
-from .located_problems import locate_problems
 from .nulled_values import sum_nulled_values
 from .patch_writer import write_patches
 from .patched_records import patched_row_filters
 from .pinned_graph import pin_graph
+from .rejected_records import RejectedRecords, collect_rejected
 from .session import parallelism, translate_spark_errors
 from .stage import LoadJob, make_frame_task, make_piece_task, table_key_of
 from .staged_tables import stage_reported_tables
@@ -52,7 +52,6 @@ from .task_reports import (
     FailureReport,
     RecordCountReport,
     ReportedTypeReport,
-    RowViolationReport,
     StagedFragmentReport,
     TaskReport,
     collect_reports,
@@ -63,7 +62,6 @@ from .versions import check_versions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from omnigraph.ingest.problem import LoadProblem
     from omnigraph.spark.pinned_graph import PinnedVersion
 
     from .staged_fragments import StagedFragment
@@ -81,7 +79,8 @@ class BulkLoad:
 
     `piece_bytes` is the size of an input piece. `fragment_rows` and `fragment_bytes` limit the size of a fragment.
     `on_step` is called with the name of each step. For a patch or deletion, `require_rows` returns the requirement that
-    the affected rows have not changed since the caller read them.
+    the affected rows have not changed since the caller read them. If many records are rejected, tasks write them to
+    files in the folder `rejects`.
     """
 
     mode: LoadMode
@@ -96,6 +95,7 @@ class BulkLoad:
     on_step: StepNameCallback = lambda _: None
     progress: step_progress.StepProgressCallback | None = None
     require_rows: RequireRows | None = None
+    rejects: str | None = None
 
 
 def load_on_spark(
@@ -154,7 +154,7 @@ class LoadAttempt:
             bulk_load,
             requirements,
         )
-        self.problems: list[LoadProblem] = []
+        self.rejected = RejectedRecords()
         self.record_counts: dict[TableKey, int] = {}
         self.effects = LoadEffects()
         self.has_row_conflict = False
@@ -173,8 +173,15 @@ class LoadAttempt:
         """Return the outcome of the load."""
         self.step_tracker.end()
         summary = LoadSummary(self.step_tracker.seconds, self.written_bytes)
-        if self.problems:
-            return LoadOutcome(self.bulk_load.mode, problems=tuple(self.problems), summary=summary)
+        if self.rejected.problems:
+            rejected = self.rejected
+            return LoadOutcome(
+                self.bulk_load.mode,
+                problems=rejected.problems,
+                left_out=rejected.left_out,
+                reject_files=rejected.files,
+                summary=summary,
+            )
         counts = self.effects.deleted if self.bulk_load.mode == "delete" else self.record_counts
         node_counts, edge_counts = (
             {key.type_name: record_count for key, record_count in sorted(counts.items()) if key.kind == kind}
@@ -234,11 +241,10 @@ class LoadAttempt:
         context = self._check_context(load_job, snapshot, task_reports, collected, input_keys)
         if load_job.mode == "patch":
             self._require_rows(txn, patched_row_filters(context))
-        invalid = [report.violation for report in select_reports(collected, RowViolationReport)]
         violations, replaced_positions = find_set_violations(context)
-        self.problems = locate_problems(pieces, collected, [*invalid, *violations])
+        self.rejected = collect_rejected(task_reports, pieces, collected, violations, self.bulk_load.rejects)
         self.effects.nulled = sum_nulled_values(collected)
-        if self.problems or self.bulk_load.dry_run:
+        if self.rejected.problems or self.bulk_load.dry_run:
             return None
         if load_job.mode == "patch":
             collected = write_patches(self.spark, load_job, task_reports, collected)
@@ -271,8 +277,8 @@ class LoadAttempt:
         named_rows = collect_named_rows(load_job, task_reports)
         self._require_rows(txn, deleted_row_filters(load_job.schema_ir.catalog, named_rows))
         delta, violations, self.effects = find_deletion(load_job, named_rows)
-        self.problems = locate_problems(pieces, collected, violations)
-        if self.problems or self.bulk_load.dry_run or not delta.tables:
+        self.rejected = collect_rejected(task_reports, pieces, collected, violations, self.bulk_load.rejects)
+        if self.rejected.problems or self.bulk_load.dry_run or not delta.tables:
             return None
         return self._make_plan(txn, load_job, stage_tables(txn, delta), frozenset(self.record_counts))
 

@@ -5,6 +5,7 @@ nothing visible and does not depend on other tasks. The driver uses the reports 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -21,6 +22,7 @@ from omnigraph.ingest.patch_rows import broken_row_rules, held_values, resolve_p
 from omnigraph.ingest.position_runs import pack_positions
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.record_intake import Intake, TypeBuffer
+from omnigraph.ingest.streamed_blobs import has_blobs
 from omnigraph.ingest.unchanged_rows import count_nulled_values, without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
@@ -31,6 +33,7 @@ from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.unique import rule_columns, unique_violations
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.fragments import write_fragment
+from omnigraph.storage.pending_blobs import pending_blobs
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
 from omnigraph.values.table_key import TableKey
@@ -46,6 +49,7 @@ from .task_reports import (
     HeldValueReport,
     LineCountReport,
     NulledValuesReport,
+    ProblemCountReport,
     RecordCountReport,
     RejectReport,
     RemovedRowsReport,
@@ -127,6 +131,13 @@ def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches])
 
 
 def _load_piece(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
+    # Other tasks write patched rows, so these rows cannot contain blobs that are in files of this task.
+    streams_blobs = load_job.mode != "patch" and has_blobs(load_job.schema_ir.catalog)
+    with pending_blobs(None, {}) if streams_blobs else nullcontext():
+        yield from _load_records(load_job, piece)
+
+
+def _load_records(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
     loader = PieceLoader(load_job)
     start_position = end_position = first_position(piece.number)
     truncating = load_job.mode == "overwrite"
@@ -188,6 +199,7 @@ class PieceLoader:
         self.intake = Intake(load_job.schema_ir, self.problems, load_job.limits, buffer_class)
         self.lookup = PinnedRowLookup(load_job.pinned_graph)
         self.buffers: dict[TableKey, RowBuffer] = {}
+        self.problem_count = 0
         self.is_valid = True  # once a rule is broken, nothing will be published, so stop writing
 
     def drain(self) -> ReportBatches:
@@ -206,6 +218,8 @@ class PieceLoader:
         """Write the remaining rows, and report the number of records by type."""
         for table_key in list(self.buffers):
             yield from self._write_buffer(table_key)
+        if self.problem_count:
+            yield ProblemCountReport(self.problem_count).to_batch()
         for table_key, type_buffer in self.intake.buffers.items():
             yield RecordCountReport(
                 table_key,
@@ -220,7 +234,7 @@ class PieceLoader:
     def _report_unreadable(self) -> ReportBatches:
         new_problems, self.problems.collected = self.problems.collected, []
         for problem in new_problems:
-            self.is_valid = False
+            self.is_valid, self.problem_count = False, self.problem_count + 1
             yield RejectReport(problem).to_batch()
 
     def _check_rows(
@@ -237,7 +251,7 @@ class PieceLoader:
 
     def _report_invalid(self, violations: Iterable[Violation]) -> ReportBatches:
         for violation in violations:
-            self.is_valid = False
+            self.is_valid, self.problem_count = False, self.problem_count + 1
             yield RowViolationReport(violation).to_batch()
 
     def _report_patch(self, table_key: TableKey, partial_rows: PartialRows) -> ReportBatches:

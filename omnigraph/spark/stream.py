@@ -120,12 +120,15 @@ def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> Loa
     batch_token = f"{stream.query_id}:{batch_number}"
     idempotency_key = f"stream:{stream.stream_name}:{batch_token}"
     metadata = replace(stream.commit_metadata, idempotency_key=idempotency_key, request_hash=idempotency_key)
-    bulk_load = BulkLoad(stream.mode, frames={stream.type_name: batch}, streams={stream.stream_name: batch_token})
+    batch_folder = None
+    if stream.rejects_folder is not None:
+        # The folder may be a URI, which `Path` would modify.
+        batch_folder = os.path.join(stream.rejects_folder, f"batch-{batch_number}")  # noqa: PTH118
+    streams = {stream.stream_name: batch_token}
+    bulk_load = BulkLoad(stream.mode, frames={stream.type_name: batch}, streams=streams, rejects=batch_folder)
     loaded = load_on_spark(batch.sparkSession, branch_state, bulk_load, commit_metadata=metadata)
     if loaded.problems:
-        if stream.rejects_folder is not None:
-            # The folder may be a URI, which `Path` would modify.
-            batch_folder = os.path.join(stream.rejects_folder, f"batch-{batch_number}")  # noqa: PTH118
+        if batch_folder is not None and not loaded.reject_files:
             write_rejects(batch_folder, loaded.problems)
         raise loaded.problems[0].error
     return loaded

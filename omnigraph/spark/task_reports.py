@@ -65,7 +65,7 @@ class TaskReport:
 
     def to_batch(self) -> pa.RecordBatch:
         """Return the report as one row in the DataFrame that contains all reports."""
-        columns = {"members": encode_json(self.to_members()), "payload": self.payload}
+        columns = {"members": encode_json(self.to_members()), "payload": self.payload, "spot": self.input_position}
         return widen_batch(self.kind, 1, columns)
 
 
@@ -133,6 +133,23 @@ class RecordCountReport(TaskReport):
     def from_members(cls, members: Members, payload: bytes | None) -> Self:
         """Restore a report."""
         return cls(**{**members, "given_names": tuple(members["given_names"])})
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemCountReport(TaskReport):
+    """The number of records in a piece that could not be read or break a row rule."""
+
+    kind: ClassVar[str] = "problem_count"
+    problem_count: int
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {"problem_count": self.problem_count}
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(**members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +354,7 @@ REPORT_TYPES: Mapping[str, type[TaskReport]] = {
         FailureReport,
         LineCountReport,
         RecordCountReport,
+        ProblemCountReport,
         NulledValuesReport,
         RejectReport,
         RowViolationReport,
@@ -368,8 +386,8 @@ def _read_report(kind: str, members_text: str, payload: bytes | None) -> TaskRep
 
 
 def collect_reports(task_reports: "DataFrame") -> list[TaskReport]:
-    """Collect all reports, except those about single records, in input order."""
-    row_kinds = [row_kind.kind for row_kind in ROW_KINDS]
+    """Collect all reports, except those about single records and about rejected records, in input order."""
+    row_kinds = [*(row_kind.kind for row_kind in ROW_KINDS), RejectReport.kind, RowViolationReport.kind]
     return read_reports(task_reports.where(~task_reports.kind.isin(*row_kinds)).toArrow())
 
 

@@ -19,7 +19,7 @@ from omnigraph.history.branches import open_branch
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.frames import take_table
 from omnigraph.ingest.load import BUFFER_CLASSES, LoadMode
-from omnigraph.ingest.load_limits import LoadLimits
+from omnigraph.ingest.load_limits import load_limits
 from omnigraph.ingest.partial_records import PartialRows
 from omnigraph.ingest.patch_rows import resolve_patch
 from omnigraph.ingest.problem import LoadProblem, ProblemCollector, relocate_problem
@@ -144,7 +144,7 @@ def _gather_fragment_rows(
     """Yield tables of rows in stored form, each large enough for one fragment, except possibly the last."""
     problems = ProblemCollector()
     buffer_class = BUFFER_CLASSES.get(type_write.mode, TypeBuffer)
-    intake = Intake(type_write.schema_ir, problems, LoadLimits(), buffer_class)
+    intake = Intake(type_write.schema_ir, problems, load_limits(), buffer_class)
     pending_tables: list[pa.Table] = []
     rows_read = pending_rows = pending_bytes = 0
     for spark_table in tables:

@@ -2,7 +2,8 @@
 
 A URI is allowed if it is below an allowed base. URIs are decoded and compared one path component at a time. URIs with
 `..`, encoded separators, credentials, queries or unknown schemes are always rejected, as are symbolic links to
-locations outside a base. The bytes are copied, so a graph never references an external object.
+locations outside a base. The bytes are copied block by block, so a graph never references an external object. A source
+that changes while it is copied is rejected.
 """
 
 import os
@@ -111,9 +112,16 @@ def _read_file(location: BlobLocation) -> Iterator[bytes]:
     # With O_NONBLOCK, opening a named pipe does not wait for a writer.
     descriptor = os.open(location.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - an open descriptor
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
             raise OSError(0, "not a regular file")
-        yield from iter(lambda: file.read(CHECKSUM_BLOCK_BYTES), b"")
+        read_bytes = 0
+        for block in iter(lambda: file.read(CHECKSUM_BLOCK_BYTES), b""):
+            read_bytes += len(block)
+            yield block
+        after = os.fstat(descriptor)
+        if read_bytes != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
+            raise OSError(0, "the file changed while it was read")
 
 
 def _read_object(location: BlobLocation, s3_settings: Mapping[str, str]) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from omnigraph.errors import ExternalBlobPolicyError, InputError, ResourceLimitExceeded
+from omnigraph.errors import ExternalBlobPolicyError, InputError
 from omnigraph.values import BlobSource, BlobUri
 
 from .blob_placeholders import AcceptedContents, ContentRange
@@ -23,23 +23,22 @@ from .checksums import CHECKSUM_BLOCK_BYTES
 from .external_blobs import BlobLocation, read_external, require_allowed
 from .failures import as_storage_errors
 
-MAX_EXTERNAL_BYTES = 32 << 20  # maximum total size of the external blobs in one write
-
 _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs", default=None)
 
 
 class PendingBlobs:
     """The blobs of one write. Temporary copies are removed by `close`, or when this object is garbage collected.
 
-    `report` is called with the number of bytes read so far and the total size. If the total is unknown, the number of
-    bytes read so far is passed twice. Set `copies_files` if the caller's files may change or disappear before the blobs
-    are stored. Without `compares_stored`, stored blobs are not hashed, so equal blobs in different rows may get
-    different placeholders.
+    If `allowed_bases` is None, external blobs are not supported at all. `report` is called with the number of bytes
+    read so far and the total size. If the total is unknown, the number of bytes read so far is passed twice. Set
+    `copies_files` if the caller's files may change or disappear before the blobs are stored. Without
+    `compares_stored`, stored blobs are not hashed, so equal blobs in different rows may get different
+    placeholders.
     """
 
     def __init__(
         self,
-        allowed_bases: Iterable[BlobLocation],
+        allowed_bases: Iterable[BlobLocation] | None,
         s3_settings: Mapping[str, str],
         report: Callable[[int, int], None] | None = None,
         *,
@@ -47,14 +46,15 @@ class PendingBlobs:
         compares_stored: bool = True,
     ) -> None:
         self._report, self._copies_files, self._compares_stored = report, copies_files, compares_stored
-        self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings
+        self._allowed_bases = None if allowed_bases is None else tuple(allowed_bases)
+        self._s3_settings = s3_settings
         self._placeholders: dict[object, bytes] = {}
         self._sources: list[Any] = []  # keeps the sources alive, because placeholders are looked up by object identity
         self._accepted = AcceptedContents()
         # Nothing closes a merge result, or a merge session that is never committed.
         weakref.finalize(self, self._accepted.abandon)
         self._links: dict[Path, Path] = {}
-        self._external_bytes = self._file_count = 0
+        self._file_count = 0
 
     @contextmanager
     def activate(self) -> Iterator[None]:
@@ -100,8 +100,10 @@ class PendingBlobs:
 
     def _accept_new(self, blob: BlobUri | BlobSource) -> bytes:
         if isinstance(blob, BlobUri):
+            if self._allowed_bases is None:
+                raise _no_external_blobs_error(blob)
             location = require_allowed(blob.uri, self._allowed_bases)
-            return self._copy(self._limit_external(read_external(blob.uri, location, self._s3_settings)))
+            return self._copy(read_external(blob.uri, location, self._s3_settings))
         if isinstance(blob.source, os.PathLike):
             return self._link(Path(blob.source).absolute(), copy=self._copies_files)
         return self._copy(_read_file(blob.source))
@@ -131,11 +133,16 @@ class PendingBlobs:
 
     def _copy(self, blocks: Iterable[bytes]) -> bytes:
         digest, size, copy = hashlib.sha256(), 0, self._new_path()
-        with as_storage_errors("none"), copy.open("wb") as file:
-            for block in self._reported(blocks, 0):
+        with as_storage_errors("none"):
+            file = copy.open("wb")
+        with file:
+            for block in self._reported(blocks, 0):  # the blocks come from another source, which has its own errors
                 digest.update(block)
-                file.write(block)
                 size += len(block)
+                with as_storage_errors("none"):
+                    file.write(block)
+            with as_storage_errors("none"):
+                file.flush()
         return self._accepted.register(digest.digest(), ContentRange(copy, 0, size))
 
     def _reported(self, blocks: Iterable[bytes], total_bytes: int) -> Iterator[bytes]:
@@ -152,21 +159,9 @@ class PendingBlobs:
         self._file_count += 1
         return Path(self._accepted.folder) / str(self._file_count)
 
-    def _limit_external(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        for block in blocks:
-            self._external_bytes += len(block)
-            if self._external_bytes > MAX_EXTERNAL_BYTES:
-                raise ResourceLimitExceeded(
-                    resource="external blob bytes in one write",
-                    limit=MAX_EXTERNAL_BYTES,
-                    actual=self._external_bytes,
-                    hint="copy large objects separately, and pass them as files or with `blob put`",
-                )
-            yield block
-
 
 @contextmanager
-def pending_blobs(allowed_bases: Iterable[BlobLocation], s3_settings: Mapping[str, str]) -> Iterator[None]:
+def pending_blobs(allowed_bases: Iterable[BlobLocation] | None, s3_settings: Mapping[str, str]) -> Iterator[None]:
     """Accept files and external blobs in the values of one write."""
     accepted = PendingBlobs(allowed_bases, s3_settings)
     try:
@@ -182,9 +177,13 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
     if write is not None:
         return write.accept(blob)
     if isinstance(blob, BlobUri):
-        reason = "external blobs are not supported on Spark; only writes in this process can read them"
-        raise ExternalBlobPolicyError(uri=blob.uri, reason=reason)
+        raise _no_external_blobs_error(blob)
     raise InputError(reason="a file cannot be used as a blob in this call", hint="pass the bytes")
+
+
+def _no_external_blobs_error(blob: BlobUri) -> ExternalBlobPolicyError:
+    reason = "external blobs are not supported on Spark; only writes in this process can read them"
+    return ExternalBlobPolicyError(uri=blob.uri, reason=reason)
 
 
 def running_write() -> PendingBlobs | None:

@@ -1,13 +1,14 @@
-"""Write single S3 objects outside any graph, such as exports.
+"""Single S3 objects outside any graph, such as exports and the input of loads.
 
 An object appears only once it is complete, and an existing object is replaced. This module never writes below the root
 of a graph, so its writes are not effects of a graph.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from omnigraph.errors import InputError, OmnigraphError, StorageError
+from omnigraph.records.frozen import record
 
 from .root import GraphRoot, s3_options
 
@@ -39,3 +40,35 @@ def write_object(uri: str, blocks: Iterator[bytes]) -> None:
         reason = error.message if isinstance(error, OmnigraphError) else str(error)
         hint = "check the bucket, the AWS_* variables and the permissions"
         raise InputError(f"cannot write {uri}: {reason}", reason="unwritable", hint=hint) from error
+
+
+@record
+class ReadFailure:
+    """Why an object cannot be read, and what to do about it."""
+
+    reason: str
+    hint: str | None = None
+
+
+def explain_unreadable(uri: str, options: Mapping[str, str]) -> ReadFailure | None:
+    """Ask the store why an object or a folder cannot be read; return None if the store has the object.
+
+    The text of a client's error names requests and libraries, so it is never shown.
+    """
+    from .s3 import S3Backend
+
+    bucket, _, name = uri.removeprefix("s3://").partition("/")
+    try:
+        backend = S3Backend.connect(GraphRoot("s3", bucket, options))
+        if backend.exists(name or "/"):
+            return None
+    except StorageError as error:
+        if error.kind == "configuration":
+            hint = "check the AWS_* variables or AWS_PROFILE, and the permissions for the bucket"
+            return ReadFailure("the store denied access", hint)
+        return ReadFailure("the store does not respond", "check AWS_ENDPOINT_URL, AWS_REGION and the network")
+    try:
+        backend.list_first(name, 1)
+    except StorageError:  # the store has just answered a request with the same settings
+        return ReadFailure(f"the bucket '{bucket}' does not exist", "check the name, AWS_REGION and AWS_ENDPOINT_URL")
+    return ReadFailure("no such object")

@@ -90,6 +90,15 @@ class S3Backend:
             except _ABSENT_ERRORS:
                 return None
 
+    def exists(self, object_name: str) -> bool:
+        """Return whether the store has an object."""
+        with as_storage_errors("none", _REQUEST_KINDS):
+            try:
+                obstore.head(self.client, object_name)
+            except _ABSENT_ERRORS:
+                return False
+            return True
+
     def create(self, object_name: str, object_bytes: bytes) -> bool:
         """Create an object; return False if the name is taken, possibly by our own attempt whose response was lost."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
@@ -179,8 +188,14 @@ def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _stream_blocks(response: Any) -> Iterator[bytes]:
     with as_storage_errors("none", _REQUEST_KINDS):
+        received_bytes = 0
         for chunk in response.stream(min_chunk_size=TRANSFER_BLOCK_BYTES):
+            received_bytes += len(chunk)
             yield bytes(chunk)
+        expected_bytes = response.meta["size"]
+        if received_bytes != expected_bytes:
+            reason = f"the store sent {received_bytes} of {expected_bytes} bytes"
+            raise StorageError(kind="transient", reason=reason, effect="none")
 
 
 def _check_endpoint(options: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from omnigraph.api import load_routing
 from omnigraph.api.graph import Graph
 from omnigraph.cli.main import run
 from omnigraph.errors import InputError
-from omnigraph.ingest.input_files import s3_file_system
+from omnigraph.ingest.input_files import open_input_file, s3_file_system
+from omnigraph.ingest.input_parts import find_input_files
 from omnigraph.storage.root import s3_options
 from tests.rig.plugin import S3
 
@@ -107,6 +109,36 @@ def test_errors_name_the_object(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(InputError, match=rf"{s3.url}/bad.ndjson"):
             graph.load(f"{s3.url}/bad.ndjson", mode="append")
         assert not Path("s3:").exists()
+
+
+@pytest.mark.parametrize("name", ["none.ndjson", "none/*.ndjson", "Person.parquet"])
+def test_errors_of_a_store_are_explained(s3: S3, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """No text of an S3 library is shown."""
+
+    def reason(uri: str) -> str:
+        with testing.graph(SCHEMA) as graph, pytest.raises(InputError) as caught:
+            graph.load(uri, mode="append")
+        assert not re.search(r"(?i)curl|aws error|\bhttp|operation|generic", caught.value.message)
+        assert caught.value.message.startswith(f"cannot read {uri}: ")
+        return f"{caught.value.message.removeprefix(f'cannot read {uri}: ')}; {caught.value.hint}"
+
+    missing = "no files match the pattern" if "*" in name else "no such object"
+    assert reason(f"{s3.url}/{name}") == f"{missing}; correct the input"
+    assert reason(f"s3://no-such-bucket/{name}").startswith("the bucket 'no-such-bucket' does not exist; ")
+    with monkeypatch.context() as environment:
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        assert reason(f"{s3.url}/{name}").startswith("the store denied access; check the AWS_* variables")
+    for variable in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    assert reason(f"{s3.url}/{name}").startswith("the store does not respond; check AWS_ENDPOINT_URL")
+
+
+def test_object_that_disappears_is_named(s3: S3) -> None:
+    put(f"{s3.url}/people.ndjson", PEOPLE)
+    (file,) = find_input_files(f"{s3.url}/people.ndjson")
+    s3_file_system(s3_options(os.environ)).delete_file(f"{s3.url}/people.ndjson".removeprefix("s3://"))
+    with pytest.raises(InputError, match=rf"^cannot read {s3.url}/people.ndjson: no such object$"):
+        open_input_file(file)
 
 
 def test_the_command_line_reads_and_writes_objects(s3: S3, tmp_path: Path) -> None:

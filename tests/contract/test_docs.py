@@ -75,6 +75,16 @@ def test_the_public_modules_of_the_stability_page_say_what_is_public(checkout: P
     assert all(hasattr(diagnostics, name) for name in re.findall(r"`(\w+)`", without[1]))
 
 
+def test_the_spark_names_of_the_stability_page_exist(checkout: Path) -> None:
+    pytest.importorskip("pyspark")
+    page = (checkout / "docs" / "reference" / "stability.md").read_text()
+    (row,) = re.findall(r"^\| Spark \| (.*) \|$", page, re.MULTILINE)
+    for module, name in (("omnigraph.spark.session", "spark_session"), ("omnigraph.spark.source", "register")):
+        assert f"`{module}`" in row
+        assert f"`{name}`" in row
+        assert callable(getattr(import_module(module), name))
+
+
 def test_every_file_module_and_test_that_a_page_names_exists(checkout: Path) -> None:
     pages = (page for page in make_docs.markdown_files(checkout) if page.parent.name != "spec")
     missing = [f"{page.name}: {name}" for page in pages for name in missing_names(checkout, page)]

@@ -56,7 +56,8 @@ class Engines:
                 source = Files(data)
             if engine == "streamed" and are_paths(data) and mode in STREAMED_MODES:
                 source = StreamedInput(find_input_files(data, files), False, _PIECE_BYTES, _FRAGMENT_ROWS)
-            done = run_load(graph._handle.branch_state, source, mode, way, WriteOptions().commit_metadata(), ())
+            with graph._handle.accept_blobs():
+                done = run_load(graph._handle.branch_state, source, mode, way, WriteOptions().commit_metadata(), ())
         except OmnigraphError as error:
             return type(error).__name__, error.message
         if done.problems:

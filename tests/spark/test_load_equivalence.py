@@ -1,5 +1,6 @@
 """Every load is equal in this process and on Spark: same graphs, same rejects."""
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ import pytest
 import omnigraph
 from omnigraph import CsvOptions
 from omnigraph.errors import VersionConflict
-from omnigraph.spark import source
+from omnigraph.ingest.load_limits import LoadLimits
+from omnigraph.spark import rejected_records, source
 from omnigraph.spark.session import parallelism
+from omnigraph.spark.task_reports import TaskReport, read_reports
 from omnigraph.storage import patch_columns
 from omnigraph.values.table_key import TableKey
 from tests.engine.writes.conftest import DATA, SCHEMA
@@ -224,6 +227,66 @@ def test_rejects_are_written(tmp_path: Path, spark: Any) -> None:
     assert found["local"] == found["spark"]
     assert [one["line"] for one in found["spark"]] == [1, 2, 3]
     assert found["spark"][1]["reason"].startswith("line 2: malformed")
+
+
+def read_rejects(folder: Path) -> Counter[str]:
+    """The rejects in a folder, after comparing both formats of each file."""
+    rejects: Counter[str] = Counter()
+    for file in folder.glob("*.parquet"):
+        rows = pq.read_table(file).to_pylist()
+        assert [json.loads(line) for line in file.with_suffix(".ndjson").read_text().splitlines()] == rows
+        assert [row["line"] for row in rows] == sorted(row["line"] for row in rows)
+        rejects.update(json.dumps(row) for row in rows)
+    return rejects
+
+
+def test_tasks_write_many_rejects(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver collects only the first rejected records; the files are those of a load in this process."""
+    monkeypatch.setattr(rejected_records, "MAX_COLLECTED", 10)
+    reports: list[TaskReport] = []
+
+    def count(table: pa.Table) -> list[TaskReport]:
+        found = read_reports(table)
+        reports.extend(found)
+        return found
+
+    monkeypatch.setattr(rejected_records, "read_reports", count)
+    both = Engines(tmp_path, spark, SCHEMA, DATA.decode())
+    old = [user(f"p{chr(97 + at // 26)}{chr(97 + at % 26)}", age=at + 100) for at in range(100)]
+    unread = ["{\n", '{"type": "User", "data": {"login": 7}}\n', '{"type": "User", "data": {"login": "zoe"}, "x": 1}\n']
+    broken = [
+        user("ann"),
+        edge("Follows", "ann", "nobody", id="f1"),
+        edge("Follows", "ann", "zoe"),
+        user("dup"),
+        user("dup"),
+    ]
+    text = lines(*old) + "".join(unread) + lines(*broken)
+    (tmp_path / "bad.ndjson").write_text(text)
+    for name in ("local", "spark"):
+        (tmp_path / name / "rejects").mkdir(parents=True)
+        (tmp_path / name / "rejects" / "rejects-00001.ndjson").write_text("of an earlier load")
+        how: dict[str, Any] = {"piece_bytes": SMALL} if name == "spark" else {}
+        both.on(name, str(tmp_path / "bad.ndjson"), "append", rejects=tmp_path / name / "rejects", **how)
+    found = {name: read_rejects(tmp_path / name / "rejects") for name in ("local", "spark")}
+    assert found["local"] == found["spark"]
+    assert found["local"].total() == 49 + 3 + 3  # the edge to zoe may only be dangling because of an unread line
+    assert len(reports) == 10
+    files = sorted(file.stem for file in (tmp_path / "spark" / "rejects").glob("*.parquet"))
+    assert len(files) > 3
+    report: Any = both.graphs["spark"].load(
+        str(tmp_path / "bad.ndjson"),
+        mode="append",
+        engine="spark",
+        spark=spark,
+        on_error="report",
+        rejects=tmp_path / "again",
+    )
+    assert (len(report), report.left_out) == (10, 45)
+    assert sorted(f"{name}.parquet" for name in report.reject_files) == sorted(
+        file.name for file in (tmp_path / "again").glob("*.parquet")
+    )
+    assert [problem.line for problem in report] == list(range(52, 62))
 
 
 def random_loads(both: Engines, seed: int, count: int) -> Iterator[Any]:
@@ -455,3 +518,20 @@ def test_patches_of_most_rows_write_columns_on_both_engines(
         assert [len(fragment.metadata.files) for fragment in fragments] == [2]
         assert graph.query('match { $p: Person { mail: "new" } } return { $p.name }').scalars() == ["p7"]
         assert not graph.maintenance.check().findings
+
+
+def test_streamed_blobs_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    """The blobs are larger than the digits that a line may have in memory."""
+    content = Random(5).randbytes(900_000)
+    texts = [base64.b64encode(bytes([at]) + content).decode() for at in range(3)]
+    both = Engines(tmp_path, spark, "node Doc { slug: String @key  body: Blob? }")
+    rows = [{"type": "Doc", "data": {"slug": str(at), "body": f"base64:{text}"}} for at, text in enumerate(texts)]
+    how = {"limits": LoadLimits(line_bytes=1 << 20)}
+    assert both.text(lines(*rows), "append", **how)[0] == {"Doc": 3}
+    rows[0]["data"]["body"] = rows[1]["data"]["body"]  # type: ignore[index]
+    assert both.text(lines(*rows), "merge", **how)[2]
+    assert not both.text(lines(*rows), "merge", **how)[2]
+    for graph in both.graphs.values():
+        assert graph.blob("Doc", "0", "body").read() == b"\1" + content
+    external = {"type": "Doc", "data": {"slug": "e", "body": "file:///etc/passwd"}}
+    assert [one[-1] for one in both.text(lines(external), "append", **how)] == ["ExternalBlobPolicyError"]

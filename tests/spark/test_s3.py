@@ -10,9 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import FileSelector
 
 import omnigraph
 from omnigraph.ingest.input_files import s3_file_system
+from omnigraph.spark import rejected_records
 from omnigraph.storage import layout
 from omnigraph.storage.root import s3_options
 from omnigraph.storage.store import open_store
@@ -73,6 +75,25 @@ def test_rejects_are_written_to_s3(s3: S3, tmp_path: Path) -> None:
     with system.open_input_stream(f"{name}/rejects.ndjson") as lines:
         assert json.loads(lines.read())["id"] == "ann"
     assert not Path("s3:").exists()
+
+
+@pytest.mark.full
+def test_tasks_write_rejects_to_s3(spark: Any, s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rejected_records, "MAX_COLLECTED", 2)
+    graph: Any = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    file = tmp_path / "bad.ndjson"
+    file.write_text("".join(f"{json.dumps(person(f'p{at}', age='old'))}\n" for at in range(9)))
+    folder = f"{s3.url}/rejects"
+    put(folder, "rejects.ndjson", b"of an earlier load")
+    found = graph.load(str(file), mode="append", engine="spark", spark=spark, on_error="report", rejects=folder)
+    assert (len(found), found.left_out, len(found.reject_files)) == (2, 7, 1)
+    system, name = s3_file_system(s3_options(os.environ)), folder.removeprefix("s3://")
+    files = system.get_file_info(FileSelector(name))
+    assert sorted(entry.base_name for entry in files) == [
+        f"{found.reject_files[0]}.{suffix}" for suffix in ("ndjson", "parquet")
+    ]
+    table = pq.read_table(f"{name}/{found.reject_files[0]}.parquet", filesystem=system)
+    assert table.column("line").to_pylist() == list(range(1, 10))
 
 
 @pytest.mark.full

@@ -13,6 +13,7 @@ from omnigraph.ingest.problem import LoadProblem
 
 if TYPE_CHECKING:
     from omnigraph.engine.writes.mutate import WriteOutcome
+    from omnigraph.ingest.load import LoadOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +121,16 @@ class LoadReport:
     """The problems in the input to a load that wrote nothing.
 
     The report is truthy if there are no problems. `steps` maps each step to its duration in
-    seconds, if known, and `error` is the error to raise for the first problem.
+    seconds, if known, and `error` is the error to raise for the first problem. If a load on Spark rejects more than
+    10,000 records, only the first ones are listed, `left_out` counts the others, and `reject_files` are the names,
+    without suffix, of the files that its tasks wrote to the folder `rejects`.
     """
 
     problems: tuple[BadRow, ...] = ()
     left_out: int = 0
     steps: Mapping[str, float] = field(default_factory=dict)
     error: ClientError | None = None
+    reject_files: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return not self.problems
@@ -141,7 +145,7 @@ class LoadReport:
         """Return the report with at most `most` problems. `left_out` counts the omitted problems."""
         shown_problems = self.problems[:most]
         left_out = self.left_out + len(self.problems) - len(shown_problems)
-        return LoadReport(shown_problems, left_out, self.steps, self.error)
+        return LoadReport(shown_problems, left_out, self.steps, self.error, self.reject_files)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return each problem as a dict."""
@@ -165,10 +169,11 @@ class LoadReport:
         return table_card(pa.Table.from_pylist(problem_rows), f"{len(problem_rows)} bad rows; nothing was written")
 
 
-def build_load_report(problems: Sequence[LoadProblem], steps: Mapping[str, float] | None = None) -> LoadReport:
+def build_load_report(loaded: "LoadOutcome") -> LoadReport:
     """Return the problems in a load as a report for the caller."""
-    first_error = problems[0].error if problems else None
-    return LoadReport(tuple(map(_to_bad_row, problems)), steps=steps or {}, error=first_error)
+    first_error = loaded.problems[0].error if loaded.problems else None
+    bad_rows = tuple(map(_to_bad_row, loaded.problems))
+    return LoadReport(bad_rows, loaded.left_out, loaded.summary.seconds, first_error, loaded.reject_files)
 
 
 def _to_bad_row(problem: LoadProblem) -> BadRow:

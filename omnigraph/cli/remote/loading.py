@@ -32,6 +32,7 @@ _TEXT_SUFFIXES = (".ndjson", ".jsonl", ".json", "")
 _LOCAL_OPTIONS = {
     "mapping": "--mapping",
     "rejects": "--rejects",
+    "max_row_bytes": "--max-row-bytes",
     "spark": "--engine spark",
 }
 

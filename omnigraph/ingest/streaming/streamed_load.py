@@ -23,6 +23,7 @@ from omnigraph.ingest.input_pieces import InputFiles, cut_into_pieces, map_recor
 from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, LoadSummary, counts_by_type, delta_mode, load
 from omnigraph.ingest.load_limits import check_limit
 from omnigraph.ingest.problem import ProblemCollector
+from omnigraph.ingest.streamed_blobs import has_blobs
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.idempotency import find_replayed_commit
@@ -40,7 +41,7 @@ from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.fragments import stage_appended_fragments, stage_overwriting_fragments
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
-from omnigraph.values import ScalarType, clock_and_ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
 from .piece_progress import ProgressCallback, piece_progress
@@ -279,8 +280,4 @@ def _stage_tables(txn: WriteTxn, staged: StagedInput, mode: LoadMode) -> Mapping
 
 def _safe_thread_count(ir: SchemaIR) -> int:
     """Return the number of threads: one if the schema has blobs, because a write must accept blobs one at a time."""
-    catalog = ir.catalog
-    node_properties = [prop for node_type in catalog.nodes for prop in node_type.properties]
-    edge_properties = [prop for edge_type in catalog.edges for prop in edge_type.properties]
-    has_blobs = any(prop.type.scalar is ScalarType.BLOB for prop in (*node_properties, *edge_properties))
-    return 1 if has_blobs else thread_count()
+    return 1 if has_blobs(ir.catalog) else thread_count()

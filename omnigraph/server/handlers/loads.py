@@ -131,6 +131,7 @@ def _run_load(call: ServerCall, data: Any, mode: LoadMode, branch: str, base: st
             message=options.get("message"),
             idempotency_key=call.idempotency_key,
             assume_utc=bool(options.get("assume_utc")),
+            max_row_bytes=call.state.settings.limits.load_bytes or None,
             **({} if max_errors is None else {"on_error": "report", "max_errors": max_errors}),
         )
     except BranchNotFound as error:

@@ -1,15 +1,19 @@
 """External blobs are read only below allowed locations, and their bytes are copied."""
 
 import json
+import multiprocessing
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import omnigraph
 from omnigraph import errors
+from omnigraph.storage.external_blobs import parse_location, read_external
 from tests.api.blobs.conftest import SCHEMA
+from tests.api.blobs.test_blob_memory import memory_bytes
 from tests.rig.plugin import S3
 
 
@@ -75,18 +79,57 @@ def test_uri_that_leaves_its_base_is_refused(folder: Path, uri: str, words: str)
     assert "secret" not in str(caught.value)
 
 
-def test_unreadable_and_oversized_sources_are_refused(folder: Path) -> None:
+def test_unreadable_sources_are_refused(folder: Path) -> None:
     graph = open_graph(folder, f"file://{folder}/data")
     for name, words in (("none.txt", "No such file"), ("in%20ner", "directory"), ("pipe", "not a regular file")):
         with pytest.raises(errors.ExternalBlobSourceError, match=words):
             graph.insert("Doc", {"slug": "a", "body": f"file://{folder}/data/{name}"})
-    half = folder / "data" / "half"
-    half.write_bytes(bytes(17 << 20))
-    (folder / "data" / "other").write_bytes(bytes(17 << 20))
-    with pytest.raises(errors.ResourceLimitExceeded, match="external blob bytes in one write"):
-        graph.insert(
-            "Doc", {"slug": "b", "body": f"file://{half}"}, {"slug": "c", "body": f"file://{folder}/data/other"}
-        )
+
+
+def test_source_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "growing"
+    for size in (3 << 20, 4 << 20, 5 << 20):
+        path.write_bytes(bytes(4 << 20))
+        blocks = read_external(path.as_uri(), parse_location(path.as_uri()), {})
+        next(blocks)
+        os.utime(path, (1, 1))
+        os.truncate(path, size)
+        with pytest.raises(errors.ExternalBlobSourceError, match="changed while it was read"):
+            list(blocks)
+
+
+def insert_external(folder: Path, names: list[str], sender: Any) -> None:
+    graph = open_graph(folder, f"file://{folder}/data")
+    graph.insert("Doc", {"slug": "warm", "body": f"file://{folder}/data/in%20ner/a.txt"})
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    before = memory_bytes("VmRSS")
+    graph.insert("Doc", *({"slug": name, "body": f"file://{folder}/data/{name}"} for name in names))
+    sender.send(memory_bytes("VmHWM") - before)
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
+@pytest.mark.parametrize("size", [30 << 20, pytest.param(200 << 20, marks=pytest.mark.full)])
+def test_large_external_blobs_are_not_held_in_memory(tmp_path: Path, size: int) -> None:
+    """Two sparse files, which together are larger than 32 MiB."""
+    (tmp_path / "data" / "in ner").mkdir(parents=True)
+    (tmp_path / "data" / "in ner" / "a.txt").write_bytes(b"a")
+    omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    for name in ("one", "two"):
+        with (tmp_path / "data" / name).open("wb") as file:
+            file.write(name.encode())
+            file.truncate(size)
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=insert_external, args=(tmp_path, ["one", "two"], sender))
+    process.start()
+    sender.close()
+    growth = receiver.recv()
+    process.join()
+    assert growth < 24 << 20, growth
+    graph = omnigraph.open(tmp_path / "g")
+    for name in ("one", "two"):
+        blob = graph.blob("Doc", name, "body")
+        assert (blob.size, blob.read(0, 4)) == (size, name.encode() + b"\0")
 
 
 @pytest.mark.parametrize("base", ["file:///", "data", "file://{}/data/..", "s3://", "https://example.com"])
