@@ -5,8 +5,6 @@ from pathlib import Path
 TESTS = Path(__file__).parent.parent
 
 ACTORS = "a server derives the actor from the token, so no call names one"
-ASYNC_OPENING = "`aopen` does not open graphs on a server"
-CHANGES = "a graph on a server has no `changes`"
 FORMATS = "the client sends NDJSON and Parquet files only, without renaming members, and finds no files by patterns"
 IDS = "a transaction on a server generates new ids when it runs again at its end"
 INTERNALS = "the test replaces or counts something inside the embedded graph"
@@ -20,8 +18,6 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_handles.py::test_acting_graph_has_its_own_actor_and_read_set",
         "api/test_writes.py::test_a_call_names_its_actor",
     ),
-    ASYNC_OPENING: ("api/test_handles.py::test_many_coroutines_share_one_handle",),
-    CHANGES: ("api/test_async_graph.py::test_changes_and_schema",),
     FORMATS: (
         "api/test_mixed_loads.py::test_all_formats_are_loaded_as_one_commit",
         "api/test_mixed_loads.py::test_csv_options_are_checked",
