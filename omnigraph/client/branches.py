@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import BranchNotFound, ReadOnlyError, UsageError
 from omnigraph.history.branch_info import BranchInfo
@@ -12,8 +12,7 @@ from omnigraph.values.name_rules import strip_name
 from .answers import read_branch
 from .facet import RemoteFacet
 from .handle import RemoteHandle
-from .merges import RemoteMergeResult, run_merge
-from .unsupported import reject
+from .merges import RemoteMergeResult, check_merge_options, run_merge
 
 if TYPE_CHECKING:
     from .graph import RemoteGraph
@@ -84,9 +83,29 @@ class RemoteBranches(RemoteFacet):
         body = {"to": branch.resolve(to), "message": message, "dry_run": dry_run}
         return run_merge(branch, ("branches", branch.branch_name, "reset"), body, if_commit)
 
-    def merge_session(self, source: str | None = None, into: str | None = None, **options: Any) -> NoReturn:
-        """Raise `NotSupportedRemotely`, because a merge session needs direct access to the graph's files."""
-        reject("branches.merge_session")
+    def merge_session(  # noqa: PLR0913 - all but two are keywords
+        self,
+        source: str | None = None,
+        into: str | None = None,
+        *,
+        granularity: Any = "property",
+        collapse_edges: bool = False,
+        message: str | None = None,
+        actor: str | None = None,
+        engine: Any = "auto",
+        spark: Any = None,
+    ) -> Any:
+        """Open a merge session, in which you can inspect and resolve conflicts before committing the merge."""
+        from .merge_sessions import RemoteMergeSession
+
+        self._handle.require_writable("merging")
+        self._handle.reject_actor(actor)
+        check_merge_options(None, engine, spark)
+        if source is None and into is None:
+            raise UsageError(reason="name the source or the target of the merge")
+        own_name = self._handle.branch_name
+        options = {"granularity": granularity, "collapse_edges": collapse_edges}
+        return RemoteMergeSession(self._handle, source or own_name, into or own_name, message=message, options=options)
 
 
 def create_branch(

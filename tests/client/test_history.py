@@ -54,8 +54,6 @@ def test_merges_and_their_conflicts(graph: Graph) -> None:
     assert [change.after and change.after["born"] for change in merged.delta] == [date(1980, 1, 1)]
     with pytest.raises(NotSupportedRemotely, match="callable"):
         graph.merge(other.branch_name, strategy=lambda conflict: "ours")
-    with pytest.raises(NotSupportedRemotely):
-        graph.branches.merge_session(other.branch_name)
 
 
 def test_diffs_have_typed_values(graph: Graph) -> None:

@@ -14,9 +14,21 @@ from omnigraph.api.change_feed.pages import ChangePage, CommitPage
 from omnigraph.api.changes import Changes
 from omnigraph.api.graph_schema import GraphSchema
 from omnigraph.api.maintenance import Maintenance
+from omnigraph.api.merge_sessions import MergeSession
 from omnigraph.api.revisions import Revisions
 from omnigraph.api.tags import Tags
-from omnigraph.client import baselines, blobs, branches, change_blocks, changes, maintenance, revisions, schema, tags
+from omnigraph.client import (
+    baselines,
+    blobs,
+    branches,
+    change_blocks,
+    changes,
+    maintenance,
+    merge_sessions,
+    revisions,
+    schema,
+    tags,
+)
 from omnigraph.client.graph import RemoteGraph
 from omnigraph.client.transactions import RemoteTransaction
 from omnigraph.client.unsupported import LIMITATIONS
@@ -32,6 +44,7 @@ PAIRS: list[tuple[str, type[Any], type[Any]]] = [
     ("changes.", Changes, changes.RemoteChanges),
     ("maintenance.", Maintenance, maintenance.RemoteMaintenance),
     ("transaction.", Transaction, RemoteTransaction),
+    ("session.", MergeSession, merge_sessions.RemoteMergeSession),
     ("blob.", Blob, blobs.RemoteBlob),
     ("feed.", Feed, changes.RemoteFeed),
     ("block.", ChangeBlock, change_blocks.RemoteBlock),

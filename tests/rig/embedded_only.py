@@ -11,7 +11,6 @@ INTERNALS = "the test replaces or counts something inside the embedded graph"
 MAINTENANCE = "a server maintains indexes and recovers operations itself, and its files cannot be copied by a client"
 PROCESSES = "the test is about a process that opens the files itself"
 READ_SETS = "a server keeps no read set between requests, so a write depends only on what its own request reads"
-SESSIONS = "a graph on a server has no merge sessions"
 
 EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
     ACTORS: (
@@ -59,7 +58,6 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_matched_writes.py::test_transaction_conflicts_with_a_change_of_what_its_match_read",
         "api/test_writes.py::test_strict_write_requires_the_shown_rows",
     ),
-    SESSIONS: ("api/test_async_graph.py::test_merge_sessions_are_decided_with_coroutines",),
 }
 
 
