@@ -60,10 +60,10 @@ def collect_rejected(
     line_counts = {report.piece_number: report.line_count for report in select_reports(collected, LineCountReport)}
     positions = map_record_positions(pieces, line_counts)
     record_count = sum(report.problem_count for report in select_reports(collected, ProblemCountReport))
-    reports = _select_problems(task_reports)
     if record_count <= MAX_COLLECTED:
-        first_reports = read_reports(reports.toArrow()) if record_count else []
+        first_reports = read_reports(_select_problems(task_reports).toArrow()) if record_count else []
         return RejectedRecords(tuple(positions.locate_problems(_to_problems(first_reports, violations))))
+    reports = _select_problems(task_reports)
     first_reports = read_reports(reports.orderBy("spot").limit(MAX_COLLECTED).toArrow())
     violations = _without_explained(reports, violations)
     problems = positions.locate_problems(_to_problems(first_reports, violations))[:MAX_COLLECTED]
