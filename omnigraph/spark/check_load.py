@@ -5,7 +5,8 @@ records that break a rule, and the driver converts them to violations.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
@@ -22,32 +23,37 @@ from omnigraph.spark.edge_checks import (
 from omnigraph.values.table_key import TableKey
 
 from .duplicate_rows import DuplicateGroup, find_duplicate_groups
-from .task_reports import ExistingIdReport, HeldValueReport, select_reports
+from .task_reports import HeldValueReport, select_reports
 from .unique_tuples import format_tuple, unique_groups
 
 
-def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[int]]:
-    """Return violations of the rules that involve all records, and the positions of records replaced by later ones."""
-    violations: list[Violation] = []
+@dataclass(frozen=True, slots=True)
+class SetViolations:
+    """Violations of the rules that involve all records: first repeated ids and values, then all others.
+
+    `replaced_positions` are the positions of the records that later records replace.
+    """
+
+    repeated: Sequence[Violation] = ()
+    others: Sequence[Violation] = ()
+    replaced_positions: frozenset[int] = frozenset()
+
+
+def find_set_violations(context: LoadCheckContext) -> SetViolations:
+    """Return the violations of the rules that involve all records."""
     is_patch = context.load_job.mode == "patch"  # a patch never moves an edge
     lost_endpoints, duplicate_free_keys = ([], frozenset()) if is_patch else lost_endpoint_violations(context)
     repeated_ids = _find_repeated_ids(context, context.input_keys - duplicate_free_keys)
-    violations += _repeated_id_violations(context, repeated_ids)
+    repeated = [*_repeated_id_violations(context, repeated_ids), *_repeated_tuple_violations(context)]
     replaced_positions = frozenset(position for positions in repeated_ids.values() for position in positions[:-1])
-    violations += _repeated_tuple_violations(context)
-    violations += [
-        report.violation
-        for report in select_reports(context.collected, ExistingIdReport)
-        if report.violation.input_line not in replaced_positions
-    ]
-    violations += _held_value_violations(context, replaced_positions)
+    violations = _held_value_violations(context, replaced_positions)
     if is_patch:
-        return violations, replaced_positions
+        return SetViolations(repeated, violations, replaced_positions)
     violations += [finding for finding in lost_endpoints if finding.input_line not in replaced_positions]
     violations += dangling_violations(context, replaced_positions)
     violations += orphan_violations(context)
     violations += cardinality_violations(context, replaced_positions)
-    return violations, replaced_positions
+    return SetViolations(repeated, violations, replaced_positions)
 
 
 PositionsById = dict[tuple[int, str], list[int]]

@@ -30,7 +30,7 @@ from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.endpoints import endpoint_columns
 from omnigraph.spark.check_context import LoadCheckContext
-from omnigraph.spark.check_load import find_set_violations
+from omnigraph.spark.check_load import SetViolations, find_set_violations
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
 from omnigraph.values import clock_and_ids
@@ -174,12 +174,11 @@ class LoadAttempt:
         self.step_tracker.end()
         summary = LoadSummary(self.step_tracker.seconds, self.written_bytes)
         if self.rejected.problems:
-            rejected = self.rejected
             return LoadOutcome(
                 self.bulk_load.mode,
-                problems=rejected.problems,
-                left_out=rejected.left_out,
-                reject_files=rejected.files,
+                problems=self.rejected.problems,
+                left_out=self.rejected.left_out,
+                reject_files=self.rejected.files,
                 summary=summary,
             )
         counts = self.effects.deleted if self.bulk_load.mode == "delete" else self.record_counts
@@ -241,15 +240,17 @@ class LoadAttempt:
         context = self._check_context(load_job, snapshot, task_reports, collected, input_keys)
         if load_job.mode == "patch":
             self._require_rows(txn, patched_row_filters(context))
-        violations, replaced_positions = find_set_violations(context)
-        self.rejected = collect_rejected(task_reports, pieces, collected, violations, self.bulk_load.rejects)
+        found = find_set_violations(context)
+        self.rejected = collect_rejected(task_reports, pieces, collected, found, self.bulk_load.rejects)
         self.effects.nulled = sum_nulled_values(collected)
         if self.rejected.problems or self.bulk_load.dry_run:
             return None
         if load_job.mode == "patch":
             collected = write_patches(self.spark, load_job, task_reports, collected)
-        elif replaced_positions:  # later records replace some records, so write again without the replaced records
-            second_reports = self.run_tasks(replace(load_job, skipped_positions=replaced_positions), pieces)
+        elif (
+            found.replaced_positions
+        ):  # later records replace some records, so write again without the replaced records
+            second_reports = self.run_tasks(replace(load_job, skipped_positions=found.replaced_positions), pieces)
             collected = collect_reports(second_reports)
             second_reports.unpersist()
         staged_tables, self.written_bytes = stage_reported_tables(txn, load_job, collected, input_keys)
@@ -277,7 +278,8 @@ class LoadAttempt:
         named_rows = collect_named_rows(load_job, task_reports)
         self._require_rows(txn, deleted_row_filters(load_job.schema_ir.catalog, named_rows))
         delta, violations, self.effects = find_deletion(load_job, named_rows)
-        self.rejected = collect_rejected(task_reports, pieces, collected, violations, self.bulk_load.rejects)
+        found = SetViolations(others=violations)
+        self.rejected = collect_rejected(task_reports, pieces, collected, found, self.bulk_load.rejects)
         if self.rejected.problems or self.bulk_load.dry_run or not delta.tables:
             return None
         return self._make_plan(txn, load_job, stage_tables(txn, delta), frozenset(self.record_counts))

@@ -5,7 +5,7 @@ them all only if there are few. If there are many, it collects the first ones, a
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,10 @@ from omnigraph.ingest.problem import LoadProblem, ProblemCollector
 from omnigraph.ingest.rejects import RejectFolder
 from omnigraph.rules.violation import Violation
 
+from .check_load import SetViolations
 from .task_reports import (
+    REJECT_KINDS,
+    ExistingIdReport,
     LineCountReport,
     ProblemCountReport,
     RejectReport,
@@ -50,57 +53,61 @@ def collect_rejected(
     task_reports: "DataFrame",
     pieces: Sequence[InputPiece],
     collected: Sequence[TaskReport],
-    violations: Sequence[Violation],
+    found: SetViolations,
     rejects_folder: str | None,
 ) -> RejectedRecords:
-    """Return the records that tasks rejected, and those that break one of the given rules.
+    """Return the records that tasks rejected, and those that break a rule that involves all records.
 
     If there are many, write them to files in the rejects folder, if there is one. Otherwise, the caller writes them.
     """
     line_counts = {report.piece_number: report.line_count for report in select_reports(collected, LineCountReport)}
     positions = map_record_positions(pieces, line_counts)
     record_count = sum(report.problem_count for report in select_reports(collected, ProblemCountReport))
-    reports = _select_problems(task_reports)
     if record_count <= MAX_COLLECTED:
-        first_reports = read_reports(reports.toArrow()) if record_count else []
-        return RejectedRecords(tuple(positions.locate_problems(_to_problems(first_reports, violations))))
-    first_reports = read_reports(reports.orderBy("spot").limit(MAX_COLLECTED).toArrow())
-    violations = _without_explained(reports, violations)
-    problems = positions.locate_problems(_to_problems(first_reports, violations))[:MAX_COLLECTED]
+        reports = read_reports(_select_rejects(task_reports, found).toArrow()) if record_count else []
+        return RejectedRecords(tuple(positions.locate_problems(_to_problems(reports, found))))
+    rejects = _select_rejects(task_reports, found)
+    record_count = rejects.count() if found.replaced_positions else record_count
+    first_reports = read_reports(rejects.orderBy("spot").limit(MAX_COLLECTED).toArrow())
+    found = _without_explained(rejects, found)
+    problems = positions.locate_problems(_to_problems(first_reports, found))[:MAX_COLLECTED]
     files: list[str] = []
     if rejects_folder is not None:
-        rule_problems = positions.locate_problems(_to_problems([], violations))
-        files = _write_files(reports, positions, rule_problems, RejectFolder.open(rejects_folder))
-    return RejectedRecords(tuple(problems), record_count + len(violations) - len(problems), tuple(files))
+        rule_problems = positions.locate_problems(_to_problems([], found))
+        files = _write_files(rejects, positions, rule_problems, RejectFolder.open(rejects_folder))
+    left_out = record_count + len(found.repeated) + len(found.others) - len(problems)
+    return RejectedRecords(tuple(problems), left_out, tuple(files))
 
 
-def _select_problems(task_reports: "DataFrame") -> "DataFrame":
-    is_problem = task_reports.kind.isin(RejectReport.kind, RowViolationReport.kind)
-    return task_reports.where(is_problem).select("kind", "members", "payload", "spot")
+def _select_rejects(task_reports: "DataFrame", found: SetViolations) -> "DataFrame":
+    """Select the reports about rejected records. An id that exists is no problem if a later record has it, too."""
+    rejects = task_reports.where(task_reports.kind.isin(list(REJECT_KINDS)))
+    if found.replaced_positions:
+        is_replaced = rejects.spot.isin(sorted(found.replaced_positions))
+        rejects = rejects.where(~((rejects.kind == ExistingIdReport.kind) & is_replaced))
+    return rejects.select("kind", "members", "payload", "spot")
 
 
-def _to_problems(reports: Iterable[TaskReport], violations: Iterable[Violation]) -> list[LoadProblem]:
+def _to_problems(reports: Iterable[TaskReport], found: SetViolations) -> list[LoadProblem]:
     """Return a problem for each report, and for each violation that no unreadable record explains."""
     problems = ProblemCollector()
-    row_violations: list[Violation] = []
-    for report in reports:
-        if isinstance(report, RejectReport):
-            problems.add_problem(report.problem)
-        elif isinstance(report, RowViolationReport):
-            row_violations.append(report.violation)
-    for violation in (*row_violations, *violations):
+    reports = list(reports)
+    for reject in select_reports(reports, RejectReport):
+        problems.add_problem(reject.problem)
+    row_violations = [report.violation for report in select_reports(reports, RowViolationReport)]
+    existing_ids = [report.violation for report in select_reports(reports, ExistingIdReport)]
+    for violation in (*row_violations, *found.repeated, *existing_ids, *found.others):
         problems.add_violation(violation)
     return problems.collected
 
 
-def _without_explained(reports: "DataFrame", violations: Sequence[Violation]) -> list[Violation]:
-    """Return the violations that no rejected record explains, as found by tasks, which read all rejected records."""
-    required = [violation for violation in violations if violation.required_id is not None]
+def _without_explained(rejects: "DataFrame", found: SetViolations) -> SetViolations:
+    """Leave out the violations that an unreadable record explains. Tasks find them, because they read all records."""
+    required = [violation for violation in found.others if violation.required_id is not None]
     if not required:
-        return list(violations)
-    find_explained = partial(_find_explained, required)
-    explained = set(reports.mapInArrow(find_explained, _ID_DDL).toArrow()["id"].to_pylist())
-    return [violation for violation in violations if violation.required_id not in explained]
+        return found
+    explained = set(rejects.mapInArrow(partial(_find_explained, required), _ID_DDL).toArrow()["id"].to_pylist())
+    return replace(found, others=[item for item in found.others if item.required_id not in explained])
 
 
 def _find_explained(violations: Sequence[Violation], batches: Batches) -> Batches:
@@ -113,13 +120,13 @@ def _find_explained(violations: Sequence[Violation], batches: Batches) -> Batche
 
 
 def _write_files(
-    reports: "DataFrame", positions: RecordPositions, rule_problems: Sequence[LoadProblem], folder: RejectFolder
+    rejects: "DataFrame", positions: RecordPositions, rule_problems: Sequence[LoadProblem], folder: RejectFolder
 ) -> list[str]:
     """Write one pair of files per task, and one on the driver; return the names, without their suffixes."""
     folder.remove_files()
     names = [_part_name(0)] if folder.write(_part_name(0), [rule_problems]) else []
-    ordered_reports = reports.sortWithinPartitions("spot")
-    written = ordered_reports.mapInArrow(_make_write_task(positions, folder), _FILE_DDL).toArrow()
+    ordered_rejects = rejects.sortWithinPartitions("spot")
+    written = ordered_rejects.mapInArrow(_make_write_task(positions, folder), _FILE_DDL).toArrow()
     return names + sorted(written["name"].to_pylist())
 
 
@@ -130,7 +137,7 @@ def _make_write_task(positions: RecordPositions, folder: RejectFolder) -> Callab
         context = TaskContext.get()
         name = _part_name(1 + (context.partitionId() if context is not None else 0))
         problem_batches = (
-            positions.locate_problems(_to_problems(read_reports(pa.Table.from_batches([rows])), ()))
+            positions.locate_problems(_to_problems(read_reports(pa.Table.from_batches([rows])), SetViolations()))
             for batch in batches
             for rows in _slices(batch)
         )

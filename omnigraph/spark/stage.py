@@ -293,6 +293,7 @@ class PieceLoader:
             resolved_delta, key_violations = resolve_existing(Delta({table_key: delta}), self.lookup)
             delta = resolved_delta.tables[table_key]
             for violation in key_violations:
+                self.problem_count += 1
                 yield ExistingIdReport(violation).to_batch()
             for unique_violation in unique_violations(entity_type, delta, self.lookup):
                 yield HeldValueReport(unique_violation).to_batch()

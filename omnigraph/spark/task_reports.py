@@ -137,7 +137,7 @@ class RecordCountReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class ProblemCountReport(TaskReport):
-    """The number of records in a piece that could not be read or break a row rule."""
+    """The number of reports about rejected records in a piece."""
 
     kind: ClassVar[str] = "problem_count"
     problem_count: int
@@ -369,6 +369,9 @@ REPORT_TYPES: Mapping[str, type[TaskReport]] = {
 }
 
 
+REJECT_KINDS = (RejectReport.kind, RowViolationReport.kind, ExistingIdReport.kind)
+
+
 def read_reports(table: pa.Table) -> list[TaskReport]:
     """Restore reports from their rows, in input order; raise an error for an unknown kind."""
     rows = table.select(["kind", "members", "payload"]).to_pylist()
@@ -387,7 +390,7 @@ def _read_report(kind: str, members_text: str, payload: bytes | None) -> TaskRep
 
 def collect_reports(task_reports: "DataFrame") -> list[TaskReport]:
     """Collect all reports, except those about single records and about rejected records, in input order."""
-    row_kinds = [*(row_kind.kind for row_kind in ROW_KINDS), RejectReport.kind, RowViolationReport.kind]
+    row_kinds = [*(row_kind.kind for row_kind in ROW_KINDS), *REJECT_KINDS]
     return read_reports(task_reports.where(~task_reports.kind.isin(*row_kinds)).toArrow())
 
 

@@ -13,7 +13,7 @@ from omnigraph.errors import InputError
 from omnigraph.ingest.csv_dialect import DELIMITERS
 from omnigraph.ingest.csv_records import CsvDialect, cut_records, first_records, split_cells
 from omnigraph.ingest.files import open_text
-from omnigraph.ingest.load_limits import LoadLimits
+from omnigraph.ingest.load_limits import load_limits
 
 _SAMPLE_BYTES = 1 << 16
 _SAMPLE_RECORDS = 50
@@ -55,7 +55,7 @@ def _score(sample: bytes, dialect: CsvDialect) -> tuple[bool, int, bool]:
 
 
 def _iter_records(pieces: Iterator[bytes], dialect: CsvDialect) -> Iterator[bytes]:
-    for block in cut_records(pieces, dialect, LoadLimits()):
+    for block in cut_records(pieces, dialect, load_limits()):
         records = block.without_blank()
         yield from (records.record(position) for position in range(len(records.starts)))
 

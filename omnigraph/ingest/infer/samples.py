@@ -17,7 +17,7 @@ from omnigraph.errors import InputError
 from omnigraph.ingest.files import iter_lines
 from omnigraph.ingest.frames import is_frame, to_arrow_table
 from omnigraph.ingest.input_files import FileOptions, InputFile, ReadErrorContext, open_input_file, resolve_path
-from omnigraph.ingest.load_limits import LoadLimits
+from omnigraph.ingest.load_limits import check_limit, load_limits
 from omnigraph.ingest.table_files import iter_tables
 from omnigraph.lang.schema.propose.proposal import type_name
 from omnigraph.values.table_key import EntityKind
@@ -117,8 +117,10 @@ def _first_tables(tables: Iterator[pa.Table], row_count: int) -> Iterator[pa.Tab
 
 
 def _read_json_lines(file: InputFile) -> Iterator[Mapping[str, Any]]:
+    max_line_bytes = load_limits().line_bytes
     with open_input_file(file) as opened:
-        for line_number, line in enumerate(iter_lines(opened, LoadLimits().line_bytes), 1):
+        for line_number, line in enumerate(iter_lines(opened, max_line_bytes), 1):
+            check_limit("graph_batch_line_bytes", len(line), max_line_bytes, "set OMNIGRAPH_MAX_ROW_BYTES")
             if not line.strip():
                 continue
             try:

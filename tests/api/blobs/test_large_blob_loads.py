@@ -4,6 +4,7 @@ import base64
 import gzip
 import io
 import json
+import multiprocessing
 import random
 import tempfile
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import omnigraph
 from omnigraph import errors
 from omnigraph.ingest import streamed_blobs
+from tests.api.blobs.test_blob_memory import memory_bytes
 
 SCHEMA = "node Doc { slug: String @key  note: String?  tags: [String]?  body: Blob? }"
 CONTENT = random.Random(3).randbytes(5000)
@@ -121,6 +123,44 @@ def test_blob_is_found_at_every_cut(graph: omnigraph.Graph, size: int, monkeypat
     graph.load(b"".join(rows), mode="append")
     for number in range(12):
         assert graph.blob("Doc", str(number), "body").read() == CONTENT[: 3 * number]
+
+
+def load_export(folder: Path, sender: Any) -> None:
+    graph = omnigraph.open(folder / "g")
+    graph.load(line(slug="warm", body="base64:AAAA"), mode="append")
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    before = memory_bytes("VmRSS")
+    graph.load(folder / "all.ndjson", mode="append", engine="local")
+    sender.send(memory_bytes("VmHWM") - before)
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
+@pytest.mark.parametrize("size", [48 << 20, pytest.param(300 << 20, marks=pytest.mark.full)])
+def test_streamed_blob_is_not_held_in_memory(graph: omnigraph.Graph, tmp_path: Path, size: int) -> None:
+    with (tmp_path / "all.ndjson").open("wb") as file:
+        file.write(b'{"type": "Doc", "data": {"slug": "a", "body": "base64:')
+        for _ in range(size // (3 << 18)):
+            file.write(base64.b64encode(bytes(3 << 18)))
+        file.write(b'"}}\n')
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=load_export, args=(tmp_path, sender))
+    process.start()
+    sender.close()
+    growth = receiver.recv()
+    process.join()
+    assert growth < 40 << 20, growth
+    assert graph.refresh().blob("Doc", "a", "body").size == size // (3 << 18) * (3 << 18)
+
+
+@pytest.mark.usefixtures("streams_all")
+def test_transaction_accepts_streamed_blobs(graph: omnigraph.Graph, tmp_path: Path) -> None:
+    with graph.transaction() as transaction:
+        transaction.load(line(slug="a", body=f"base64:{DIGITS}"), mode="append")
+        transaction.insert("Doc", {"slug": "b", "body": b"small"})
+        assert transaction.blob("Doc", "a", "body").read() == CONTENT
+    assert graph.blob("Doc", "a", "body").read() == CONTENT
+    assert left_behind(tmp_path) == []
 
 
 def test_row_limit_is_an_option_and_a_variable(graph: omnigraph.Graph, monkeypatch: pytest.MonkeyPatch) -> None:

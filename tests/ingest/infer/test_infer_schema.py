@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph import Schema, testing
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, ResourceLimitExceeded
 
 
 def types_of(data: Any, type_name: str = "T", **options: Any) -> dict[str, str]:
@@ -243,3 +243,13 @@ def test_a_malformed_file_is_an_input_error(tmp_path: Path, name: str, text: str
 def test_data_without_type_names_is_refused(data: Any) -> None:
     with pytest.raises(InputError):
         Schema.infer(data)
+
+
+def test_long_line_names_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path / "docs.ndjson", json.dumps({"type": "Doc", "data": {"note": "x" * 3000}}))
+    assert "Doc" in Schema.infer(file)
+    monkeypatch.setenv("OMNIGRAPH_MAX_ROW_BYTES", "2000")
+    with pytest.raises(ResourceLimitExceeded) as caught:
+        Schema.infer(file)
+    assert (caught.value.actual, caught.value.limit) == (2001, 2000)
+    assert caught.value.hint == "set OMNIGRAPH_MAX_ROW_BYTES"
