@@ -224,6 +224,15 @@ def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
     return None if is_indexable else NOT_INDEXABLE
 
 
+def count_buildable_rows(table: Table, index_key: str, kind: str) -> int:
+    """Return the number of rows by which the next build would extend an index."""
+    covered_ids = index_coverage(table).get(index_key, frozenset())
+    uncovered_ids = [fragment_id for fragment_id in list_fragment_ids(table) if fragment_id not in covered_ids]
+    if is_vector_kind(kind) and not is_first_indexable(table, index_key, kind, uncovered_ids):
+        return 0
+    return count_uncovered_rows(table, index_key)
+
+
 def _group_fragments(
     fragment_ids: Sequence[int], fragment_rows: Mapping[int, int], min_rows: int | None
 ) -> Iterator[Sequence[int]]:
