@@ -21,6 +21,7 @@ from omnigraph.api.async_facets import (
 )
 from omnigraph.api.async_pool import AsyncQueryPool
 from omnigraph.api.async_results import AsyncEdgeSet, AsyncNodeSet, AsyncPrepared, AsyncResultStream, AsyncTransaction
+from omnigraph.api.branch_exits import BranchExit
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
 from omnigraph.api.queries import Params, combine_arguments
@@ -356,10 +357,16 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @asynccontextmanager
     async def branch(
-        self, name: str, *, from_: Revision | None = None, exist_ok: bool = False, delete: bool = False
+        self,
+        name: str,
+        *,
+        from_: Revision | None = None,
+        exist_ok: bool = False,
+        delete: bool = False,
+        on_exit: BranchExit = "keep",
     ) -> "AsyncIterator[AsyncGraph]":
         """Yield a graph on a new branch for the duration of an `async with` block; see `Graph.branch`."""
-        block = self.sync.branch(name, from_=from_, exist_ok=exist_ok, delete=delete)
+        block = self.sync.branch(name, from_=from_, exist_ok=exist_ok, delete=delete, on_exit=on_exit)
         graph = await run(block.__enter__)
         try:
             yield AsyncGraph(graph)

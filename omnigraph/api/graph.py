@@ -7,7 +7,6 @@ it is bound to.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from omnigraph.api import (  # noqa: TC004
         blob_writes,
         blobs,
+        branch_blocks,
         comparisons,
         duckdb_views,
         loads,
@@ -52,7 +52,7 @@ else:
     defer_imports(
         globals(),
         "omnigraph.api",
-        *("blob_writes", "blobs", "comparisons", "duckdb_views", "loads", "merges"),
+        *("blob_writes", "blobs", "branch_blocks", "comparisons", "duckdb_views", "loads", "merges"),
         *("polars_scan", "queries", "query_pool", "subgraphs", "writes"),
     )
 
@@ -348,29 +348,7 @@ class Graph(Guarded):
         """Return a graph on the newest commit of a branch. Raises `BranchNotFound` if the branch does not exist."""
         return type(self)(self._handle.checkout(branch))
 
-    @contextmanager
-    def branch(
-        self, name: str, *, from_: Revision | None = None, exist_ok: bool = False, delete: bool = False
-    ) -> "Iterator[Graph]":
-        """Yield a graph on a new branch for the duration of a `with` block.
-
-        The branch is created as in `graph.branches.create`. If `exist_ok` is true, an existing branch with that name is
-        opened instead. If `delete` is true, the branch is deleted after the block if all of its commits have been
-        merged into this graph's branch or into the branch's parent. A branch with unmerged commits is kept. After an
-        exception, the branch is always kept, so that you can inspect its state.
-
-        >>> from omnigraph import testing
-        >>> with testing.graph("node Person { name: String @key }") as graph:
-        ...     with graph.branch("import", delete=True) as work:
-        ...         _ = work.insert("Person", {"name": "ada"})
-        ...         _ = work.merge(into="main")
-        ...     graph.refresh().nodes("Person").ids(), list(graph.branches)
-        (['ada'], ['main'])
-        """
-        from omnigraph.api.branch_blocks import branch_block
-
-        with branch_block(self._handle, name, from_=from_, exist_ok=exist_ok, delete=delete) as branch_handle:
-            yield type(self)(branch_handle)
+    branch = delegate(lambda: branch_blocks.branch)
 
     def at(self, point: Revision) -> "Graph":
         """Return a read-only graph pinned to a revision.

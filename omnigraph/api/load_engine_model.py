@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from omnigraph.ingest.streaming.run_threads import MAX_THREADS
+
 _MB = 1_000_000
 # Seconds that one core needs per megabyte of input, measured with small records (about a hundred bytes of JSON each).
 LOCAL_SECONDS = {"ndjson": 0.016, "csv": 0.015, "parquet": 0.033}
@@ -109,7 +111,7 @@ def predict_spark_seconds(work: LoadWork, machine: Machine) -> float:
 def predict_local_bytes(work: LoadWork, cores: int) -> int:
     """Predict the peak memory of a load in this process."""
     shares = STREAMED_SHARE if work.is_streamed else WHOLE_SHARE
-    threads = cores if work.is_streamed else 1
+    threads = min(cores, MAX_THREADS) if work.is_streamed else 1
     input_bytes = sum(size * shares[file_format] for file_format, size in work.bytes_by_format.items())
     return int(FIXED_BYTES + threads * THREAD_BYTES + input_bytes)
 

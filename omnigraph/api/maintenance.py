@@ -101,7 +101,10 @@ class Maintenance(Facet):
         return runs.build_indexes(self._handle.for_branch(branch), (engine, spark), actor, rebuild)
 
     def pending_indices(self) -> list[tuple[str, str, str]]:
-        """Return the declared indexes that have not been built, as (table, property, reason) tuples."""
+        """Return the declared indexes that do not cover all rows, as (table, property, reason) tuples.
+
+        `ensure_indices` builds them, except for those whose reason says why they cannot be built yet.
+        """
         return runs.list_pending_indexes(self._handle.latest_snapshot())
 
     def cleanup(  # noqa: PLR0913 - all are keywords

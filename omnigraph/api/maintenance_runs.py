@@ -74,15 +74,16 @@ def build_indexes(
 
 
 def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
-    """Return the declared indexes that have not been built, as (table, property, reason) tuples."""
+    """Return the declared indexes that do not cover all rows, as (table, property, reason) tuples."""
     from omnigraph.lang.schema.type_names import type_for_key
-    from omnigraph.maintenance.index_maintenance import unbuilt_indexes
+    from omnigraph.maintenance.index_maintenance import outdated_indexes, unbuilt_indexes
 
     catalog = snapshot.schema.ir.catalog
+    tables = ((key, snapshot.table(key), type_for_key(catalog, key)) for key in sorted(snapshot.tables))
     return [
         (key, name, reason)
-        for key in sorted(snapshot.tables)
-        for name, reason in unbuilt_indexes(snapshot.table(key), type_for_key(catalog, key))
+        for key, table, entity_type in tables
+        for name, reason in (*unbuilt_indexes(table, entity_type), *outdated_indexes(table, entity_type))
     ]
 
 

@@ -85,7 +85,7 @@ class QueryPool(Guarded):
         self._is_free = threading.Condition()
         self._is_closed = False
         self._busy: set[_PoolWorker] = set()
-        self._idle: deque[_PoolWorker] = deque()
+        self._idle: deque[_PoolWorker | None] = deque()  # None is a place whose process could not be started
         self._size = processes
         try:
             for _ in range(processes):
@@ -111,7 +111,7 @@ class QueryPool(Guarded):
     def process_ids(self) -> tuple[int, ...]:
         """The ids of the processes."""
         with self._is_free:
-            return tuple(sorted(worker.process.pid for worker in (*self._idle, *self._busy)))
+            return tuple(sorted(worker.process.pid for worker in (*self._idle, *self._busy) if worker is not None))
 
     def query(  # noqa: PLR0913 - all but the first are keywords
         self,
@@ -159,7 +159,8 @@ class QueryPool(Guarded):
             self._idle.clear()
             self._is_free.notify_all()
         for worker in workers:
-            worker.stop(kill=worker in self._busy)
+            if worker is not None:
+                worker.stop(kill=worker in self._busy)
 
     def _ask(self, source: Any, options: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         request = ForkingPickler.dumps((source, options))  # raises any pickling error before a process is chosen
@@ -185,13 +186,27 @@ class QueryPool(Guarded):
                 self._is_free.wait()
             if self._is_closed:
                 raise UsageError(reason="this query pool is closed", hint="open a new pool with `graph.pool()`")
-            worker = self._idle.popleft()
-            if worker.process.poll() is not None:
-                LOGGER.warning("an idle query pool process exited with code %d", worker.process.returncode)
-                worker.connection.close()
-                worker = _start_worker(self._handle)
+            try:
+                worker = self._running_worker(self._idle.popleft())
+            except BaseException:
+                self._idle.append(None)
+                self._is_free.notify()
+                raise
             self._busy.add(worker)
             return worker
+
+    def _running_worker(self, worker: _PoolWorker | None) -> _PoolWorker:
+        """Return the process of a place in the pool, which is started if it does not run."""
+        if worker is not None and worker.process.poll() is None:
+            return worker
+        if worker is not None:
+            LOGGER.warning("an idle query pool process exited with code %d", worker.process.returncode)
+            worker.connection.close()
+        try:
+            return _start_worker(self._handle)
+        except OSError as error:
+            hint = f"another process cannot be started: {error}"
+            raise QueryProcessDied(process_exit_code=worker and worker.process.returncode, hint=hint) from error
 
     def _put_back(self, worker: _PoolWorker) -> None:
         with self._is_free:
@@ -201,13 +216,22 @@ class QueryPool(Guarded):
                 self._is_free.notify()
 
     def _replace(self, worker: _PoolWorker) -> int:
-        """Replace a process that has died or was interrupted, and return the exit code of the replaced process."""
+        """Replace a process that has died or was interrupted, and return the exit code of the replaced process.
+
+        If no other process can be started, a later query tries again.
+        """
         exit_code = worker.stop(kill=True)
         with self._is_free:
             self._busy.discard(worker)
             if not self._is_closed:
-                self._idle.append(_start_worker(self._handle))
-                self._is_free.notify()
+                replacement = None
+                try:
+                    replacement = _start_worker(self._handle)
+                except OSError as error:
+                    LOGGER.warning("a query pool process cannot be started: %s", error)
+                finally:
+                    self._idle.append(replacement)
+                    self._is_free.notify()
         return exit_code
 
 
@@ -241,14 +265,18 @@ def _start_worker(handle: Handle) -> _PoolWorker:
     The process imports only this package, never the program's main module, so programs need no `__main__` guard.
     """
     ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(  # noqa: S603 - the command contains no input
-            [sys.executable, "-m", "omnigraph.api.pool_worker", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
-        )
     connection = Connection(ours.detach())
+    try:
+        with theirs:
+            process = subprocess.Popen(  # noqa: S603 - the command contains no input
+                [sys.executable, "-m", "omnigraph.api.pool_worker", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
+            )
+    except BaseException:
+        connection.close()
+        raise
     worker = _PoolWorker(process, connection)
     try:
         connection.send(handle.reader_arguments())

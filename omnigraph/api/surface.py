@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from omnigraph.api.blobs import Blob
+    from omnigraph.api.branch_exits import BranchExit
     from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
     from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
     from omnigraph.api.change_feed.feed import ChangeFilterNames
@@ -330,7 +331,13 @@ class GraphSurface(Protocol):
     def checkout(self, branch: str) -> GraphSurface: ...
 
     def branch(
-        self, name: str, *, from_: Revision | None = None, exist_ok: bool = False, delete: bool = False
+        self,
+        name: str,
+        *,
+        from_: Revision | None = None,
+        exist_ok: bool = False,
+        delete: bool = False,
+        on_exit: BranchExit = "keep",
     ) -> AbstractContextManager[GraphSurface]: ...
 
     def at(self, point: Revision) -> GraphSurface: ...

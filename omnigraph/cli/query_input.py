@@ -54,6 +54,8 @@ def query_options(command: Callable[..., None]) -> Callable[..., None]:
     def read_input(
         name: str | None, address: GraphAddress, query_path: str | None, text: str | None, **other_options: Any
     ) -> None:
+        if not (query_path or text) or not has_address(address):
+            _reject_subcommand(address.argument or name)
         if name is not None and not name.isidentifier() and not has_address(address):
             # A query cannot have such a name, so this is the location of a graph that does not exist.
             address, name = replace(address, argument=name), None
@@ -64,6 +66,12 @@ def query_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_QUERY_OPTIONS):
         read_input = option(read_input)
     return read_input
+
+
+def _reject_subcommand(word: str | None) -> None:
+    """Raise an error that names the right command if the word after the command is one that checks queries."""
+    if word in ("lint", "check"):
+        raise click.UsageError("to check queries, use `omnigraph lint --schema FILE --query FILE`")
 
 
 def read_query_source(query_path: str | None, query_text: str | None) -> SourceText:

@@ -37,7 +37,7 @@ def _print_status(graph_status: "Status") -> None:
             show.result(f"  {dataset.type_key}: {show.count(dataset.rows, 'row')}; {dataset.error}")
             continue
         facts = [show.count(dataset.rows, "row"), show.count(dataset.fragments, "fragment")]
-        facts += [f"{dataset.unindexed_rows} unindexed rows", show.count(dataset.versions, "version")]
+        facts += [show.count(dataset.unindexed_rows, "unindexed row"), show.count(dataset.versions, "version")]
         show.result(f"  {dataset.type_key}: {', '.join(facts)}, {dataset.bytes:,} bytes")
     ref_counts = f"{show.count(graph_status.branches, 'branch')}, {show.count(graph_status.tags, 'tag')}"
     manifest_count = show.count(graph_status.manifest_versions, "manifest version")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.api.branch_exits import BranchExit, check_branch_exit
 from omnigraph.errors import BranchNotFound, ReadOnlyError, UsageError
 from omnigraph.history.branch_info import BranchInfo
 from omnigraph.history.revisions import Revision
@@ -135,13 +136,21 @@ def _write_origin(handle: RemoteHandle, from_: Revision) -> str:
 
 @contextmanager
 def branch_block(
-    handle: RemoteHandle, name: str, *, from_: Revision | None, exist_ok: bool, delete: bool
-) -> Iterator[RemoteHandle]:
-    """Yield a handle on a branch. If `delete` is true, the branch is deleted after the block if it has been merged."""
+    handle: RemoteHandle, name: str, from_: Revision | None, *, exist_ok: bool, delete: bool, on_exit: BranchExit
+) -> "Iterator[RemoteGraph]":
+    """Yield a graph on a branch, and merge, delete or keep the branch after the block; see `Graph.branch`."""
+    from .graph import RemoteGraph
+
+    check_branch_exit(on_exit)
     branch = create_branch(handle, name, from_, exist_ok=exist_ok)
-    yield branch
-    if delete:
-        with suppress(BranchNotFound):  # a merge inside the block may have deleted it
+    yield RemoteGraph(branch)
+    with suppress(BranchNotFound):  # a merge inside the block may have deleted it
+        if on_exit == "merge":
+            handle.exchange.get("branches", branch.branch_name)  # raises `BranchNotFound`
+            RemoteGraph(handle).merge(branch.branch_name, delete_branch=True)
+        elif on_exit == "drop":
+            handle.exchange.call("DELETE", ("branches", branch.branch_name), {"force": True})
+        elif delete:
             _delete_if_merged(handle, branch)
 
 

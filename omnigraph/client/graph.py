@@ -4,12 +4,12 @@ Each method sends one request, or a few if one response does not contain everyth
 raise `NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never changes its branch or commit.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
+from omnigraph.api.branch_exits import BranchExit
 from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
 from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
 from omnigraph.api.conflict_retries import retry_call
@@ -31,6 +31,8 @@ from .handle import RemoteHandle
 from .unsupported import reject, reject_if
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from omnigraph.api.surface import GraphSurface
 
 Answer = TypeVar("Answer")
@@ -305,14 +307,17 @@ class RemoteGraph(RemoteWrites):
         """Return a graph on the newest commit of a branch. Raises `BranchNotFound` if the branch does not exist."""
         return RemoteGraph(self._handle.checkout(branch))
 
-    @contextmanager
     def branch(
-        self, name: str, *, from_: Revision | None = None, exist_ok: bool = False, delete: bool = False
-    ) -> "Iterator[RemoteGraph]":
+        self,
+        name: str,
+        *,
+        from_: Revision | None = None,
+        exist_ok: bool = False,
+        delete: bool = False,
+        on_exit: BranchExit = "keep",
+    ) -> "AbstractContextManager[RemoteGraph]":
         """Yield a graph on a new branch for the duration of a `with` block; see `Graph.branch`."""
-        block = branches.branch_block(self._handle, name, from_=from_, exist_ok=exist_ok, delete=delete)
-        with block as branch_handle:
-            yield RemoteGraph(branch_handle)
+        return branches.branch_block(self._handle, name, from_, exist_ok=exist_ok, delete=delete, on_exit=on_exit)
 
     def at(self, point: Revision) -> "RemoteGraph":
         """Return a read-only graph pinned to a revision; see `Graph.at`."""

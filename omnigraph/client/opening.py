@@ -32,7 +32,7 @@ def open(  # noqa: PLR0913 - all but the first are keywords
 ) -> "Graph":
     """Open a graph, from its files or on a server.
 
-    A path, `file://`, `s3://` or `memory://` location opens the files. Unless `read_only` is true, interrupted
+    A path, `file://` or `s3://` location opens the files. Unless `read_only` is true, interrupted
     operations are recovered first. `storage_options` configure an object store and override the `AWS_*` variables. If
     `verify` or `OMNIGRAPH_VERIFY=1` is set, each file is compared with its checksum on first use. `external_blobs`
     lists locations such as `s3://bucket/prefix` and `file:///data`. A write can then pass the URI of an object in one

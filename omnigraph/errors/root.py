@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from typing import Any, ClassVar, Literal
 
 from .redact import redact_uri
+from .single_line import single_line
 
 Effect = Literal["none", "unknown", "done"]
 """What happened to the data: nothing was stored, the outcome is left to recovery, or the write was published."""
@@ -235,7 +236,13 @@ def fill_template(template: str, facts: dict[str, Any]) -> str | None:
     filled_text = "".join(template_parts)
     if not template or any(fact_name not in facts for fact_name in _PLACEHOLDER.findall(filled_text)):
         return None
-    return _PLACEHOLDER.sub(lambda placeholder: _format_fact(facts[placeholder.group(1)]), filled_text)
+    return _PLACEHOLDER.sub(lambda placeholder: _format_placeholder(placeholder, facts), filled_text)
+
+
+def _format_placeholder(placeholder: re.Match[str], facts: dict[str, Any]) -> str:
+    """Return the text of a fact; a fact in quotes stays on one line."""
+    fact_text = _format_fact(facts[placeholder.group(1)])
+    return single_line(fact_text) if placeholder.string[: placeholder.start()].endswith("'") else fact_text
 
 
 @cache

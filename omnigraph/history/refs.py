@@ -49,6 +49,17 @@ def list_highest_numbers(store: Store, ref_directory: str = layout.REFS) -> dict
     return highest
 
 
+def list_numbers_by_directory(store: Store) -> dict[str, dict[str, int]]:
+    """Return the highest numbers of all branch names and of all tag names, with one list request."""
+    highest: dict[str, dict[str, int]] = {directory: {} for directory in (layout.REFS, layout.TAGS)}
+    for listed_file in store.objects.list(layout.ALL_REFS):
+        for directory, numbers in highest.items():
+            parsed = layout.parse_ref_name(listed_file.name, directory)
+            if parsed is not None:
+                numbers[parsed[0]] = max(parsed[1], numbers.get(parsed[0], 0))
+    return highest
+
+
 def open_names_with_main(highest_numbers: Mapping[str, int]) -> list[str]:
     """Return the names in use, sorted, including main."""
     return sorted([layout.MAIN, *(name for name, number in highest_numbers.items() if number % 2)])

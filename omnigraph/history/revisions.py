@@ -6,11 +6,12 @@ resolves names. It opens no tables and changes nothing.
 """
 
 import re
-import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 
 from omnigraph.errors import AmbiguousRevision, BranchNotFound, InputError, NotFound, SnapshotNotFound
+from omnigraph.errors.caller_warning import warn_caller
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
@@ -25,6 +26,7 @@ from .branch_state import BranchState
 from .branches import open_ref
 from .commit import Commit
 from .commit_prefixes import expand_commit_prefix, find_commits_by_prefix, is_commit_prefix
+from .origin_record import RefKind
 from .snapshot import REVISION_HINT, Snapshot, find_commit, load_snapshot, manifest_snapshot
 from .tags import list_tags, open_tag, tag_snapshot
 
@@ -130,7 +132,16 @@ def warn_if_name_is_ambiguous(ref_name: str, name_kind: str) -> None:
     message = (
         f"{name_kind} name {quote_name(ref_name)} is also a {other_reading}; as a revision, it means the {name_kind}"
     )
-    warnings.warn(message, AmbiguousRevision, stacklevel=2)
+    warn_caller(message, AmbiguousRevision)
+
+
+def warn_if_name_is_shared(ref_name: str, name_kind: RefKind, numbers_by_name: Mapping[str, int]) -> None:
+    """Warn if a new branch has the name of a tag, or the other way round; `numbers_by_name` are those of the others."""
+    if numbers_by_name.get(ref_name, 0) % 2 == 0:
+        return
+    other_kind = "branch" if name_kind == "tag" else "tag"
+    message = f"{name_kind} name {quote_name(ref_name)} is also a {other_kind}; as a revision, it means the tag"
+    warn_caller(message, AmbiguousRevision)
 
 
 def _warn_if_ambiguous(store: Store, branch_state: BranchState, ref_name: str, readings: list[str]) -> None:
@@ -151,7 +162,7 @@ def _warn_if_ambiguous(store: Store, branch_state: BranchState, ref_name: str, r
         message = (
             f"revision {quote_name(ref_name)} is both a {readings[0]} and a {other_readings}; using the {readings[0]}"
         )
-        warnings.warn(message, AmbiguousRevision, stacklevel=2)
+        warn_caller(message, AmbiguousRevision)
 
 
 def _unknown_revision_error(store: Store, revision_name: str) -> InputError:

@@ -22,6 +22,7 @@ from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.declared_indexes import all_indexes, shadowed_ngram_indexes, vector_indexes
 from omnigraph.storage.column_index import (
     IndexPlan,
+    count_buildable_rows,
     kinds_by_index_key,
     list_segments,
     plan_indexes,
@@ -29,6 +30,7 @@ from omnigraph.storage.column_index import (
     why_not_covered,
 )
 from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.fragments import fragment_row_counts
 from omnigraph.storage.index_fallback import find_lost_segments
 from omnigraph.storage.table import StagedChange, Table, can_replay
 from omnigraph.storage.text.fulltext import index_column
@@ -79,6 +81,20 @@ def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tupl
     )
     return shadowed_ngram_indexes(entity_type) + [
         (property_name, reason) for property_name, reason in waiting_vectors if reason is not None
+    ]
+
+
+def outdated_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
+    """Return the declared indexes that the next build would extend, as (property, reason) pairs."""
+    row_count = sum(fragment_row_counts(table).values())
+    buildable_rows = (
+        (index_column(index_key), count_buildable_rows(table, index_key, kind))
+        for index_key, kind in all_indexes(entity_type).items()
+    )
+    return [
+        (column, f"{missing_count:,} of {row_count:,} rows are not in the index; `ensure_indices` adds them")
+        for column, missing_count in buildable_rows
+        if missing_count
     ]
 
 

@@ -25,7 +25,7 @@ from omnigraph.history.delete_queue import check_head_not_queued, check_state_re
 from omnigraph.history.manifest import LoadedManifest, create_manifest, manifest_exists, read_manifest, sync_manifest
 from omnigraph.history.origin_record import Origin
 from omnigraph.history.refs import Ref
-from omnigraph.history.revisions import warn_if_name_is_ambiguous
+from omnigraph.history.revisions import warn_if_name_is_ambiguous, warn_if_name_is_shared
 from omnigraph.history.schemas import dropped_history_error, read_erased_directories
 from omnigraph.history.state import BranchHead, GraphState
 from omnigraph.publish import intent as intents
@@ -225,9 +225,11 @@ def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
 
 def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = None) -> int:
     """Return the ref number to claim for a name, after closing any ref left over from an interrupted deletion."""
-    ref_numbers = refs.list_highest_numbers(store)
+    numbers_by_directory = refs.list_numbers_by_directory(store)
+    ref_numbers = numbers_by_directory[layout.REFS]
     ref_number = ref_numbers.get(branch_name, 0)
     name_conflicts.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers, renamed_from))
+    warn_if_name_is_shared(branch_name, "branch", numbers_by_directory[layout.TAGS])
     if ref_number % 2:
         if not _release_if_closed(store, branch_name):
             name_conflicts.check_disjoint(branch_name, [branch_name])

@@ -7,7 +7,7 @@ closes the manifest first, so a crashed creation cannot restore the tag.
 from omnigraph.errors import AlreadyExists, NotFound
 from omnigraph.history import name_conflicts, refs
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.revisions import warn_if_name_is_ambiguous
+from omnigraph.history.revisions import warn_if_name_is_ambiguous, warn_if_name_is_shared
 from omnigraph.history.tags import Tag, find_branch_with_commit, load_open_manifest
 from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.intent import Intent
@@ -53,7 +53,8 @@ def delete_tag(store: Store, name: str) -> None:
 
 def free_tag_number(store: Store, new_name: str) -> int:
     """Return the ref number for a new tag; if a crashed deletion left the name open, the closing number is skipped."""
-    highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
+    numbers_by_directory = refs.list_numbers_by_directory(store)
+    highest_numbers = numbers_by_directory[layout.TAGS]
     number = highest_numbers.get(new_name, 0)
     if number % 2 and _is_tag_open(store, new_name, number):
         raise AlreadyExists(f"tag '{new_name}' already exists", what=f"tag '{new_name}'")
@@ -62,6 +63,7 @@ def free_tag_number(store: Store, new_name: str) -> int:
     if case_variant is not None and _is_tag_open(store, case_variant, highest_numbers[case_variant]):
         message = f"tag '{new_name}' differs only in case from tag '{case_variant}'"
         raise AlreadyExists(message, what=f"tag '{case_variant}'")
+    warn_if_name_is_shared(new_name, "tag", numbers_by_directory[layout.REFS])
     return number + 1 + number % 2
 
 

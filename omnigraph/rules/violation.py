@@ -15,6 +15,7 @@ from omnigraph.errors import (
     PropertyValueError,
     UniqueViolation,
 )
+from omnigraph.errors.single_line import single_line
 from omnigraph.values.table_key import TableKey
 
 Rule = Literal[
@@ -80,9 +81,7 @@ class Violation:
                 hint=self.hint,
             )
         if self.rule == "ambiguous":
-            return InputError(
-                reason=self.reason, line=self.input_line, type_name=self.type_name, edge=self.edge_text, hint=self.hint
-            )
+            return InputError(line=self.input_line, type_name=self.type_name, **self._texts())
         if self.rule == "value":
             return PropertyValueError(
                 type_name=self.type_name,
@@ -98,11 +97,14 @@ class Violation:
             entity_id=self.entity_id,
             property=self.column,
             line=self.input_line,
-            reason=self.reason,
             value=self.value,
-            edge=self.edge_text,
-            hint=self.hint,
+            **self._texts(),
         )
+
+    def _texts(self) -> dict[str, Any]:
+        """Return the parts of the message that contain values from data, each on one line."""
+        texts = {"reason": self.reason, "edge": self.edge_text, "hint": self.hint}
+        return {name: single_line(text) if text is not None else None for name, text in texts.items()}
 
     def _unique_error(self) -> UniqueViolation:
         both_in_input = self.input_line is not None and self.conflicting_line is not None

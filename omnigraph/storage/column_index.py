@@ -18,7 +18,7 @@ from lance.dataset import Index
 
 from omnigraph.records.frozen import record
 
-from .fragments import list_fragment_ids
+from .fragments import fragment_row_counts, list_fragment_ids
 from .store import Store
 from .table import StagedChange, Table, fragment_fingerprint, index_segments, schema_fingerprint
 from .text.fulltext import TEXT_INDEX_KIND as WORDS
@@ -45,6 +45,13 @@ def index_coverage(table: Table) -> dict[str, frozenset[int]]:
         segment_fragments = (frozenset(segment.fragment_ids) for segment in index.segments)
         fragments_by_key[_index_key(index)] = frozenset().union(*segment_fragments)
     return fragments_by_key
+
+
+def count_uncovered_rows(table: Table, index_key: str) -> int:
+    """Return the number of rows that a lookup has to scan because no segment of the index covers them."""
+    covered_fragments = index_coverage(table).get(index_key, frozenset())
+    fragment_rows = fragment_row_counts(table).items()
+    return sum(row_count for fragment_id, row_count in fragment_rows if fragment_id not in covered_fragments)
 
 
 def kinds_by_index_key(table: Table) -> dict[str, str]:
@@ -215,6 +222,15 @@ def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
     if is_indexable is None:
         return None if covered_ids else "there are no vectors to index yet"
     return None if is_indexable else NOT_INDEXABLE
+
+
+def count_buildable_rows(table: Table, index_key: str, kind: str) -> int:
+    """Return the number of rows by which the next build would extend an index."""
+    covered_ids = index_coverage(table).get(index_key, frozenset())
+    uncovered_ids = [fragment_id for fragment_id in list_fragment_ids(table) if fragment_id not in covered_ids]
+    if is_vector_kind(kind) and not is_first_indexable(table, index_key, kind, uncovered_ids):
+        return 0
+    return count_uncovered_rows(table, index_key)
 
 
 def _group_fragments(

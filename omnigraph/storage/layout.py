@@ -10,8 +10,9 @@ from omnigraph.values.table_key import TableKey
 
 MANIFEST = "__manifest"
 BRANCHES = "__branches"
-REFS = "_refs/branches"
-TAGS = "_refs/tags"
+ALL_REFS = "_refs"
+REFS = f"{ALL_REFS}/branches"
+TAGS = f"{ALL_REFS}/tags"
 COMMITS = "_commits"
 SCHEMAS = "_schemas"
 CHECKSUMS = "_checksums"

@@ -225,7 +225,8 @@ def _convert_time(
         stored_number = int(value) if allowed_range[0] <= value <= allowed_range[1] else None
     if stored_number is None:
         time_form = f"{scalar_type.value} ({_TIME_FORMS[scalar_type]})"
-        raise ConversionMismatch(time_form, describe(value), hint_for(value))
+        can_add_offset = scalar_type is ScalarType.DATETIME or not isinstance(value, str)
+        raise ConversionMismatch(time_form, describe(value), hint_for(value) if can_add_offset else None)
     return stored_number
 
 

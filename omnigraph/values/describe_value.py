@@ -3,6 +3,7 @@
 The excerpt is short, and secrets in URIs are removed from it.
 """
 
+from datetime import datetime
 from typing import Any
 
 from omnigraph.errors import redact_text
@@ -25,6 +26,8 @@ def describe(value: Any) -> str:
             return f"string '{_truncate_text(value)}'"
         case list() | tuple():
             return f"array of length {len(value)}"
+        case datetime():
+            return f"datetime {value.isoformat()}"
     return "object" if isinstance(value, dict) else type(value).__name__
 
 

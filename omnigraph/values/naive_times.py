@@ -4,6 +4,7 @@ The setting applies to one call of the public API and to every conversion within
 columns. Other processes never inherit it.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +13,7 @@ from datetime import datetime
 NAIVE_TIME_HINT = (
     "add a time zone, as in value.replace(tzinfo=datetime.UTC), or pass assume_utc=True to the query, mutation or load"
 )
+_NAIVE_TEXT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?", re.ASCII)
 _assumes_utc: ContextVar[bool] = ContextVar("omnigraph_assumes_utc", default=False)
 
 
@@ -36,5 +38,11 @@ def naive_times_as_utc(enabled: bool) -> Iterator[None]:
 
 
 def hint_for(value: object) -> str | None:
-    """Return the hint for a datetime without a time zone, or None for any other value."""
+    """Return the hint for a datetime, or the text of a datetime, without a time zone, or None for any other value.
+
+    >>> hint_for("2024-05-01T12:00:00"), hint_for("soon")
+    ('add an offset, as in 2024-05-01T12:00:00Z', None)
+    """
+    if isinstance(value, str):
+        return f"add an offset, as in {value}Z" if _NAIVE_TEXT.fullmatch(value) else None
     return NAIVE_TIME_HINT if isinstance(value, datetime) and value.utcoffset() is None else None

@@ -48,6 +48,12 @@ def test_a_merge_into_rows_and_compressed_text_need_more_memory() -> None:
     assert not measure_work(files(GB), "patch", has_rows=False).is_streamed
 
 
+def test_a_streamed_load_keeps_the_rows_of_at_most_as_many_threads_as_it_starts() -> None:
+    streamed, machines = LoadWork({"ndjson": GB}), [Machine(cores, 64 * GB) for cores in (15, 16, 128)]
+    needed = [predict_engine(streamed, machine).local_bytes for machine in machines]
+    assert needed[0] < needed[1] == needed[2]
+
+
 def test_java_is_not_looked_for_if_this_process_is_faster_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_engine, "_spark_cores", lambda *_, **__: pytest.fail("looked for Spark"))
     monkeypatch.setattr(load_engine, "available_memory", lambda: 8 * GB)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -124,9 +125,55 @@ def test_a_process_that_dies_while_idle_is_replaced_without_an_error(graph: omni
         assert pool.query(COUNT).scalar() == 8
         (process_id,) = pool.process_ids
         os.kill(process_id, signal.SIGKILL)
-        pool._idle[0].process.wait()
+        os.waitid(os.P_PID, process_id, os.WEXITED | os.WNOWAIT)
         assert pool.query(COUNT).scalar() == 8
         assert pool.process_ids != (process_id,)
+
+
+def outcome_in_thread(pool: QueryPool) -> Any:
+    """Return the result of a query or its error; a query that waits forever fails the test when the pool is closed."""
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(pool.query, COUNT)
+        try:
+            return answer.exception(timeout=60) or answer.result().scalar()
+        finally:
+            if not answer.done():
+                pool.close()
+
+
+@pytest.mark.parametrize("state", ["idle", "busy"])
+def test_a_process_that_cannot_be_started_leaves_its_place_in_the_pool(
+    graph: omnigraph.Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str
+) -> None:
+    with graph.pool(1) as pool:
+        assert pool.query(COUNT).scalar() == 8
+        (process_id,) = pool.process_ids
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))
+        if state == "busy":
+            with ThreadPoolExecutor(1) as threads:
+                answer = threads.submit(pool.query, SLOW)
+                while not pool._busy:
+                    time.sleep(0.01)
+                os.kill(process_id, signal.SIGKILL)
+                assert "-9" in str(answer.exception())
+        else:
+            os.kill(process_id, signal.SIGKILL)
+            os.waitid(os.P_PID, process_id, os.WEXITED | os.WNOWAIT)
+        for _ in range(2):
+            error = outcome_in_thread(pool)
+            assert isinstance(error, errors.QueryProcessDied)
+            assert "cannot be started" in str(error.hint)
+        monkeypatch.undo()
+        assert outcome_in_thread(pool) == 8
+
+
+def test_a_pool_of_a_removed_graph_keeps_reporting_it(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "graph", SCHEMA, durability="os")
+    with graph.pool(2) as pool:
+        shutil.rmtree(tmp_path / "graph")
+        for _ in range(5):
+            assert isinstance(outcome_in_thread(pool), errors.OmnigraphError)
+        assert len(pool.process_ids) == 2
 
 
 def test_closing_ends_every_process_even_during_a_query(graph: omnigraph.Graph) -> None:

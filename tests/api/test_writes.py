@@ -595,6 +595,15 @@ def test_times_without_a_zone_are_errors_or_utc(tmp_path: Path) -> None:
     with pytest.raises(ParameterError) as unclear:
         graph.query(text, t=noon)
     assert "assume_utc=True" in str(unclear.value.hint)
+    assert "got datetime 2024-05-01T12:00:00" in unclear.value.message
+    with pytest.raises(ParameterError) as unclear_text:
+        graph.query(text, t="2024-05-01T12:00:00")
+    assert "add an offset, as in 2024-05-01T12:00:00Z" in str(unclear_text.value.hint)
+    with pytest.raises(PropertyValueError, match="add an offset, as in 2024-05-01T12:00:00Z"):
+        graph.insert("Event", {"name": "f", "at": "2024-05-01T12:00:00"})
+    with pytest.raises(ParameterError) as nonsense:
+        graph.query(text, t="soon")
+    assert "declared type" in str(nonsense.value.hint)
     assert graph.query(text, t=noon, assume_utc=True).num_rows == 4
     with graph.stream(text, t=noon, assume_utc=True) as stream:
         assert len(list(stream.iter_rows())) == 4

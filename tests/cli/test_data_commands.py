@@ -127,6 +127,10 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
     [
         ("query --store g", 2, "no query specified"),
         ("query older --store g", 2, "no query specified"),
+        ("query lint q.gq", 2, "use `omnigraph lint --schema FILE --query FILE`"),
+        ("query check q.gq", 2, "use `omnigraph lint --schema FILE --query FILE`"),
+        ("query lint --query q.gq", 2, "use `omnigraph lint --schema FILE --query FILE`"),
+        ("query check --query q.gq --store g", 1, "no query named 'check'"),
         ("query -e '' --store g", 2, "-e is empty"),
         ("query -e x --query q.gq --store g", 2, "--query and -e"),
         ("query --query q.gq --store g", 2, "older, all, add"),

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import (
     BranchNotFound,
+    InputError,
     KeyConflict,
     NotSupportedRemotely,
     PreconditionFailed,
@@ -152,6 +154,21 @@ def test_the_effect_is_unknown_if_every_answer_is_lost(graph: Graph, server: Htt
     ):
         proxied.insert("Person", {"name": "cyd"})
     assert raised.value.effect == "unknown"
+
+
+def test_a_branch_block_merges_or_drops_its_branch(graph: Graph) -> None:
+    names = list(graph.branches)
+    with graph.branch("scratch", on_exit="drop") as branch:
+        branch.insert("Person", {"name": "cyd"})
+    with graph.branch("import", on_exit="merge") as branch:
+        branch.insert("Person", {"name": "dee"})
+    with graph.branch("merged", on_exit="merge") as branch:
+        graph.merge("merged", delete_branch=True)
+    assert list(graph.branches) == names
+    assert graph.nodes("Person").count() == 3
+    unknown: Any = "push"
+    with pytest.raises(InputError, match="'push'"), graph.branch("import", on_exit=unknown):
+        pass
 
 
 def test_tokens_come_from_the_option_or_the_environment(

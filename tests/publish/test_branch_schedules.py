@@ -301,7 +301,7 @@ def test_branch_deleted_during_its_creation_is_not_acknowledged(root: Path, monk
 
     def listing(store: Store) -> dict[str, int]:
         listed.append(1)
-        if len(listed) == 2:  # the name is taken, and is looked at once more
+        if len(listed) == 1:  # the name is taken, and is looked at once more
             _delete(root, "g")
         return real(store)
 

@@ -16,12 +16,11 @@ from omnigraph.values.table_key import TableKey
 
 from .adjacency import Adjacency, DirectedAdjacency, UndirectedAdjacency
 from .edge_probe import BudgetedProbe, EdgeTableProbe
+from .probe_cost import choose_budget
 from .topology import EdgeTables, Topology, build_topology
 from .topology_cache import MIN_CACHED_EDGES, TopologyKey, get_or_build, load_or_derive, save_topology
 
 _MODE_VARIABLE = Variables("OMNIGRAPH_TRAVERSAL_MODE")
-_DEFAULT_PROBE_KEYS = 1024  # until 1,024 keys have been probed in total, probing costs less than building lists
-_MIN_PROBE_COST = 8  # minimum cost of a probe, in keys
 
 
 def choose_adjacency(
@@ -53,18 +52,24 @@ def _build_adjacency(
             return cached_adjacency
     if forced_mode == "csr" or (forced_mode is None and _has_cheap_lists(context, edge_type, with_edges=with_edges)):
         return load_lists()
-    probe_adjacency = _probe_adjacency(context, edge_type, direction)
+    topology_key = topology_key_of(context, edge_type)
+    probes = _directed_probes(topology_key.tables, direction)
+    probe_adjacency = UndirectedAdjacency(*probes) if len(probes) == 2 else probes[0]
     if forced_mode == "indexed":
         return probe_adjacency
-    topology_key = topology_key_of(context, edge_type)
     probe_cost_key, family = ("probes", *topology_key.memory_key), ("probes", *topology_key.table_family)
     caches = caches_of(context)
-    if (caches.miss_costs.get(probe_cost_key) or 0) + expected_sources > _max_probe_keys():
+    budget = choose_budget(probes, topology_key.tables, with_bags=with_edges)
+
+    def has_budget_left(total_cost: float) -> bool:
+        return total_cost <= budget.limit
+
+    if not has_budget_left((caches.miss_costs.get(probe_cost_key) or 0) + budget.cost_of_keys(expected_sources)):
         return load_lists()
     return BudgetedProbe(
         probe_adjacency,
         load_lists,
-        lambda count: caches.add_miss_cost(probe_cost_key, max(count, _MIN_PROBE_COST), family) <= _max_probe_keys(),
+        lambda count: has_budget_left(caches.add_miss_cost(probe_cost_key, budget.cost_of_keys(count), family)),
     )
 
 
@@ -126,13 +131,13 @@ def _make_adjacency(
     return outgoing if direction == "out" else incoming
 
 
-def _probe_adjacency(context: ExecutionContext, edge_type: str, direction: Direction) -> Adjacency:
-    tables = topology_key_of(context, edge_type).tables
+def _directed_probes(tables: EdgeTables, direction: Direction) -> list[EdgeTableProbe]:
+    """Return the probes that find a row's neighbors: one per direction in which edges are followed."""
     outgoing = EdgeTableProbe(tables.edge, tables.source, tables.target, "src", "dst")
     incoming = EdgeTableProbe(tables.edge, tables.target, tables.source, "dst", "src")
     if direction == "both":
-        return UndirectedAdjacency(outgoing, incoming)
-    return outgoing if direction == "out" else incoming
+        return [outgoing, incoming]
+    return [outgoing if direction == "out" else incoming]
 
 
 def _has_cheap_lists(context: ExecutionContext, edge_type: str, *, with_edges: bool) -> bool:
@@ -185,8 +190,3 @@ def traversal_mode() -> str | None:
     if setting not in (None, "indexed", "csr"):
         raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{setting}'")
     return setting
-
-
-def _max_probe_keys() -> int:
-    setting = os.environ.get("OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "")
-    return int(setting) if setting.isdecimal() else _DEFAULT_PROBE_KEYS

@@ -13,12 +13,12 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_MAX_THREADS = 16  # limits memory, because each thread keeps the rows of a fragment
+MAX_THREADS = 16  # limits memory, because each thread keeps the rows of a fragment
 
 
 def thread_count() -> int:
     """Return the number of threads that a load uses."""
-    return min(_MAX_THREADS, len(os.sched_getaffinity(0)))
+    return min(MAX_THREADS, len(os.sched_getaffinity(0)))
 
 
 def run_in_threads(

@@ -15,6 +15,8 @@ _KEYWORD = re.compile(
 )
 _TEXT_TESTS = "use `contains` or `starts_with`, `matches(..)` for a regular expression, or `search(..)` for words"
 
+_NODE_HINT = "write a node as `$p: Person` and a traversal as `$p knows $q`, without parentheses"
+_CYPHER_LABEL, _OPENED_NODE = re.compile(r":\s*[A-Z]\w*\s*[){]"), re.compile(r"\(\s*\$\w+\s*$")
 _CYPHER_NODE = re.compile(r"(?<=\()[a-z]\w*\s*:\s*[A-Z]\w*\s*[){]|(?<=\()[a-z]\w*\s*\)\s*<?-")
 
 # Patterns that match the text at an error, each with a hint. The patterns are compiled only when a query has an error.
@@ -22,6 +24,7 @@ _WORD_HINTS: tuple[tuple[str, str], ...] = (
     (r"(?<==)~|~", f"`=~` is not an operator; {_TEXT_TESTS}"),
     (r"(?i:i?like|regexp|rlike|similar)\b", f"`like` is not an operator; {_TEXT_TESTS}"),
     (r"(?i:matches)\b(?!\s*\()", 'write `matches($p.name, "^a")`'),
+    (r"(?i:between)\b", "`between` is not an operator; write `$p.age >= 3 and $p.age <= 5`"),
     (r"(?<== )shortest\b", "write `any shortest` or `all shortest`"),
     (
         r"(?i:group)\s+(?i:by)\b",
@@ -50,7 +53,9 @@ def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozen
     if _KEYWORD.fullmatch(found_text.lower()) and found_text != found_text.lower():
         return f"keywords are lowercase: write `{found_text.lower()}`"
     if "STRING" in expected_terminals and _CYPHER_NODE.match(source.text, span.start):
-        return "write a node as `$p: Person` and a traversal as `$p knows $q`, without parentheses"
+        return _NODE_HINT
+    if _CYPHER_LABEL.match(source.text, span.start) and _OPENED_NODE.search(source.text[: span.start]):
+        return _NODE_HINT
     return _suggest_variable(found_text, expected_terminals)
 
 

@@ -27,7 +27,11 @@ _GREMLIN = re.compile(r"g\s*\.\s*[VE]\s*\(")
 
 _READ_EXAMPLE = "match { $p: Person  $p knows $q  $q.age > 30 } return { $p.name, $q }"
 _INSERT_EXAMPLE = 'insert Person { name: "Ann" }'
-_WRITE_EXAMPLES = {"merge": 'upsert Person { name: "Ann" }'}
+_WRITE_EXAMPLES = {
+    "merge": 'upsert Person { name: "Ann" }',
+    "update": 'update Person set { age: 3 } where name = "Ann"',
+    "delete": "delete Person where age > 30",
+}
 _REGULAR_EXPRESSION_HINT = "; instead of `=~`, use `contains` or `starts_with`"
 _TYPES_HINT = "types are declared in a schema file (.pg), as in `node Person { name: String @key }`"
 
@@ -48,7 +52,7 @@ def suggest_own_form(source: SourceText, span: Span, *, at_file_level: bool) -> 
     translation = translate(statement) if is_short else None
     if translation is not None and _is_valid_body(translation):
         return f"this is {language}; write `{_as_query(translation, at_file_level)}`"
-    opening = re.match(r"insert|create|merge", statement, re.IGNORECASE)
+    opening = re.match(r"insert|create|merge|update|delete", statement, re.IGNORECASE)
     example = _READ_EXAMPLE if opening is None else _WRITE_EXAMPLES.get(opening[0].lower(), _INSERT_EXAMPLE)
     hint = f"this is {language}; for example, write `{_as_query(example, at_file_level)}`"
     return hint + _REGULAR_EXPRESSION_HINT * ("=~" in statement)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 _PIECES = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\$?[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)?|<>|.""", re.DOTALL
 )
+_OPERAND = r"""('[^']*'|"[^"]*"|[\w.$]+)"""
+_BETWEEN = re.compile(rf"(?i)((?:[a-z_]\w*\.)?[a-z_]\w*)\s+(not\s+)?between\s+{_OPERAND}\s+and\s+{_OPERAND}")
 _KEYWORD = re.compile("and|or|not|is|null|in|contains|starts_with|as|asc|desc|true|false|distinct")
 _FUNCTION = re.compile("count|sum|avg|min|max|collect")
 
@@ -21,8 +23,14 @@ def rewrite_expression(text: str, write_name: NameWriter) -> str:
     >>> rewrite_expression("p.age <> 3 AND name = 'x'", lambda name: f"${name}")
     '$p.age != 3 and $name = "x"'
     """
-    text = re.sub(r"(?i)\bstarts\s+with\b", "starts_with", text)
+    text = _BETWEEN.sub(_write_bounds, re.sub(r"(?i)\bstarts\s+with\b", "starts_with", text))
     return "".join(_rewrite_piece(piece, write_name) for piece in _PIECES.findall(text)).strip()
+
+
+def _write_bounds(between: re.Match[str]) -> str:
+    name, negation, lower_bound, upper_bound = between.groups()
+    bounds = f"{name} >= {lower_bound} and {name} <= {upper_bound}"
+    return f"not ({bounds})" if negation else bounds
 
 
 def _rewrite_piece(piece: str, write_name: NameWriter) -> str:

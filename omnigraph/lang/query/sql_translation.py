@@ -4,8 +4,9 @@ Translation is best-effort: joins, subqueries and anything else that involves se
 """
 
 import re
+from functools import partial
 
-from .foreign_words import rewrite_expression, split_list, type_name
+from .foreign_words import NameWriter, rewrite_expression, split_list, type_name
 
 _SELECT = re.compile(
     r"SELECT\s+(?P<distinct>DISTINCT\s+)?(?P<columns>.+?)\s+FROM\s+(?P<table>\w+)(?:\s+(?:AS\s+)?(?P<alias>(?!WHERE|GROUP"
@@ -15,8 +16,11 @@ _SELECT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _INSERT = re.compile(r"INSERT\s+INTO\s+(\w+)\s*\(([^()]*)\)\s*VALUES\s*\(([^()]*)\)\s*;?\s*", re.IGNORECASE | re.DOTALL)
-_UPDATE = re.compile(r"UPDATE\s+(\w+)\s+SET\s+(.+?)\s+WHERE\s+(.+?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
-_DELETE = re.compile(r"DELETE\s+FROM\s+(\w+)\s+WHERE\s+(.+?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
+_UPDATE = re.compile(r"UPDATE\s+(\w+)\s+SET\s+(.+?)(?:\s+WHERE\s+(.+?))?\s*;?\s*", re.IGNORECASE | re.DOTALL)
+_DELETE = re.compile(r"DELETE\s+FROM\s+(\w+)(?:\s+WHERE\s+(.+?))?\s*;?\s*", re.IGNORECASE | re.DOTALL)
+
+_AGGREGATE = re.compile(r"\b(?:count|sum|avg|min|max|collect)\s*\(")
+_COLUMN_NAME = re.compile(r"\s+as\s+")
 
 
 def translate_sql(statement: str) -> str | None:
@@ -35,30 +39,70 @@ def translate_sql(statement: str) -> str | None:
         assignments = ", ".join(f"{name}: {_row_expression(value)}" for name, value in pairs)
         return f"insert {type_name(inserted[1])} {{ {assignments} }}"
     if updated := _UPDATE.fullmatch(statement):
-        settings = (item.partition("=") for item in split_list(updated[2]))
-        assignments = ", ".join(f"{name.strip()}: {_row_expression(value)}" for name, _, value in settings)
-        return f"update {type_name(updated[1])} set {{ {assignments} }} where {_row_expression(updated[3])}"  # noqa: S608
+        return _translate_update(*updated.groups())
     if deleted := _DELETE.fullmatch(statement):
-        return f"delete {type_name(deleted[1])} where {_row_expression(deleted[2])}"
+        return _translate_delete(*deleted.groups())
     return None
+
+
+def _translate_update(table: str, settings: str, where: str | None) -> str:
+    """Translate an update; if it has no condition, match all rows, because `update Person` requires a condition."""
+    variable = table[:1].lower()
+    write_value = _row_expression if where is not None else partial(rewrite_expression, write_name=_names_of(variable))
+    pairs = (item.partition("=") for item in split_list(settings))
+    assignments = ", ".join(f"{name.strip()}: {write_value(value)}" for name, _, value in pairs)
+    if where is None:
+        return f"match {{ ${variable}: {type_name(table)} }} update ${variable} set {{ {assignments} }}"  # noqa: S608
+    return f"update {type_name(table)} set {{ {assignments} }} where {_row_expression(where)}"  # noqa: S608
+
+
+def _translate_delete(table: str, where: str | None) -> str:
+    variable = table[:1].lower()
+    if where is None:
+        return f"match {{ ${variable}: {type_name(table)} }} delete ${variable}"
+    return f"delete {type_name(table)} where {_row_expression(where)}"
+
+
+def _names_of(variable: str) -> NameWriter:
+    """Return a function that writes a name as a property of the variable."""
+    return lambda name: f"${variable}.{name.rpartition('.')[2]}"
 
 
 def _row_expression(text: str) -> str:
     return rewrite_expression(text, lambda name: name.rpartition(".")[2])
 
 
-def _translate_select(parts: re.Match[str]) -> str:
+def _translate_select(parts: re.Match[str]) -> str | None:
     variable = parts["table"][:1].lower()
     aliases = set(re.findall(r"(?i)\bAS\s+(\w+)", parts["columns"]))
+    write_property = _names_of(variable)
 
     def write_name(name: str) -> str:
-        return name if name in aliases else f"${variable}.{name.rpartition('.')[2]}"
+        return name if name in aliases else write_property(name)
 
     where = f" {rewrite_expression(parts['where'], write_name)}" if parts["where"] else ""
     columns = rewrite_expression(re.sub(r"^\s*(?:\w+\.)?\*\s*$", f"${variable}", parts["columns"]), write_name)
+    is_distinct = parts["distinct"] or (parts["group"] and not _AGGREGATE.search(columns))
+    if parts["group"]:
+        grouped_columns = _add_group_keys(columns, rewrite_expression(parts["group"], write_name))
+        if grouped_columns is None:
+            return None
+        columns = grouped_columns
     result = f"match {{ ${variable}: {type_name(parts['table'])}{where} }} "
-    result += f"return {'distinct ' * bool(parts['distinct'])}{{ {columns} }}"
+    result += f"return {'distinct ' * bool(is_distinct)}{{ {columns} }}"
     for keyword, part in (("having", parts["having"]), ("order", parts["order"])):
         result += f" {keyword} {{ {rewrite_expression(part, write_name)} }}" if part else ""
     result += f" limit {parts['limit']}" if parts["limit"] else ""
     return result + (f" offset {parts['offset']}" if parts["offset"] else "")
+
+
+def _add_group_keys(columns: str, group_keys: str) -> str | None:
+    """Return the columns with the group keys that they lack, or None if a key is the position of a column.
+
+    In a query, the columns without aggregates are the group keys.
+    """
+    keys, listed_columns = split_list(group_keys), split_list(columns)
+    if any(key.isdecimal() for key in keys):
+        return None
+    known_names = {name for column in listed_columns for name in (column, *_COLUMN_NAME.split(column))}
+    return ", ".join([*(key for key in keys if key not in known_names), *listed_columns])

@@ -2,13 +2,14 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import omnigraph
 from omnigraph.api.async_graph import AsyncGraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import AlreadyExists
+from omnigraph.errors import AlreadyExists, InputError, MergeConflict
 
 SCHEMA = "node Person { name: String @key  age: I32? }"
 
@@ -62,6 +63,69 @@ def test_branch_starts_at_a_revision(graph: Graph) -> None:
     with graph.branch("old", from_="HEAD~1", delete=True) as branch:
         assert branch.nodes("Person").ids() == ["ada"]
     assert list(graph.branches) == ["main"]
+
+
+def test_a_block_merges_its_branch(graph: Graph) -> None:
+    with graph.branch("import", on_exit="merge") as branch:
+        branch.insert("Person", {"name": "bob"})
+    assert list(graph.branches) == ["main"]
+    assert graph.refresh().nodes("Person").ids() == ["ada", "bob"]
+    with graph.branch("empty", on_exit="merge"):
+        pass
+    with graph.branch("merged", on_exit="merge") as branch:
+        branch.merge(into="main", delete_branch=True)
+    assert list(graph.branches) == ["main"]
+
+
+def test_a_block_drops_its_branch(graph: Graph) -> None:
+    with graph.branch("scratch", on_exit="drop") as branch:
+        branch.insert("Person", {"name": "bob"})
+    assert list(graph.branches) == ["main"]
+    assert graph.refresh().nodes("Person").ids() == ["ada"]
+
+
+@pytest.mark.parametrize("on_exit", ["merge", "drop"])
+def test_a_block_that_fails_keeps_its_branch(graph: Graph, on_exit: Any) -> None:
+    def fail() -> None:
+        with graph.branch("import", on_exit=on_exit) as branch:
+            branch.insert("Person", {"name": "bob"})
+            _ = 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert graph.checkout("import").nodes("Person").ids() == ["ada", "bob"]
+    assert graph.refresh().nodes("Person").ids() == ["ada"]
+
+
+def test_a_block_whose_merge_has_conflicts_keeps_its_branch(graph: Graph) -> None:
+    def disagree() -> None:
+        with graph.branch("import", on_exit="merge") as branch:
+            branch.update("Person", where="name = 'ada'", set={"age": 1})
+            graph.update("Person", where="name = 'ada'", set={"age": 2})
+
+    with pytest.raises(MergeConflict):
+        disagree()
+    assert "import" in graph.branches
+
+
+def test_an_unknown_way_to_end_a_block_creates_no_branch(graph: Graph) -> None:
+    unknown: Any = "push"
+    with pytest.raises(InputError, match="'push'"), graph.branch("import", on_exit=unknown):
+        pass
+    assert list(graph.branches) == ["main"]
+
+
+def test_asynchronous_blocks_merge_and_drop(graph: Graph) -> None:
+    async def work() -> list[str]:
+        asynchronous = AsyncGraph(graph)
+        async with asynchronous.branch("import", on_exit="merge") as branch:
+            await branch.insert("Person", {"name": "bob"})
+        async with asynchronous.branch("scratch", on_exit="drop") as branch:
+            await branch.insert("Person", {"name": "cyd"})
+        return [name async for name in asynchronous.branches]
+
+    assert asyncio.run(work()) == ["main"]
+    assert graph.refresh().nodes("Person").ids() == ["ada", "bob"]
 
 
 def test_asynchronous_block(graph: Graph) -> None:

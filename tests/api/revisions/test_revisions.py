@@ -1,7 +1,9 @@
 """Revisions: every valid form resolves to its commit, everything else is rejected."""
 
 import pickle
+import warnings
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -160,7 +162,9 @@ def test_abbreviated_id_is_found_on_any_branch_and_tag(graph: Graph) -> None:
 
 
 def test_tag_takes_precedence_over_a_branch_of_the_same_name(graph: Graph) -> None:
-    graph.branches.create("v1").insert("Person", {"name": "cy", "age": 5})
+    with pytest.warns(AmbiguousRevision, match="branch name 'v1' is also a tag"):
+        branch = graph.branches.create("v1")
+    branch.insert("Person", {"name": "cy", "age": 5})
     with pytest.warns(AmbiguousRevision, match="revision 'v1' is both a tag and a branch; using the tag"):
         assert ages(graph.at("v1")) == FIRST
     assert ages(graph.checkout("v1")) == NOW | {"cy": 5}
@@ -188,6 +192,31 @@ def test_name_hides_a_date_a_version_and_a_commit_id_with_a_warning(graph: Graph
         with pytest.warns(AmbiguousRevision, match=f"revision '{name}' is both {readings}"):
             shown = graph.at(name).head.id
         assert shown == (graph.head.id if name.startswith("2026") else graph.head.parent)
+
+
+def test_a_new_name_that_the_other_kind_of_name_already_has_is_reported(graph: Graph) -> None:
+    graph.branches.create("n1")
+    with pytest.warns(AmbiguousRevision, match="tag name 'n1' is also a branch; as a revision, it means the tag"):
+        graph.tag("n1")
+    graph.tag("n2")
+    with pytest.warns(AmbiguousRevision, match="branch name 'n2' is also a tag; as a revision, it means the tag"):
+        graph.branches.create("n2")
+    graph.tag("n3")
+    graph.tags.delete("n3")
+    graph.branches.create("n3")  # does not warn, because the tag has been deleted
+
+
+def test_a_warning_about_a_name_shows_the_line_of_the_caller(graph: Graph) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        graph.branches.create("2026-12-01")
+        graph.tag("2026-12-02")
+        with graph.branch("2026-12-03"):
+            pass
+        graph.at("2026-12-01")
+        graph.diff("2026-12-02", graph)
+    assert len(caught) >= 5
+    assert {Path(warning.filename).name for warning in caught} == {Path(__file__).name}
 
 
 @pytest.mark.parametrize("point", [1.5, True, None, b"HEAD"])

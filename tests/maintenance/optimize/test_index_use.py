@@ -259,6 +259,22 @@ def _walk(graph: Graph, query: str) -> str:
     return str(graph.explain(query)).splitlines()[2]
 
 
+def test_indexes_that_the_next_build_would_extend_are_reported() -> None:
+    schema = "node P { k: String @key  n: I64? @index  t: String?  @index(t, kind=fulltext) }  edge E: P -> P"
+    with new_graph(schema, {"P": [{"k": "a", "n": 1, "t": "one"}, {"k": "b"}]}) as graph:
+        graph.load({"E": [{"from": "a", "to": "b"}]}, mode="append")
+        pending = [(key, name) for key, name, _ in graph.maintenance.pending_indices()]
+        assert {("node:P", "id"), ("node:P", "n"), ("node:P", "t"), ("edge:E", "src"), ("edge:E", "dst")} <= {*pending}
+        built = graph.maintenance.ensure_indices().indexes
+        columns = {(key, name.removeprefix("fulltext:")) for key, names in built.items() for name in names}
+        assert columns == {*pending}
+        assert graph.maintenance.pending_indices() == []
+        graph.load({"P": [{"k": "c", "n": 2}]}, mode="append")
+        reasons = {(key, name): reason for key, name, reason in graph.maintenance.pending_indices()}
+        assert "1 of 3 rows" in reasons["node:P", "n"]
+        assert "ensure_indices" in reasons["node:P", "n"]
+
+
 def test_unbuilt_indexes_are_reported(indexed: Graph) -> None:
     pending = {(key, name): why for key, name, why in indexed.maintenance.pending_indices()}
     assert set(pending) == {("node:U", "w")}

@@ -85,6 +85,7 @@ def test_an_accepted_name_works_on_s3(s3: S3, names: list[str]) -> None:
 
 @pytest.mark.filterwarnings("ignore::omnigraph.errors.AmbiguousRevision")
 @pytest.mark.parametrize("names", [FEW, pytest.param(SOME, marks=pytest.mark.full)], ids=["few", "some"])
+@pytest.mark.filterwarnings("ignore::omnigraph.errors.AmbiguousRevision")  # branches and tags share names
 def test_a_root_with_accepted_names_moves_between_disk_and_s3(tmp_path: Path, s3: S3, names: list[str]) -> None:
     graph = name_lifecycle.make_graph(str(tmp_path / "g"))
     created = name_lifecycle.create_all(graph, list(filter(name_lifecycle.is_accepted, names)))

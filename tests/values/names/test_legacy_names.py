@@ -27,6 +27,8 @@ REFUSED = (
     "x" * 255, "a/" * 63 + "b", ".hidden", "a.", "-x", "b.lock/c", "01J8ZC9Q3M0000000000000000",
     "0000000001.json", "Main",
 )  # fmt: skip
+# Branches and tags share names, and some names look like times.
+pytestmark = pytest.mark.filterwarnings("ignore::omnigraph.errors.AmbiguousRevision")
 LONG_TYPE = "T" * 300
 LONG_PROPERTY = "p" * 300
 SCHEMA = f"node {LONG_TYPE} {{ name: String @key  {LONG_PROPERTY}: I64? @index }}"

@@ -84,7 +84,9 @@ def resolve_column_value(scope: Scope, expression: m.Expression) -> TypedValue |
             return TypedValue(plan.Score(ranking), score_type, expression.span) if ranking is not None else None
         case m.Alias():
             message = f"`{expression.name}` is not a value; a column name can only be used in `order`"
-            scope.report.error(expression.span, message)
+            is_keyword = expression.name == "distinct"
+            hint = "write `distinct` before the braces: `return distinct { $p.name }`" if is_keyword else None
+            scope.report.error(expression.span, message, hint=hint)
             return None
         case m.Arithmetic() | m.Negative() | m.ScalarCall() | m.Case():
             return expressions.resolve_scalar_expression(

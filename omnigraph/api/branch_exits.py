@@ -1,0 +1,16 @@
+"""The ways in which a block `with graph.branch(..)` can end, for graphs in files and on servers."""
+
+from typing import Literal
+
+from omnigraph.errors import InputError
+
+BranchExit = Literal["keep", "merge", "drop"]
+
+
+def check_branch_exit(on_exit: str) -> None:
+    """Raise `InputError` unless `on_exit` is one of the ways to end a block.
+
+    >>> check_branch_exit("merge")
+    """
+    if on_exit not in ("keep", "merge", "drop"):
+        raise InputError(f"unknown on_exit '{on_exit}'", reason='expected "keep", "merge" or "drop"')

@@ -1,0 +1,14 @@
+"""Keep values from data on one line of a message, so that they cannot be mistaken for parts of the message."""
+
+import re
+
+_LINE_BREAKERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def single_line(text: str) -> str:
+    r"""Return the text with an escape for each line break and each other control character.
+
+    >>> print(single_line("b\nc"))
+    b\nc
+    """
+    return _LINE_BREAKERS.sub(lambda character: repr(character.group())[1:-1], text)
