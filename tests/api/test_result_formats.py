@@ -50,6 +50,11 @@ def test_csv_quotes_only_fields_that_need_it() -> None:
     assert shown("csv", TextStyle(csv_null=""), a=[None]) == "a\n"
 
 
+def test_csv_quotes_texts_that_would_read_as_null() -> None:
+    assert shown("csv", a=["null", None, "", "Null"]) == 'a\n"null"\nnull\n""\nNull'
+    assert shown("csv", TextStyle(csv_null="NA"), a=["null", "NA", None]) == 'a\nnull\n"NA"\nNA'
+
+
 def test_empty_result_is_rendered_without_rows() -> None:
     empty = pa.array([], pa.string())
     assert shown("kv", a=empty) == "0 rows from branch main via q\n(no rows)"

@@ -121,3 +121,19 @@ def test_redirected_descriptor_is_not_truncated(omnigraph: Program) -> None:
     lines = Path("log").read_bytes().splitlines()
     assert lines[0] == b"before"
     assert len(lines) == 3
+
+
+@pytest.mark.parametrize("marker", ["null", "", "NA"])
+def test_csv_keeps_null_empty_and_marker_texts_apart(omnigraph: Program, marker: str) -> None:
+    schema = "node Note { k: String @key  s: String? }"
+    texts = ["null", None, "", "NA", ' "x" ', "a\r\nb", "'", "\\N"]
+    stored = [{"k": str(number), "s": text} for number, text in enumerate(texts)]
+    package.init("from.omni", schema).insert("Note", *stored)
+    query = "match { $n: Note } return { $n.k as k, $n.s as s } order { $n.k }"
+    assert omnigraph("query", "from.omni", "-e", query, "--csv-null", marker, "--out", "notes.csv").code == 0
+    printed = omnigraph("query", "from.omni", "-e", query, "--csv-null", marker, "--format", "csv")
+    assert printed.out == Path("notes.csv").read_bytes().decode()
+    package.init("to.omni", schema)
+    loaded = omnigraph("load", "to.omni", "--data", "Note=notes.csv", "--mode", "append", "--csv-null", marker)
+    assert loaded.code == 0, loaded.err
+    assert package.open("to.omni").query(query).to_dicts() == stored

@@ -163,13 +163,15 @@ def _render_csv(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
     yield ",".join(map(_quote_csv_field, printable.table.column_names))
     for row in _iter_rows(printable.table):
         csv_fields = (
-            style.csv_null if value is None else _quote_csv_field(_value_text(value)) for value in row.values()
+            style.csv_null if value is None else _quote_csv_field(_value_text(value), ("", style.csv_null))
+            for value in row.values()
         )
         yield ",".join(csv_fields)
 
 
-def _quote_csv_field(field_text: str) -> str:
-    if any(special_character in field_text for special_character in ',"\r\n'):
+def _quote_csv_field(field_text: str, null_texts: Sequence[str] = ()) -> str:
+    """Quote a text that contains special characters, or that a reader would take for null without the quotes."""
+    if field_text in null_texts or any(special_character in field_text for special_character in ',"\r\n'):
         return '"' + field_text.replace('"', '""') + '"'
     return field_text
 
