@@ -48,7 +48,8 @@ _FORM_NAMES: dict[type, str] = {
     plan.MatchedDelete: "MatchedDelete kind type_name matched cascades",
 }
 
-# Classes whose form omits fields with default values, so that adding a field with a default is compatible.
+# Classes whose form omits fields with default values, so that adding a field with a default does not change existing
+# digests.
 _SPARSE_FORM_NAMES: dict[type, str] = {
     plan.UpdateRows: "UpdateRows type_name assignments where kind",
     plan.MatchedUpdate: "MatchedUpdate type_name assignments matched kind",

@@ -94,7 +94,7 @@ def _report_file(uri: str, out: str, entity_count: int, commit_id: str | None) -
     if settings().json:
         show.document({"uri": uri, "path": out, "entities": entity_count, "graph_commit_id": commit_id})
     else:
-        show.note(f"exported {entity_count} entities to {out}")
+        show.note(f"exported {show.count(entity_count, 'entity')} to {out}")
 
 
 def _join_small(parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -127,7 +127,7 @@ def _export_with_spark(
         members = {"uri": uri, "path": out, "entities": exported.total, "format": exported.form}
         show.document(members | {"seconds": dict(exported.steps), "graph_commit_id": exported.commit_id})
     else:
-        show.note(f"exported {exported.total} entities to {out}")
+        show.note(f"exported {show.count(exported.total, 'entity')} to {out}")
         show.note(_describe_timing(exported))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from omnigraph.errors.counts import format_count as count
 from omnigraph.errors.diagnostics import Diagnostic, DiagnosticSeverity, SourceText, render
 
 from .options import settings
@@ -97,16 +98,3 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
         ", ".join(count(severities.count(severity), severity) for severity in severity_order if severity in severities)
         or "no findings"
     )
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number and its noun, such as `1 error` or `2 errors`.
-
-    >>> count(2, "query")
-    '2 queries'
-    """
-    if number == 1:
-        return f"1 {noun}"
-    if noun.endswith("ch"):
-        return f"{number} {noun}es"
-    return f"{number} {noun[:-1]}ies" if noun.endswith("ry") else f"{number} {noun}s"

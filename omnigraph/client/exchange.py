@@ -1,7 +1,7 @@
 """Send requests to one graph on a server, and repeat those that are safe to repeat after a transient failure.
 
 `retries` decides what is repeated, and `replies` reads the answers. Errors of the server are raised as the exceptions
-that the embedded graph raises. This module knows no routes.
+that the embedded graph raises. This module does not depend on any routes.
 """
 
 import http.client

@@ -44,7 +44,7 @@ class MethodNotAllowed(ClientError):
 
 
 class NotAcceptable(ClientError):
-    """The response has none of the accepted media types."""
+    """None of the accepted media types is available for the response."""
 
     status = 406
     sentence = "expected one of {media_types} in Accept"

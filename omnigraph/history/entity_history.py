@@ -171,7 +171,7 @@ class EntityTracer:
         blamed_commits: dict[str, Commit | None],
         current_row: pa.Table,
     ) -> None:
-        """Attribute values that a parent already had to that parent, and all others to this commit.
+        """Attribute each value to the parent that already had it, or otherwise to this commit.
 
         If a merge made a decision about a value, the value is attributed to the merge, even if a parent already had it.
         A property that no parent had is attributed to this commit, which added it to the schema.
