@@ -1,4 +1,4 @@
-"""Digest write requests, to tell whether a repeated idempotency key belongs to the same request.
+"""Digest write requests, to determine whether a repeated idempotency key belongs to the same request.
 
 A request's canonical form is a string that depends only on the request itself, never on the names of classes and fields
 in this code. Records written by an earlier release must still match, so a released form must never change. This form is

@@ -11,10 +11,12 @@ from typing import Any
 
 import click
 
-from omnigraph.errors.counts import format_count as count
+from omnigraph.errors.counts import format_count
 from omnigraph.errors.diagnostics import Diagnostic, DiagnosticSeverity, SourceText, render
 
 from .options import settings
+
+count = format_count
 
 _COLORS: dict[DiagnosticSeverity, str] = {"error": "red", "warning": "yellow", "info": "cyan"}
 

@@ -55,8 +55,8 @@ class EntityHistory(list[EntityVersion]):
 
     All values are converted to the current schema. `gap` is None if the history is complete. Otherwise, it is the
     newest commit that changed the type but cannot be compared with its predecessor: either a cleanup removed the
-    predecessor, or its values cannot be converted to the current schema. In the latter case, `boundary` is the error
-    that explains why. Versions before the gap are not listed.
+    predecessor, or its values cannot be converted to the current schema. In the second case, `boundary` is the error
+    that shows the reason. Versions before the gap are not listed.
     """
 
     gap: Commit | None = None
