@@ -23,7 +23,9 @@ _FORMATS = ("ndjson", "parquet", "lance")
 @click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given")
 @snapshot_option
 @click.option("--type", "types", multiple=True, help="Export only this type; may be repeated")
-@click.option("--out", metavar="PATH", help="Write atomically to a file or an s3:// URI; .gz and .zst compress it")
+@click.option(
+    "--out", metavar="PATH", help="Write atomically to a file or s3:// URI; the suffixes .gz and .zst compress it"
+)
 @click.option("--iso-dates", is_flag=True, help="Write dates as 2024-01-31 instead of numbers")
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="Export with Spark to a folder in this format")
 @click.option("--ordered", is_flag=True, help="Sort each type by id (only with --format)")
