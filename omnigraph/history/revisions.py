@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from omnigraph.errors import AmbiguousRevision, BranchNotFound, InputError, NotFound, SnapshotNotFound
 from omnigraph.errors.caller_warning import warn_caller
+from omnigraph.errors.counts import format_count
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
