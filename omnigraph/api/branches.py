@@ -74,9 +74,9 @@ class Branches(Facet):
     ) -> "Graph":
         """Create a branch from the head of a branch (by default the current one) or from a revision.
 
-        `from_` is a branch, or any revision that `graph.at` accepts: a commit, a tag, a point in time, or `HEAD~1`.
-        `commit` is a revision that is resolved relative to `from_`. If `exist_ok` is true, an existing branch with that
-        name is opened as it is. Returns a graph on the branch.
+        `from_` is a branch, or any revision that `graph.at` accepts, such as a commit, a tag, a point in time or
+        `HEAD~1`. `commit` is a revision that is resolved relative to `from_`. If `exist_ok` is true, an existing branch
+        with that name is opened as it is. Returns a graph on the branch.
 
         Raises `AlreadyExists` if the branch exists and `exist_ok` is not set.
         """
@@ -133,10 +133,10 @@ class Branches(Facet):
     ) -> "MergeResult":
         """Reset a branch to the state at a revision, in a new commit. The old commits stay in the branch's log.
 
-        `to` is a commit, a tag, a branch, a point in time, or `HEAD~3`, where `HEAD` is the head of the branch being
-        reset. The new commit refers to the table versions at that revision, so no data is copied. Merges and the change
-        feed treat a reset like any other change, and a second reset can undo it. A dry run returns the changes in
-        `delta` and their counts in `stats`.
+        `to` is a commit, a tag, a branch, a point in time or another revision, such as `HEAD~3`, where `HEAD` is the
+        head of the branch being reset. The new commit refers to the table versions at that revision, so no data is
+        copied. Merges and the change feed treat a reset like any other change, and a second reset can undo it. A dry
+        run returns the changes in `delta` and their counts in `stats`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:

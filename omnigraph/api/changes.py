@@ -65,8 +65,8 @@ class Changes(Facet):
     ) -> Feed:
         """Return the commits after a position, up to the newest, as blocks of changes.
 
-        `start` is `beginning`, `after:` followed by a revision (a commit id, a tag, a branch or
-        `HEAD~1`), or `now`. The default is `now`, which returns no blocks, only a `.cursor` to
+        `start` is `beginning`, `now`, or `after:` followed by a revision, such as a commit id, a tag,
+        a branch or `HEAD~1`. The default is `now`, which returns no blocks, only a `.cursor` to
         continue from. A cursor works only with the filter that it was created with.
         """
         return _open_feed(self._handle, ChangeFilterRequest(types, kinds, ops), FeedPosition(start, cursor))

@@ -90,7 +90,8 @@ def diff(
 ) -> "Diff":
     """Return the changes from `a` to `b`, entity by entity. `b` defaults to this graph's current state.
 
-    `a` and `b` are each a branch, a commit id, a version, a point in time, a revision such as `HEAD~3`, or a graph.
+    `a` and `b` are each a graph, or a branch, a commit id, a version, a point in time or another revision, such as
+    `HEAD~3`.
     `main..dev` specifies both in one argument, and `main...dev` means the changes on `dev` since it diverged from
     `main`.
 

@@ -354,9 +354,10 @@ class Graph(Guarded):
         """Return a read-only graph pinned to a revision.
 
         A revision is a commit id or a prefix of one, a tag, a branch, a point in time (a `datetime` or an ISO string
-        with a time zone, a date, or text such as "2 hours ago"), a duration before now, a manifest version, or an
-        expression. `HEAD~3` goes back from the commit that this graph reads from, and `main^` goes back from the head
-        of `main`. If a tag and a branch have the same name, the tag takes precedence and a warning is issued.
+        with a time zone, a date, or text such as "2 hours ago"), a duration before now, or a manifest version.
+        Steps can follow a name: `HEAD~3` goes back from the commit that this graph reads from, and `main^` goes back
+        from the head of `main`. If a tag and a branch have the same name, the tag takes precedence and a warning is
+        issued.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:

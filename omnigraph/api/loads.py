@@ -104,11 +104,11 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     `max_row_bytes` is the maximum size of a row with all its values, by default `OMNIGRAPH_MAX_ROW_BYTES`, or 32 MiB
     without the large blobs in NDJSON, which are streamed.
 
-    Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process),
-    "spark" (the session `spark`, or a new one) or "auto", which uses Spark for Spark DataFrames by
-    type and for files that Spark is predicted to load faster, or for which this process does not
-    have enough memory; the receipt's `engine_reason` tells why. With `assume_utc`, a `datetime` and a timestamp column
-    (also in Parquet files) without a time zone are in UTC; such a load always runs in this process.
+    Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process), "spark" (the session
+    `spark`, or a new one) or "auto". With "auto", Spark loads Spark DataFrames, files that it is predicted to load
+    faster, and files for which this process does not have enough memory; the receipt's `engine_reason` shows the
+    reason. With `assume_utc`, a `datetime` or a timestamp column without a time zone (also in Parquet files) is in UTC;
+    such a load always runs in this process.
     """
     on_error = check_on_error(on_error)
     engine = _require_local(engine) if assume_utc else engine

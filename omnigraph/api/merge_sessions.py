@@ -15,6 +15,7 @@ from omnigraph.api.merge_changes import iter_merge_changes
 from omnigraph.api.results.diff import Diff, LazyTableChanges, sum_change_counts
 from omnigraph.errors import EntityConflict, InputError, MergeConflict, OmnigraphError, ReadSetConflict
 from omnigraph.errors.conflict_card import conflict_card
+from omnigraph.errors.counts import format_count
 from omnigraph.errors.merge_conflict import conflict_table
 from omnigraph.history.commit import Commit
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_target
@@ -76,9 +77,9 @@ class MergeResult(Guarded):
         return self.outcome != "conflict"
 
     def __repr__(self) -> str:
-        conflict_text = f", {len(self.conflicts)} conflicts" if self.conflicts else ""
+        conflict_text = f", {format_count(len(self.conflicts), 'conflict')}" if self.conflicts else ""
         commit_text = f", commit {self.commit.id}" if self.commit is not None else ""
-        discarded_text = f", {len(self.discarded)} changes discarded" if self.discarded else ""
+        discarded_text = f", {format_count(len(self.discarded), 'change')} discarded" if self.discarded else ""
         summary = f"{self.outcome}{conflict_text}{discarded_text}{commit_text}"
         return f"<Merge of {self.source} into {self.target}: {summary}>"
 

@@ -1,4 +1,4 @@
-"""Digest write requests, to tell whether a repeated idempotency key belongs to the same request.
+"""Digest write requests, to determine whether a repeated idempotency key belongs to the same request.
 
 A request's canonical form is a string that depends only on the request itself, never on the names of classes and fields
 in this code. Records written by an earlier release must still match, so a released form must never change. This form is
@@ -48,7 +48,8 @@ _FORM_NAMES: dict[type, str] = {
     plan.MatchedDelete: "MatchedDelete kind type_name matched cascades",
 }
 
-# Classes whose form omits fields with default values, so that adding a field with a default is compatible.
+# Classes whose form omits fields with default values, so that adding a field with a default does not change existing
+# digests.
 _SPARSE_FORM_NAMES: dict[type, str] = {
     plan.UpdateRows: "UpdateRows type_name assignments where kind",
     plan.MatchedUpdate: "MatchedUpdate type_name assignments matched kind",

@@ -1,7 +1,7 @@
 """`graph.revisions`: commits, and the history of individual entities.
 
 As in git, a revision is anything that names a commit, such as an id, a tag or `HEAD~1`. The most common methods
-(`graph.log`, `graph.at` and `graph.diff`) are on the graph itself. This facet has the less common ones.
+(`graph.log`, `graph.at` and `graph.diff`) are on the graph itself. This facet contains the less common ones.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,10 @@ class Revisions(Facet):
         self._make_graph = make_graph
 
     def commit(self, commit_id: str) -> Commit:
-        """Return a commit by id, tag, branch or revision such as `HEAD~3`. This graph's branch is searched first."""
+        """Return a commit by its id, or by a tag, a branch or another revision, such as `HEAD~3`.
+
+        This graph's branch is searched first.
+        """
         handle = self._handle
         handle.require_open()
         return resolve_commit(handle.store, handle.branch_state, handle.snapshot, commit_id)

@@ -42,7 +42,7 @@ def branch() -> None:
     metavar="REVISION",
     default="main",
     show_default=True,
-    help="Revision to start from: a branch, commit, tag, timestamp, or ancestor such as main~3",
+    help="Revision to start from: a branch, commit, tag, timestamp or other revision, such as main~3",
 )
 @click.option(
     "--commit", "commit_id", metavar="REVISION", help="Commit on the --from branch to use instead of its head"

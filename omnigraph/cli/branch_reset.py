@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 def reset(name: str, revision: str, dry_run: bool, address: GraphAddress, actor: str | None, **options: Any) -> None:
     """Reset branch NAME to revision TO with a new commit. No data is copied.
 
-    TO is a commit, tag, branch, timestamp, or a revision such as HEAD~3, where HEAD is the newest
-    commit on NAME. The old commits stay in the log, so resetting to HEAD~1 undoes a reset.
+    TO is a commit, a tag, a branch, a timestamp or another revision, such as HEAD~3, where HEAD is
+    the newest commit on NAME. The old commits stay in the log, so resetting to HEAD~1 undoes a
+    reset.
     """
     root = resolve_target(address)
     if not dry_run:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _ADVICE = "use --keep N, --older-than D, or both; --keep 10 is a good starting point"
 _DURATION_METAVAR = "D"
-_MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations to list that retain history
+_MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations that are listed because they retain history
 
 
 @click.command()

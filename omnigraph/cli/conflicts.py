@@ -257,7 +257,7 @@ def format_value(row_values: Any, property_name: str) -> str:
         return "(absent)"
     value = row_values.get(property_name)
     if isinstance(value, bytes):
-        return f"{len(value)} bytes"
+        return show.count(len(value), "byte")
     has_json_form = value is None or isinstance(value, str | bool)
     text = format_cell(value) if has_json_form else str(value)
     return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"

@@ -1,7 +1,7 @@
 """Tokens for servers: the credentials file, the environment, and the references in profiles.
 
-The file `credentials` beside `config.yaml` has a section for each server. It is readable only by its owner, and a file
-with wider permissions is rejected. This module never prints a token and never contacts a server.
+The file `credentials`, next to `config.yaml`, has a section for each server. It is readable only by its owner, and
+a file with wider permissions is rejected. This module never prints a token and never contacts a server.
 """
 
 import os

@@ -22,9 +22,9 @@ _OUTCOME_LABELS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 def doctor(address: GraphAddress, no_probe: bool) -> None:
     """Diagnose this machine (versions, Java and caches) and, if given, a store.
 
-    For a store, creates a small temporary object to verify that the store refuses to overwrite
-    existing objects, and compares the store's clock with the local clock. Exits with code 1 if a
-    check fails.
+    For a store, the command creates a small temporary object to verify that the store refuses to
+    overwrite existing objects, and compares the store's clock with the local clock. Exits with
+    code 1 if a check fails.
     """
     root = resolve_root(address) if has_address(address) else None
     from omnigraph.maintenance.doctor import diagnose_environment

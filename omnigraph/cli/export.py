@@ -23,7 +23,9 @@ _FORMATS = ("ndjson", "parquet", "lance")
 @click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given")
 @snapshot_option
 @click.option("--type", "types", multiple=True, help="Export only this type; may be repeated")
-@click.option("--out", metavar="PATH", help="Write atomically to a file or an s3:// URI; .gz and .zst compress it")
+@click.option(
+    "--out", metavar="PATH", help="Write atomically to a file or s3:// URI; the suffixes .gz and .zst compress it"
+)
 @click.option("--iso-dates", is_flag=True, help="Write dates as 2024-01-31 instead of numbers")
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="Export with Spark to a folder in this format")
 @click.option("--ordered", is_flag=True, help="Sort each type by id (only with --format)")
@@ -94,7 +96,7 @@ def _report_file(uri: str, out: str, entity_count: int, commit_id: str | None) -
     if settings().json:
         show.document({"uri": uri, "path": out, "entities": entity_count, "graph_commit_id": commit_id})
     else:
-        show.note(f"exported {entity_count} entities to {out}")
+        show.note(f"exported {show.count(entity_count, 'entity')} to {out}")
 
 
 def _join_small(parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -127,7 +129,7 @@ def _export_with_spark(
         members = {"uri": uri, "path": out, "entities": exported.total, "format": exported.form}
         show.document(members | {"seconds": dict(exported.steps), "graph_commit_id": exported.commit_id})
     else:
-        show.note(f"exported {exported.total} entities to {out}")
+        show.note(f"exported {show.count(exported.total, 'entity')} to {out}")
         show.note(_describe_timing(exported))
 
 

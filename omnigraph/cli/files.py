@@ -77,7 +77,11 @@ def replace_text(path: str, text: str) -> None:
     target = Path(path).resolve()
     if not target.is_file():
         reason = "it is not a regular file"
-        raise InputError(f"cannot replace {path}: {reason}", reason="unwritable", hint="pass a file, or - for pipes")
+        raise InputError(
+            f"cannot replace {path}: {reason}",
+            reason="unwritable",
+            hint="pass a regular file, or `-` to read from a pipe",
+        )
     temporary_file = _create_temporary_file(target, path)
     try:
         temporary_file.write_text(text, encoding="utf-8", newline="")

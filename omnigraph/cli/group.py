@@ -1,6 +1,6 @@
 """Command groups that import a command only when it runs.
 
-This module implements lazy loading and suggests corrections for misspelt commands. The help page is built from the
+This module implements lazy loading and suggests corrections for misspelled commands. The help page is built from the
 one-line descriptions in the command list, so `--help` imports no command.
 """
 

@@ -72,14 +72,14 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="CSV decimal separator"
 )
 @engine_options("if it is predicted to be faster")
-@click.option("--report", is_flag=True, help="Print every bad line, regardless of --max-errors")
+@click.option("--report", is_flag=True, help="Print every invalid line, regardless of --max-errors")
 @click.option(
     "--max-errors",
     metavar="N",
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="Maximum number of bad lines to print",
+    help="Maximum number of invalid lines to print",
 )
 @click.option(
     "--max-row-bytes",
@@ -87,7 +87,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     type=click.IntRange(1),
     help="Maximum size of a row in bytes  [default: $OMNIGRAPH_MAX_ROW_BYTES, or 32 MiB without large blobs]",
 )
-@click.option("--rejects", metavar="DIR", help="Write all bad lines to DIR, as Parquet and NDJSON")
+@click.option("--rejects", metavar="DIR", help="Write all invalid lines to DIR, as Parquet and NDJSON")
 @click.option("--dry-run", is_flag=True, help="Check the data without writing")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
@@ -219,7 +219,7 @@ def _read_mapping(argument: str | None) -> Any:
 
 def _print_problems(report: "LoadReport", source_names: str) -> None:
     if settings().json or settings().json_errors:
-        message = f"{len(report)} bad lines in {source_names}; nothing was written"
+        message = f"{show.count(len(report), 'invalid line')} in {source_names}; nothing was written"
         members = report.error.to_json() if isinstance(report.error, KeyConflict) else InputError(message).to_json()
         show.document(members | {"error": message, "problems": report.to_dicts()})
         return

@@ -17,7 +17,7 @@ def login(server: str) -> None:
     """Store the token for SERVER, which is a name under `servers` in the configuration, or a URL.
 
     The token is read from a prompt or from standard input, so that it does not appear in the shell history. It is
-    stored in the file `credentials` beside the configuration, which only you can read.
+    stored in the file `credentials` in the configuration directory; only you can read this file.
     """
     from .credentials import store_token
 

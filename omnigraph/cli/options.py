@@ -212,7 +212,8 @@ snapshot_option = click.option(
     "--at",
     "snapshot",
     metavar="REVISION",
-    help="Commit, tag, branch, version, time such as '2 hours ago', or main~3; defaults to the newest state",
+    help="Commit, tag, branch, version, time or other revision, such as '2 hours ago' or main~3;"
+    " defaults to the newest state",
 )
 schema_option = click.option(
     "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg)"

@@ -40,9 +40,9 @@ _mainline_option = click.option(
 def revert(commit: str, branch: str, **options: Any) -> None:
     """Undo a commit or a range of commits with a new commit; later changes are kept.
 
-    COMMIT is an id, a tag, HEAD or HEAD~2, or a range. A..B undoes the net effect of the commits
-    after A, up to and including B; A.. ends at the head. Values that have changed again since then
-    are conflicts.
+    COMMIT is an id, a tag or another revision, such as HEAD~2, or a range of commits. A..B undoes
+    the net effect of the commits after A, up to and including B; A.. ends at the head. Values that
+    have changed again since then are conflicts.
     """
     _replay_commit("revert", commit, branch, options)
 

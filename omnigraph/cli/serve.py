@@ -97,10 +97,10 @@ from .options import shared_options
 def serve(context: click.Context, /, graphs: tuple[str, ...], **options: Any) -> None:
     """Serve one or more graphs over HTTP.
 
-    A single graph is served as `default`, and is also reachable without the prefix. Several graphs require names, as in
-    people=URI docs=URI. When the server is ready, it prints one line, OMNIGRAPH_LISTEN_ADDR=HOST:PORT. Tokens come from
-    OMNIGRAPH_SERVER_BEARER_TOKENS_FILE, OMNIGRAPH_SERVER_BEARER_TOKENS_JSON or OMNIGRAPH_SERVER_BEARER_TOKEN. SIGHUP
-    replaces the workers one by one; SIGTERM finishes running requests and exits.
+    A single graph is served under `/graphs/default`, and also without this prefix. Several graphs require names, as in
+    people=URI docs=URI. When the server is ready, it prints one line, OMNIGRAPH_LISTEN_ADDR=HOST:PORT. Tokens are read
+    from OMNIGRAPH_SERVER_BEARER_TOKENS_FILE, OMNIGRAPH_SERVER_BEARER_TOKENS_JSON or OMNIGRAPH_SERVER_BEARER_TOKEN.
+    SIGHUP replaces the workers one by one. On SIGTERM, the server finishes running requests and exits.
     """
     from omnigraph.errors import ConfigError
 

@@ -11,9 +11,12 @@ from typing import Any
 
 import click
 
+from omnigraph.errors.counts import format_count
 from omnigraph.errors.diagnostics import Diagnostic, DiagnosticSeverity, SourceText, render
 
 from .options import settings
+
+count = format_count
 
 _COLORS: dict[DiagnosticSeverity, str] = {"error": "red", "warning": "yellow", "info": "cyan"}
 
@@ -97,16 +100,3 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
         ", ".join(count(severities.count(severity), severity) for severity in severity_order if severity in severities)
         or "no findings"
     )
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number and its noun, such as `1 error` or `2 errors`.
-
-    >>> count(2, "query")
-    '2 queries'
-    """
-    if number == 1:
-        return f"1 {noun}"
-    if noun.endswith("ch"):
-        return f"{number} {noun}es"
-    return f"{number} {noun[:-1]}ies" if noun.endswith("ry") else f"{number} {noun}s"

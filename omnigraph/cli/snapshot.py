@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--branch", help="Branch to read; defaults to main unless --at is given")
 @click.option(
-    "--at", "point", metavar="REVISION", help="Commit, tag, branch, version, time such as '2 hours ago', or main~3"
+    "--at",
+    "point",
+    metavar="REVISION",
+    help="Commit, tag, branch, version, time or other revision, such as '2 hours ago' or main~3",
 )
 @graph_arguments()
 @shared_options

@@ -35,10 +35,10 @@ def tag() -> None:
 @actor_option
 @shared_options
 def create(name: str, point: str | None, address: GraphAddress, **options: Any) -> None:
-    """Tag the head of a branch, or COMMIT: an id, a timestamp or HEAD~2. Cleanup keeps tagged data.
+    """Tag the head of a branch, or COMMIT, which is an id, a timestamp or another revision, such as HEAD~2.
 
-    NAME may contain letters, digits, '.', '-' and '_', with '/' between parts, and must not exceed
-    200 bytes.
+    A cleanup keeps the data of tagged commits. NAME may contain letters, digits, '.', '-' and '_', with '/' between
+    parts, and must not exceed 200 bytes.
     """
     root = resolve_target(address)
     announce_target("tag create", root)

@@ -48,7 +48,7 @@ class RemoteBaseline(Iterator[dict[str, Any]]):
                 self.count += 1
                 yield line
         if self.cursor is None:
-            raise ServerUnreachable(server=self._server, reason="the baseline has no end", effect="none")
+            raise ServerUnreachable(server=self._server, reason="the end of the baseline is missing", effect="none")
 
     def lines(self) -> Iterator[bytes]:
         """Yield the remaining entities as NDJSON lines, then one record with the commit and the cursor."""

@@ -1,7 +1,7 @@
 """Connections to one server: TCP, TLS or a Unix socket, kept open between requests.
 
 A connection is used by one thread at a time. An idle connection that the server has closed is discarded before a
-request is sent on it, so that a write is not lost on a dead connection. This module knows no routes and no tokens.
+request is sent on it, so that a write is not lost on a dead connection. This module does not handle routes or tokens.
 """
 
 import http.client

@@ -1,7 +1,7 @@
 """Send requests to one graph on a server, and repeat those that are safe to repeat after a transient failure.
 
 `retries` decides what is repeated, and `replies` reads the answers. Errors of the server are raised as the exceptions
-that the embedded graph raises. This module knows no routes.
+that the embedded graph raises. This module does not depend on any routes.
 """
 
 import http.client
@@ -27,7 +27,7 @@ _UNCHANGING_METHODS = ("GET", "HEAD")
 
 
 class RequestOptions(TypedDict, total=False):
-    """What a request can carry besides its path and parameters. `condition` is the required head of the branch.
+    """The parts of a request besides its path and parameters. `condition` is the required head of the branch.
 
     A body that is a function can be sent again, because every call returns all of the bytes.
     """
@@ -173,7 +173,7 @@ class Exchange:
 def _read_error(reply: Reply, request: _Request, retry_after: float | None) -> OmnigraphError:
     try:
         body = reply.read()
-    except ServerUnreachable:  # the status alone tells enough
+    except ServerUnreachable:  # the status alone is sufficient
         body = b""
     return decode_error(
         reply.status,

@@ -109,7 +109,7 @@ def decode_error(
     if not isinstance(members.get("error"), str):
         members = _describe_foreign_answer(status, body, effect_if_foreign)
     error = _build_error(_find_class(members, status), members["error"], members)
-    if error.status is not None and error.status != status:  # usage errors have no status, also when sent as 400
+    if error.status is not None and error.status != status:  # usage errors have no status, even when sent as 400
         error.status = status
     error.request_id = members.get("request_id") or request_id
     if retry_after is not None and "retry_after" not in error.details:

@@ -35,13 +35,13 @@ class RequestTarget:
         """Return the error for a connection that could not be opened or was lost."""
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         if isinstance(error, http.client.IncompleteRead):
-            reason = "the connection was closed before the end of the answer"
+            reason = "the connection was closed before the end of the response"
         return ServerUnreachable(server=self.server, reason=reason.lower(), effect=effect or self.effect_if_lost)
 
     def foreign_answer(self, status: int, description: str) -> ServerError:
         """Return the error for an answer with a status of success that did not come from an Omnigraph server."""
         return ServerError(
-            f"{self.server} sent {description}, which is not the answer of an Omnigraph server",
+            f"{self.server} sent {description}, which is not a response from an Omnigraph server",
             status=status,
             effect=self.effect_if_lost,
             hint="check the URL; a proxy or another program may be answering in place of the server",
@@ -93,7 +93,7 @@ class Reply:
         except (ValueError, RecursionError):
             raise self.malformed("malformed JSON") from None
         if not isinstance(document, dict):
-            raise self.malformed("JSON that is no object")
+            raise self.malformed("JSON that is not an object")
         return document
 
     def malformed(self, description: str) -> ServerError:
@@ -125,7 +125,7 @@ class Reply:
 def _describe_redirect(status: int, location: str | None, target: RequestTarget) -> ServerError:
     address = _resolve_location(location, target)
     if address is None:
-        message, hint = f"{target.server} answers with a redirect that has no valid address", "check the URL"
+        message, hint = f"{target.server} responded with a redirect that has no valid address", "check the URL"
     elif (graph := _suggest_graph(address, target)) is not None:
         message = f"{target.server} redirects to {redact_uri(address)}"
         hint = f"redirects are not followed, to keep the token safe; use the URL {graph}"

@@ -167,7 +167,7 @@ class QueryCaches:
         default_factory=lambda: MemoryCache(_bytes_from_environment("OMNIGRAPH_CACHE_MEMORY", _DEFAULT_MEMORY_BYTES))
     )
     disk: ArrayFileCache | None = None
-    # The accumulated cost of cache misses per key. An entry is built once its misses have cost more than building it.
+    # The accumulated cost of cache misses per key. An entry is built once this cost exceeds the cost of building it.
     miss_costs: MemoryCache = field(default_factory=lambda: MemoryCache(_MAX_MISS_COSTS))
 
     def add_miss_cost(self, cache_key: Hashable, cost: float, family: Hashable = None) -> float:

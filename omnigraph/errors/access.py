@@ -44,7 +44,7 @@ class MethodNotAllowed(ClientError):
 
 
 class NotAcceptable(ClientError):
-    """The response has none of the accepted media types."""
+    """None of the accepted media types is available for the response."""
 
     status = 406
     sentence = "expected one of {media_types} in Accept"
@@ -80,7 +80,7 @@ class ServerUnreachable(ServerError, Transient):
     status = 503
     http_code = None
     sentence = "cannot reach the server at {server}[: {reason}]"
-    hint = "check the URL and that the server is running, then try again"
+    hint = "check that the URL is correct and the server is running, then try again"
     server: str | None = None
     reason: str | None = None
 

@@ -207,12 +207,12 @@ class ChangeSchemaBoundary(ChangeDiffRefused):
 
 
 class HistoryReclaimed(ClientError):
-    """Cleanup removed a version that this request needs."""
+    """A cleanup removed a version that this request needs."""
 
     code = "HistoricalVersionReclaimed"
     status = 410
     http_code = None
-    sentence = "cleanup removed the data for commit '{first_unreadable_commit_id}'"
+    sentence = "a cleanup removed the data for commit '{first_unreadable_commit_id}'"
     wire_member = "change_feed_gap"
     wire_facts = ("cursor", "first_unreadable_commit_id")
     hint = "take a new baseline and continue from its cursor"

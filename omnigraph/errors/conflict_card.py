@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from .conflict import to_json_value
+from .counts import format_count
 from .merge_conflict import EntityConflict
 
 _MAX_CONFLICTS = 20
@@ -62,7 +63,7 @@ def _render_value(image: Mapping[str, Any] | None, property_name: str) -> str:
         return ""
     value = image.get(property_name)
     if isinstance(value, bytes):
-        return f"{len(value)} bytes"
+        return format_count(len(value), "byte")
     return "<small>null</small>" if value is None else _escape_clipped(str(to_json_value(value)))
 
 

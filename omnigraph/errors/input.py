@@ -7,7 +7,7 @@ from typing import Any
 from .language import LanguageError
 from .root import ClientError, fill_template
 
-_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # a reason with such a prefix tells the user what to do
+_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # a reason that starts like this tells the user what to do
 _MIN_PHRASE_SPACES = 3  # a reason with three or more spaces is a sentence, not a label for programs
 
 

@@ -91,7 +91,7 @@ class SchemaUnsupported(LanguageError):
     `steps` lists the plan steps that cannot be applied, each with its `code`, if it has one.
     """
 
-    hint = "split the change into smaller changes, or export the data, recreate the graph and reload"
+    hint = "split the change into smaller ones, or export the data, recreate the graph and load the data again"
     steps: tuple[Any, ...] = ()
 
     def __init__(self, message: str | None = None, *, steps: Iterable[Any] = (), **facts: Any) -> None:

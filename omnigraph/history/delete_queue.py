@@ -140,7 +140,7 @@ def _refuse_queued(
 def reclaimed_error(commit_id: str) -> HistoryReclaimed:
     """Return the error for a state that a cleanup removed."""
     return HistoryReclaimed(
-        f"cleanup removed the data for commit {commit_id}",
+        f"a cleanup removed the data for commit {commit_id}",
         first_unreadable_commit_id=commit_id,
         hint="use a newer commit; before the next cleanup, tag the commits to keep",
     )

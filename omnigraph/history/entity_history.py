@@ -55,8 +55,8 @@ class EntityHistory(list[EntityVersion]):
 
     All values are converted to the current schema. `gap` is None if the history is complete. Otherwise, it is the
     newest commit that changed the type but cannot be compared with its predecessor: either a cleanup removed the
-    predecessor, or its values cannot be converted to the current schema. In the latter case, `boundary` is the error
-    that explains why. Versions before the gap are not listed.
+    predecessor, or its values cannot be converted to the current schema. In the second case, `boundary` is the error
+    that shows the reason. Versions before the gap are not listed.
     """
 
     gap: Commit | None = None
@@ -171,7 +171,7 @@ class EntityTracer:
         blamed_commits: dict[str, Commit | None],
         current_row: pa.Table,
     ) -> None:
-        """Attribute values that a parent already had to that parent, and all others to this commit.
+        """Attribute each value to the parent that already had it, or otherwise to this commit.
 
         If a merge made a decision about a value, the value is attributed to the merge, even if a parent already had it.
         A property that no parent had is attributed to this commit, which added it to the schema.

@@ -36,7 +36,7 @@ class MergeInputs:
     base_snapshots: tuple[Snapshot, ...]
     outcome: MergeOutcome
     incoming_commits: tuple[Commit, ...] = ()
-    retained_by: BranchState | None = None  # the branch or tag whose log contains the source if it is a revision
+    retained_by: BranchState | None = None  # if the source is a revision: the branch or tag whose log contains it
 
     @property
     def base_snapshot(self) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Revisions: resolve a commit id, version, time, tag, branch, or an ancestor such as `HEAD~2^` to a snapshot.
+"""Resolve a revision to a snapshot: a commit id, a version, a time, a tag, a branch, or an ancestor such as `HEAD~2^`.
 
 A string is interpreted as the first of these that matches: a full commit id, a tag, a branch, a time, a version number,
 or the beginning of a commit id. A warning is issued if a tag or branch hides another interpretation. This module only
@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from omnigraph.errors import AmbiguousRevision, BranchNotFound, InputError, NotFound, SnapshotNotFound
 from omnigraph.errors.caller_warning import warn_caller
+from omnigraph.errors.counts import format_count
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
@@ -208,7 +209,7 @@ def _find_parent(snapshot: Snapshot, commit_id: str, parent_number: int, step_co
         return parents[parent_number - 1]
     if parent_number > 1:
         raise SnapshotNotFound(f"commit {commit_id} has no parent number {parent_number}")
-    raise SnapshotNotFound(f"there are fewer than {step_count} commits before this commit")
+    raise SnapshotNotFound(f"there are fewer than {format_count(step_count, 'commit')} before this commit")
 
 
 def _is_version(text: str) -> bool:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .schemas import StoredSchema
 
 REVISION_HINT = (
-    "use a commit id or its beginning, a tag, a branch, a version number, a time such as 2024-01-31T12:00:00Z,"
-    " 2024-01-31 or '2 hours ago', HEAD, or an ancestor such as HEAD~3, main~3 or HEAD^"
+    "use a commit id or its beginning, a tag, a branch, a version number, a time (2024-01-31T12:00:00Z, 2024-01-31 or"
+    " '2 hours ago'), HEAD, or an ancestor (HEAD~3, main~3 or HEAD^)"
 )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import ClientError, InputError
+from omnigraph.errors.counts import format_count
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.rules.delta import Positions
 
@@ -211,7 +212,7 @@ def _split_one_by_one(
 def _decode_record(record: bytes, layout: CsvLayout, null_texts: frozenset[str]) -> list[str | None]:
     cells = split_cells(record, layout.dialect)
     if len(cells) != len(layout.file_columns):
-        reason = f"expected {len(layout.file_columns)} cells, got {len(cells)}"
+        reason = f"expected {format_count(len(layout.file_columns), 'cell')}, got {len(cells)}"
         raise InputError(reason=reason, hint=f"quote cells that contain the delimiter {layout.dialect.delimiter!r}")
     values: list[str | None] = []
     for column_name, (text, is_quoted) in zip(layout.file_columns, cells, strict=True):

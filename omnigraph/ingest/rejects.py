@@ -60,12 +60,12 @@ class RejectFolder:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> "RejectFolder":
-        """Return a folder that processes on other machines can use, too."""
+        """Return a folder that processes on other machines can also use."""
         uri = os.fspath(folder)
         return cls(uri, s3_options(os.environ)) if is_s3_uri(uri) else cls(str(Path(uri).absolute()))
 
     def write(self, name: str, problem_batches: Iterable[Sequence[LoadProblem]]) -> int:
-        """Write problems to `<name>.parquet` and `<name>.ndjson`, and return how many they are.
+        """Write problems to `<name>.parquet` and `<name>.ndjson`, and return their number.
 
         If there are no batches with problems, write nothing. Files on disk appear only once they are complete.
         """

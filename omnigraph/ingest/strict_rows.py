@@ -57,7 +57,7 @@ def patched_row_filters(patches: Mapping[TableKey, PartialRows]) -> dict[TableKe
 
 
 def deleted_row_filters(catalog: Catalog, records: Mapping[TableKey, PartialRows]) -> dict[TableKey, RowFilter | None]:
-    """Return filters for the rows that a deletion depends on: the identified rows and the edges of identified nodes."""
+    """Return filters for the rows that a deletion depends on: the rows to delete and the edges of deleted nodes."""
     filters: dict[TableKey, RowFilter | None] = {}
     node_ids = {key.type_name: partial_rows.ids for key, partial_rows in records.items() if not key.is_edge}
     for key, partial_rows in records.items():

@@ -1,7 +1,7 @@
 """A coarse, linear-time scan for words, strings, comments and brackets.
 
 This module limits how deeply brackets nest, and splits a file into declarations so that a broken declaration does not
-hide the next one. It knows nothing about the grammar, so the parser decides what each declaration means.
+hide the next one. It does not use the grammar, so the parser decides what each declaration means.
 """
 
 import re

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from omnigraph.errors import HistoryReclaimed, OmnigraphError
+from omnigraph.errors.counts import format_count
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry, TableMap
 from omnigraph.history.commit_log import HistoryLog, read_chunk
 from omnigraph.history.schemas import StoredSchema, read_schema_uncached
@@ -43,7 +44,7 @@ def read_branch_log(store: Store, head: RefHead) -> BranchLog:
         commits = _read_log_chunk(store, chunk, branch_log)
         _add_commits(branch_log, commits, chunk.name)
         if commits and len(commits) != chunk.commit_count:
-            reason = f"a log chunk has {len(commits)} commits, expected {chunk.commit_count}"
+            reason = f"a log chunk has {format_count(len(commits), 'commit')}, expected {chunk.commit_count}"
             branch_log.findings.append(_record_log_fault(branch_log, reason, chunk.name))
     _add_commits(branch_log, branch_log.state.tail, None)
     branch_log.findings += _find_missing_parents(branch_log)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.errors.counts import format_count
 from omnigraph.maintenance.executors.protocol import Executor
 from omnigraph.storage.checksums import FileChecksum, FileChecksums
 from omnigraph.storage.deletions import deleted_offsets, deletion_files
@@ -217,7 +218,7 @@ class FileIntegrity:
             self.unrecorded_files.add(file_name)
             return None
         if file_sizes[file_name] != expected.size and not expected.manifest_only:
-            return f"the file has {file_sizes[file_name]} bytes, expected {expected.size}"
+            return f"the file has {format_count(file_sizes[file_name], 'byte')}, expected {expected.size}"
         return self.verified_files.get(file_name)
 
     def _check_deletion_files(self, location: str, lance_version: int, file_sizes: dict[str, int]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from omnigraph.errors.counts import format_count
 from omnigraph.values.table_key import TableKey
 
 FindingSeverity = Literal["error", "warning"]
@@ -99,7 +100,7 @@ class Checkup:
         return not any(finding.severity == "error" for finding in self.findings)
 
     def __repr__(self) -> str:
-        verdict = "healthy" if self else f"{len(self.findings) + self.more} findings"
+        verdict = "healthy" if self else format_count(len(self.findings) + self.more, "finding")
         read_counts = ", ".join(f"{number} {noun}" for noun, number in self.read.items())
         return f"<Checkup: {verdict}; {read_counts}>"
 

@@ -188,7 +188,7 @@ def _examine_branch(
 
 
 def _has_torn_version(manifest_ulid: str, newest_version: int, operation_ids: Set[str]) -> bool:
-    """Return whether a power loss tore the newer versions, which were then never acknowledged."""
+    """Return whether the newer versions were torn by a power loss, and therefore never acknowledged."""
     manifest_path = layout.manifest_directory(manifest_ulid)
     return any(parse_torn_version(operation_id, manifest_path) > newest_version for operation_id in operation_ids)
 

@@ -76,7 +76,9 @@ class TableValidator:
         kept_rows = pa.Table.from_batches(kept_batches) if kept_batches else _empty_table(table, kept_columns)
         self.row_count += kept_rows.num_rows
         if kept_rows.num_rows != entry.row_count:
-            reason = f"the branch state records {entry.row_count} rows, but the table has {kept_rows.num_rows}"
+            reason = (
+                f"the branch state records a row count of {entry.row_count}, but the table has {kept_rows.num_rows}"
+            )
             yield IntegrityFinding("count", reason, type_key=entry.key)
         yield from _find_repeated_ids(entry.key, kept_rows)
         yield from _find_repeated_values(schema_type, kept_rows)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.errors.counts import format_count
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.live_set import LiveSet
 from omnigraph.history.manifest import LoadedManifest
@@ -81,8 +82,8 @@ class Status:
     warnings: tuple[LimitWarning, ...] = field(default=())
 
     def __repr__(self) -> str:
-        tables = f"{len(self.datasets)} tables, {self.bytes:,} bytes"
-        return f"<Status of {self.branch}: {tables}, {len(self.warnings)} warnings>"
+        tables = f"{format_count(len(self.datasets), 'table')}, {self.bytes:,} bytes"
+        return f"<Status of {self.branch}: {tables}, {format_count(len(self.warnings), 'warning')}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as JSON-compatible data."""

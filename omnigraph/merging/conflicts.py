@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import EntityConflict
+from omnigraph.errors.counts import format_count
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.blob_placeholders import shown_value
@@ -212,7 +213,7 @@ def _describe_differences(entity: ContestedEntity, our_branch: str, their_branch
 
 def _shorten_value(value: Any) -> str:
     if isinstance(value, bytes | BlobDigest):
-        return f"{value.size if isinstance(value, BlobDigest) else len(value)} bytes"
+        return format_count(value.size if isinstance(value, BlobDigest) else len(value), "byte")
     rendered = "null" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
     return rendered if len(rendered) <= _MAX_VALUE_LENGTH else f"{rendered[: _MAX_VALUE_LENGTH - 1]}…"
 

@@ -26,7 +26,7 @@ def convert_fitting_rows(transition: TypeTransition, rows: pa.Table) -> FittingR
 
 
 def find_misfit_ids(transition: TypeTransition, rows: pa.Table) -> list[str]:
-    """Return the ids of the rows that cannot be converted, by halving the rows until all rows in a part fit."""
+    """Find the rows that cannot be converted by repeatedly halving the rows, and return their ids."""
     if transition.find_obstacle(rows) is None:
         return []
     if rows.num_rows == 1:

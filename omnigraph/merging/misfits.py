@@ -2,7 +2,8 @@
 
 A property can have a different number type on each side, such as I64 and F64. If a decision chooses one type, the other
 side's values are converted one by one. A value that the merged type cannot represent exactly is reported as a conflict
-for its entity, and the merge writes nothing. Only properties with such types are read.
+for its entity, and the merge writes nothing. Only properties whose number type
+differs between the sides are read.
 """
 
 from collections.abc import Iterator, Mapping

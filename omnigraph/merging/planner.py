@@ -59,7 +59,7 @@ class MergePlan:
     merged_properties: int = 0
     requirements: tuple[Requirement, ...] = ()  # the requirements on data that the rules read from the target
     lost_edges: tuple[LostEdge, ...] = ()
-    # Offloaded tables include adopted tables.
+    # The keys include tables that the target adopts unchanged from the source.
     offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
     discarded_changes: tuple[DiscardedChange, ...] = ()
     merged_schema: MergedSchema | None = None  # set only if the two sides have different schemas

@@ -135,7 +135,7 @@ class _BaseTable:
         return merged_rows, uncertain_ids
 
     def _rows_at(self, commit_id: str) -> _BaseRows:
-        """Return the entities' rows at a commit. Rows that the schema cannot express are omitted and uncertain."""
+        """Return the entities' rows at a commit, and the ids of omitted rows, which the schema cannot express."""
         target = self.merge_inputs.target_snapshot
         snapshot = snapshot_at(target, target.log, commit_id)
         rows, misfit_ids = find_fitting_rows(snapshot, self.ir, self.table_key, {"id": self.entity_ids})

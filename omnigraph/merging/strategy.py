@@ -178,7 +178,8 @@ def _row_with_values(
     row = planner.table_sides(table_key).merged_row(entity_id, earlier.side_by_column if earlier is not None else None)
     if row is None or detected.conflict.kind == "cardinality_violation":
         raise InputError(
-            f"a {detected.conflict.kind} conflict cannot be resolved with values", reason="use 'ours' or 'theirs'"
+            f"conflicts of kind {detected.conflict.kind} cannot be resolved with values",
+            reason="use 'ours' or 'theirs'",
         )
     for property_name, value in property_values.items():
         row = _set_value(row, entity_type, property_name, value)

@@ -111,7 +111,7 @@ def dangling_violation(
 def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: str) -> str:
     """Return a hint on how to write the endpoint, or on what else to do if it is already written correctly."""
     node_type, field_name = catalog.node(type_name), _FIELD_BY_COLUMN[column]
-    rule = f"`{field_name}` must be the id of a {type_name}"
+    rule = f"`{field_name}` must be the id of a node of type {type_name}"
     if node_type is None or node_type.key is None:
         return f"{rule}; {type_name} has no key, so use the id that was loaded or generated"
     if len(node_type.key) > 1:
@@ -121,7 +121,7 @@ def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: s
     canonical_id = None if key_property is None else _canonical_id(node_type, key_property.type, endpoint_id)
     if canonical_id is not None and canonical_id != endpoint_id:
         return f"{rule}: for this `{node_type.key[0]}` value, write '{canonical_id}'"
-    return f"add a {type_name} with {node_type.key[0]} '{endpoint_id}', or correct `{field_name}`"
+    return f"add the {type_name} with {node_type.key[0]} '{endpoint_id}', or correct `{field_name}`"
 
 
 def _canonical_id(node_type: NodeType, key_type: PropertyType, endpoint_text: str) -> str | None:

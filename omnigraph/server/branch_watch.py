@@ -1,6 +1,6 @@
-"""Notice new commits on branches for all requests that wait for one.
+"""Detect new commits on branches for all requests that wait for one.
 
-A worker looks at each watched branch once per interval, no matter how many clients follow it. The watch ends with its
+A worker checks each watched branch once per interval, no matter how many clients follow it. The watch ends with its
 last subscriber. This module reads only the head of a branch: subscribers read the changes themselves.
 """
 
@@ -24,10 +24,10 @@ class BranchWatch:
         self._task = asyncio.ensure_future(self._poll())
 
     async def wait_for_change(self, seen_count: int, seconds: float) -> None:
-        """Return when the branch has changed since `change_count` was `seen_count`, or when the time is over.
+        """Return when the branch has changed since `change_count` was `seen_count`, or when the time has expired.
 
-        To miss no commit, read `change_count` before the branch itself. The result is only a reason to look: it also
-        returns if the head cannot be read or the worker stops.
+        To miss no commit, read `change_count` before the branch itself. The caller must check the branch, because this
+        method also returns if the head cannot be read or the worker stops.
         """
         if self.change_count == seen_count:
             with suppress(TimeoutError):

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.errors.counts import format_count
 from omnigraph.records.frozen import record
 
 from .failures import DamagedError
@@ -84,7 +85,7 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
     'the file has 4 bytes, expected 5'
     """
     if actual.size != expected.size:
-        return f"the file has {actual.size} bytes, expected {expected.size}"
+        return f"the file has {format_count(actual.size, 'byte')}, expected {expected.size}"
     if actual.crc32 != expected.crc32:
         return "the content does not match its checksum"
     return None

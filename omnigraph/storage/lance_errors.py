@@ -14,8 +14,8 @@ from omnigraph.errors import Effect, StorageError
 
 from .failures import DamagedError, failure_reason, to_storage_error
 
-# The message of an exception raised in Rust ends with a source location; that of one raised in a Python wrapper does
-# not.
+# The message of an exception that was raised in Rust ends with a source location. If a Python wrapper raised the
+# exception, the message does not.
 _RUST_LOCATION = re.compile(r",? ?/[^\s,]+\.rs:\d+:\d+$")
 
 

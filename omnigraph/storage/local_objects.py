@@ -212,7 +212,7 @@ def _read_file_blocks(file: BinaryIO) -> Iterator[bytes]:
 def sync_directory_path(directory: Path, top_directory: Path, synced: set[Path]) -> None:
     """Sync the names in a directory and in its parents, up to the top directory, so that they survive a power loss.
 
-    Parents are included because a new directory is a name in its parent. `synced` contains the directories whose own
+    Parents are included because a new directory is an entry in its parent. `synced` contains the directories whose own
     names have already been synced; this function updates it.
     """
     sync_directory(directory)

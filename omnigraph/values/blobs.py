@@ -29,7 +29,7 @@ class BlobDigest:
     content_hash: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the digest in the form that conflicts have in JSON."""
+        """Return the digest in the form in which conflicts show it in JSON."""
         return {"size": self.size, "content_hash": self.content_hash}
 
 

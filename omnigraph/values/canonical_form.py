@@ -32,7 +32,7 @@ def canonical_spelling(property_type: PropertyType, value: object) -> str:
             return spell_float(float(value), single=scalar_type is ScalarType.F32)
         case int() if scalar_type.is_integer or scalar_type in _EPOCH_TYPES:
             return str(value)
-    raise InputError(reason=f"expected a stored {property_type.display()} value that can be part of a key")
+    raise InputError(reason=f"expected a value of type {property_type.display()} that can be part of a key")
 
 
 def spell_float(value: float, *, single: bool = False) -> str:

@@ -189,7 +189,7 @@ def test_numeric_endpoint_error_suggests_a_string(graph: Graph, end: str) -> Non
 def test_edges_require_existing_endpoints(graph: Graph) -> None:
     with pytest.raises(ConstraintViolation, match="'bob' -> 'ghost': dst 'ghost'") as lost:
         graph.connect_nodes("Knows", [("bob", "ghost")])
-    assert lost.value.hint == "add a Person with name 'ghost', or correct `to`"
+    assert lost.value.hint == "add the Person with name 'ghost', or correct `to`"
     with pytest.raises(InputError, match=r"\(from, to\)"):
         graph.connect_nodes("Knows", [("bob",)])
     with pytest.raises(InputError, match="unknown edge type"):

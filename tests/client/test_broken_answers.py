@@ -104,7 +104,7 @@ def test_a_redirected_write_has_no_effect(proxied: Graph, proxy: HttpProxy) -> N
 def test_a_page_instead_of_json_is_an_error(body: bytes, headers: dict[str, str]) -> None:
     with proxying() as proxy:
         proxy.answers.append(Canned(200, body, headers))
-        with pytest.raises(ServerError, match="not the answer of an Omnigraph server") as raised:
+        with pytest.raises(ServerError, match="not a response from an Omnigraph server") as raised:
             omnigraph.open(proxy.url)
     assert (raised.value.status, raised.value.effect, raised.value.retryable) == (200, "none", "no")
     assert "URL" in str(raised.value.hint)
@@ -116,7 +116,7 @@ def test_a_page_instead_of_rows_is_an_error(proxied: Graph, proxy: HttpProxy) ->
         with pytest.raises(ServerError, match="text/html"):
             call(NAMES)
     proxy.answers.append(Canned(200, b"no Arrow", {"Content-Type": "application/vnd.apache.arrow.stream"}))
-    with pytest.raises(ServerError, match="not the answer of an Omnigraph server"):
+    with pytest.raises(ServerError, match="not a response from an Omnigraph server"):
         proxied.query(NAMES)
     proxy.answers.append(Canned(200, PAGE, HTML))
     with pytest.raises(ServerError, match="text/html"):
@@ -251,7 +251,7 @@ def test_a_stream_that_is_cut_off_has_no_effect(proxied: Graph, proxy: HttpProxy
     assert raised.value.effect == "none"
     proxy.answers.append(Forwarded(200, chunked))
     with (
-        pytest.raises(ServerUnreachable, match="before the end of the answer") as raised,
+        pytest.raises(ServerUnreachable, match="before the end of the response") as raised,
         proxied.stream(NAMES) as stream,
     ):
         list(stream.iter_rows())

@@ -243,7 +243,7 @@ def test_hint_explains_endpoint_format(make: Callable[[str], World]) -> None:
     world.load([{"type": "Day", "data": {"on": "2024-01-01"}}])
     with pytest.raises(ConstraintViolation) as spelled:
         world.load([{"edge": "Next", "from": "2024-01-01", "to": "19723"}])
-    assert spelled.value.hint == "`from` must be the id of a Day: for this `on` value, write '19723'"
+    assert spelled.value.hint == "`from` must be the id of a node of type Day: for this `on` value, write '19723'"
     assert world.load([{"edge": "Next", "from": "19723", "to": "19723"}]).commit
     with pytest.raises(InputError) as number:
         world.load([{"edge": "Next", "from": "19723", "to": 19723}])

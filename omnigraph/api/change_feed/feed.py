@@ -289,7 +289,7 @@ def _commits_after_start(snapshot: Snapshot, branch_state: BranchState, start: s
 
 
 def _commits_after_revision(snapshot: Snapshot, branch_state: BranchState, revision: str) -> CommitRange:
-    """Return the commits after a commit id, tag, branch or `HEAD~n`. Reject a commit that is not on the branch."""
+    """Return the commits after a revision. Reject a revision that is not on the branch."""
     is_commit_id = is_ulid(revision)
     commit_id = revision if is_commit_id else resolve_commit(snapshot.store, branch_state, snapshot, revision).id
     commit_range = commits_after(snapshot, commit_id)

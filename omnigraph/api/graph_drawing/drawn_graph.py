@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.api.results.subgraph import NodeKey, Subgraph
+from omnigraph.errors.counts import format_count
 
 MAX_NODES = 60
 MAX_EDGES = 240
@@ -180,7 +181,7 @@ def _tooltip(type_name: str, entity_id: str, properties: Mapping[str, Any]) -> s
 
 
 def _as_text(value: Any) -> str:
-    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
+    return format_count(len(value), "byte") if isinstance(value, bytes) else str(value)
 
 
 def _shorten(text: str, max_length: int) -> str:

@@ -99,7 +99,7 @@ def _first_positions(distances: Array) -> Array:
     angles = np.arange(node_count) * 2.399963  # the golden angle
     spiral = np.column_stack((np.cos(angles), np.sin(angles))) * np.sqrt(np.arange(node_count) + 1.0)[:, None]
     vectors = spiral
-    for _ in range(_POWER_ROUNDS):  # the two largest eigenvectors
+    for _ in range(_POWER_ROUNDS):  # the eigenvectors with the two largest eigenvalues
         vectors = scalar_products @ vectors
         vectors[:, 0] /= np.sqrt((vectors[:, 0] ** 2).sum()) or 1.0
         vectors[:, 1] -= vectors[:, 0] * (vectors[:, 0] * vectors[:, 1]).sum()

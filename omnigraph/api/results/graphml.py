@@ -1,7 +1,7 @@
 """Write nodes and edges as a GraphML document.
 
 An attribute is declared with the narrowest GraphML type that fits all of its values. This module receives plain Python
-values and knows nothing about schemas.
+values and does not depend on schemas.
 """
 
 import json

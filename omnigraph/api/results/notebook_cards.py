@@ -15,6 +15,7 @@ import pyarrow as pa
 from omnigraph.api.results.formats import format_cell
 from omnigraph.api.results.json_encoding import encode_column
 from omnigraph.errors.conflict import to_json_value
+from omnigraph.errors.counts import format_count
 from omnigraph.history.entities import EntityChange
 
 MAX_ROWS = 20
@@ -129,7 +130,7 @@ def _change_row(change: EntityChange) -> str:
 
 
 def _value_html(value: Any) -> str:
-    return f"{len(value)} bytes" if isinstance(value, bytes) else escape_short(to_json_value(value), 60)
+    return format_count(len(value), "byte") if isinstance(value, bytes) else escape_short(to_json_value(value), 60)
 
 
 def _escape_caption(value: Any) -> str:
@@ -159,7 +160,7 @@ def _value_cell(value: Any) -> str:
 
 
 def _bytes_html(value: bytes | None) -> str:
-    return '<span class="n">null</span>' if value is None else f"{len(value)} bytes"
+    return '<span class="n">null</span>' if value is None else format_count(len(value), "byte")
 
 
 def _vector_html(vector: Sequence[float | None] | None) -> str:

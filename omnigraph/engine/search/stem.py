@@ -18,8 +18,8 @@ def stem(word: str) -> str:
     """
     if not (word.isascii() and word.isalpha()):
         return word
-    # Do not call `snowballstemmer.stemmer`: it uses PyStemmer if that is installed, whose rules differ between
-    # versions. Import the package lazily, because it loads all of its languages.
+    # Do not call `snowballstemmer.stemmer`: it uses PyStemmer if that is installed, and PyStemmer's rules differ
+    # between versions. Import the package lazily, because it loads all of its languages.
     from snowballstemmer.english_stemmer import EnglishStemmer
 
     # A stemmer stores the word that it is processing, so threads must not share one.

@@ -251,9 +251,9 @@ class RowDependencies:
 def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
     """Return whether a query's result is determined by the rows that pass its scan filters.
 
-    This is not the case if the query uses `now()` (whose value differs when the query is checked again), a ranking
-    (which depends on statistics for the whole type), or an interface or a text search (which cannot be tested on a
-    single row).
+    This is not the case if the query uses `now()`, whose value differs when the query is checked again, or a ranking,
+    which depends on statistics for the whole type. It is not the case for an interface or a text search either, because
+    these cannot be tested on a single row.
     """
     unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
     if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import IO, Any
 
 from omnigraph.errors import InputError
+from omnigraph.errors.counts import format_count
 from omnigraph.ingest.csv_dialect import DELIMITERS
 from omnigraph.ingest.csv_records import CsvDialect, cut_records, first_records, split_cells
 from omnigraph.ingest.files import open_text
@@ -69,7 +70,9 @@ def _split(record: bytes, dialect: CsvDialect, file_name: str) -> list[tuple[byt
 
 def _add_row(columns: dict[str, list[str | None]], cells: list[tuple[bytes, bool]], row_label: str) -> None:
     if len(cells) != len(columns):
-        raise InputError(f"{row_label}: expected {len(columns)} cells, got {len(cells)}", reason="malformed")
+        raise InputError(
+            f"{row_label}: expected {format_count(len(columns), 'cell')}, got {len(cells)}", reason="malformed"
+        )
     for column, (text, is_quoted) in zip(columns.values(), cells, strict=True):
         column.append(None if not text and not is_quoted else _decode(text))
 

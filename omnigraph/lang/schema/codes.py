@@ -3,7 +3,7 @@
 This module contains only data. Every finding must have a code from this list. The families are DS (destructive), MF
 (may fail on data), CD (constraint deletion), BC (backward-incompatible), NM (naming), VE (vectors and embeddings) and
 ED (edge topology). The families OW (ownership), NL (non-linear branches) and LK (locks and cost) are reserved. Codes
-below 200 are findings about migration plans or names. All others are lint findings.
+below 200 identify findings about migration plans or names, and all others identify lint findings.
 """
 
 from typing import Literal

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from omnigraph.errors.counts import format_count
 from omnigraph.maintenance.retention.file_survey import FileSurvey
 from omnigraph.storage import layout
 from omnigraph.storage.file_roles import MANIFEST_ROOTS, attached_version_number, owning_directory, subdirectory_of
@@ -73,8 +74,8 @@ class Cleanup:
 
     def __repr__(self) -> str:
         verb = "would remove" if self.preview else "removed"
-        version_count, byte_count = self.old_versions_removed, self.bytes_removed
-        return f"<Cleanup {verb} {version_count} old versions, {byte_count} bytes>"
+        versions = format_count(self.old_versions_removed, "old version")
+        return f"<Cleanup {verb} {versions}, {format_count(self.bytes_removed, 'byte')}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON-compatible data."""

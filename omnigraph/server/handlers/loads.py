@@ -64,7 +64,7 @@ def load_text(call: ServerCall) -> Answer:
 
 
 class DigestedFile:
-    """A file plus a digest of its content, used to tell a retried load from a different load with the same key."""
+    """A file and a digest of its content, which distinguishes a retried load from another load with the same key."""
 
     name = "<body>"
 

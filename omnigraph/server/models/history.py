@@ -11,7 +11,7 @@ MergeOutcomeName = Literal["already_up_to_date", "fast_forward", "merged", "conf
 
 
 class CommitOutput(Struct, kw_only=True):
-    """A commit. Times are in microseconds since 1970. `details` tells how a merge, revert or reset was made."""
+    """A commit. Times are in microseconds since 1970. `details` describes how a merge, revert or reset was made."""
 
     graph_commit_id: str
     graph_branch: str | None

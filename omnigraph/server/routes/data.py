@@ -20,8 +20,8 @@ from omnigraph.server.route_model import (
 from . import statuses
 
 ROW_FORMATS = (JSON, NDJSON, ARROW, CSV)
-_BRANCH = UrlParameter("branch", description="Branch; main by default")
-_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or another revision, instead of a branch")
+_BRANCH = UrlParameter("branch", description="Branch; defaults to main")
+_SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or other revision to use instead of a branch")
 _IDEMPOTENCY = HeaderParameter(
     IDEMPOTENCY_HEADER, description="Key that prevents a repeated request from being applied twice"
 )
@@ -178,7 +178,7 @@ DATA_ROUTES = (
             _SNAPSHOT,
             UrlParameter(
                 "relative_to",
-                description="Branch that times, versions and HEAD in `snapshot` refer to; main by default",
+                description="Branch that times, versions and HEAD in `snapshot` refer to; defaults to main",
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Routes about entities, blobs, stored queries, maintenance and the language services."""
+"""Routes for entities, blobs, stored queries, maintenance and the language services."""
 
 from dataclasses import replace
 

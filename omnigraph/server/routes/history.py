@@ -1,4 +1,4 @@
-"""Routes about branches, merges, commits, tags and changes."""
+"""Routes for branches, merges, commits, tags and changes."""
 
 from omnigraph.server.models import history, requests
 from omnigraph.server.route_model import EVENTS, GRAPH_PREFIX, JSON, NDJSON, HeaderParameter, Route, UrlParameter

@@ -1,6 +1,6 @@
 """Limit how many bytes of request bodies a worker holds in memory at once.
 
-Bytes are counted as they arrive, never as a client announces them: a client that sends nothing occupies nothing.
+Bytes are counted when they arrive, not when a client announces them, so a client that sends nothing uses no memory.
 """
 
 from collections.abc import Iterator

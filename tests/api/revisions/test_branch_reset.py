@@ -156,7 +156,7 @@ def test_reset_to_reclaimed_history_is_rejected(graph: Graph) -> None:
     graph.maintenance.cleanup(keep=1, confirm=True, grace="0s")
     head = graph.head.id
     for dry_run in (True, False):
-        with pytest.raises(HistoryReclaimed, match=f"cleanup removed the data for commit {oldest}") as caught:
+        with pytest.raises(HistoryReclaimed, match=f"a cleanup removed the data for commit {oldest}") as caught:
             graph.branches.reset("main", to=oldest, dry_run=dry_run)
         assert "tag" in (caught.value.hint or "")
     assert graph.refresh().head.id == head

@@ -109,7 +109,7 @@ def _bind_variable(scope: Scope, variable: m.Variable, type_name: str | None) ->
         return []
     current_type = bound_variable.type_name if isinstance(bound_variable, NodeVariable) else type_name
     if narrower_type(scope.catalog, current_type, type_name) is None:
-        message = f"`${variable.name}` is a {current_type} and cannot also be a {type_name}"
+        message = f"`${variable.name}` has type {current_type} and cannot also have type {type_name}"
         scope.report.error(variable.span, message)
         return []
     return narrow_variable(scope, variable.name, type_name)

@@ -102,7 +102,7 @@ def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Return the parameter that a variable refers to, or None if there is none. Never reports an error."""
+    """Return the parameter that a variable refers to, or None if there is none. Reports no errors."""
     parameter_type = scope.parameters.get(variable.name)
     if parameter_type is None:
         return None
@@ -134,7 +134,7 @@ def report_hop_edge(scope: Scope, variable_name: str, span: Span) -> None:
 
 
 def find_declaration(scope: Scope, field: m.Field) -> PropertyDefinition | None:
-    """Return the declaration of a bound node's property, or None if there is none. Never reports an error."""
+    """Return the declaration of a bound node's property, or None if there is none. Reports no errors."""
     bound_variable = scope.variables.get(field.variable)
     if not isinstance(bound_variable, NodeVariable):
         return None

@@ -203,7 +203,7 @@ def _check_bound_target(
         return endpoint_types
     narrowed_type = narrower_type(scope.catalog, target_type, endpoint_types.target)
     if narrowed_type is None:
-        message = f"`${traversal.target.name}` is a {target_type}, but `{traversal.edges[0].text}` goes "
+        message = f"`${traversal.target.name}` has type {target_type}, but `{traversal.edges[0].text}` goes "
         message += f"from {endpoint_types.source} to {endpoint_types.target}"
         scope.report.error(traversal.target.span, message, "T5")
         return None
@@ -213,7 +213,7 @@ def _check_bound_target(
 def _report_endpoint_mismatch(scope: Scope, traversal: m.Traversal, edge: EdgeType, source_type: str | None) -> None:
     endpoint = traversal.source if source_type is not None else traversal.target
     endpoint_type = _bound_type(scope, endpoint)
-    message = f"`${endpoint.name}` is a {endpoint_type}, but {edge.name} goes from {edge.source} to {edge.target}"
+    message = f"`${endpoint.name}` has type {endpoint_type}, but {edge.name} goes from {edge.source} to {edge.target}"
     scope.report.error(endpoint.span, message, "T5")
 
 

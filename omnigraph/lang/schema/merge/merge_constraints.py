@@ -1,9 +1,9 @@
 """Merge the constraints of one type, group by group.
 
 A group is identified by the kind of constraint and its columns. Additions from both sides are combined unless they
-contradict each other. Contradictions are two keys, two ranges on a property, two indexes of the same kind with
-different options, or two replacements of the same constraint. If one side writes a constraint after the property and
-the other side writes it in the body, there is no conflict.
+contradict each other. The following contradict each other: two keys, two ranges on a property, two indexes of the same
+kind with different options, and two different replacements of the same constraint. If one side writes a constraint
+after the property and the other side writes it in the body, there is no conflict.
 """
 
 from collections.abc import Iterable
