@@ -78,7 +78,7 @@ class RemoteBranches(RemoteFacet):
         dry_run: bool = False,
     ) -> RemoteMergeResult:
         """Restore the state of a revision on a branch, with a new commit."""
-        self._handle.require_writable("resetting a branch")
+        self._handle.require_writable("resetting a branch", dry_run=dry_run)
         self._handle.reject_actor(actor)
         branch = self._handle.on_branch(strip_name(name))
         body = {"to": branch.resolve(to), "message": message, "dry_run": dry_run}

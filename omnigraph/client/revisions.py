@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.api.comparisons import check_log_options
 from omnigraph.api.results.commit_log import CommitLog
 from omnigraph.errors import EntityNotFound, InputError, NotFound, TypeCheckError
 from omnigraph.history.commit import Commit
@@ -12,7 +13,6 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.describe_value import describe
 from omnigraph.values.name_rules import strip_name
-from omnigraph.values.option_text import check_option_text
 
 from .answers import Document, read_commit
 from .facet import RemoteFacet
@@ -141,8 +141,8 @@ class RemoteRevisions(RemoteFacet):
         if_commit: str | None,
         options: dict[str, Any],
     ) -> RemoteMergeResult:
+        self._handle.require_writable("applying the changes from a commit", dry_run=options["dry_run"])
         handle = self._handle if branch is None else self._handle.on_branch(strip_name(branch))
-        handle.require_writable("applying the changes from a commit")
         handle.reject_actor(actor)
         check_merge_options(options["strategy"], "auto", None)
         text = write_revision(commit)
@@ -194,11 +194,7 @@ def read_log(  # noqa: PLR0913 - all but two are keywords
 ) -> CommitLog:
     """Return the commits of a branch or of all branches, newest first."""
     handle.require_open()
-    check_option_text(actor, "actor")
-    if since is not None and (not isinstance(since, datetime) or since.tzinfo is None):
-        raise InputError(f"since must be a datetime with a time zone, got {describe(since)}", reason="not a timestamp")
-    if limit is not None and (not isinstance(limit, int) or limit < 0):
-        raise InputError(f"limit must be a number of commits, got {describe(limit)}", reason="not a count")
+    check_log_options(since, actor, limit)
     is_pinned = handle.pinned and branch is None and not all_branches
     requested = None if is_pinned or since is not None or limit == 0 else limit
     name = handle.branch_name if branch is None else strip_name(branch)
