@@ -12,6 +12,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.storage.store import Durability
 from tests.rig.embedded_only import find_reason
 from tests.rig.thread_server import ThreadServer, thread_server
 
@@ -51,11 +52,11 @@ class GraphHost:
             self._server.forget(url)
 
 
-def open_again(graph: Graph, *, actor: str | None = None, **options: Any) -> Graph:
-    """Open a graph a second time, as another process would."""
+def open_again(graph: Graph, *, actor: str | None = None, durability: Durability = "os", **options: Any) -> Graph:
+    """Open a graph a second time. With another durability, the two embedded graphs share nothing, as two processes."""
     if graph.is_remote:
         return omnigraph.open(graph.uri, token=actor, **options)
-    return omnigraph.open(graph.uri, durability="os", actor=actor, **options)
+    return omnigraph.open(graph.uri, durability=durability, actor=actor, **options)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
