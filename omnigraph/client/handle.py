@@ -137,6 +137,12 @@ class RemoteHandle:
         if self.read_only and not dry_run:
             raise ReadOnlyError(what=action)
 
+    def require_opened_writable(self, action: str) -> None:
+        """Raise `ReadOnlyError` if the graph was opened read-only. Branches and tags can start at a pinned commit."""
+        self.require_open()
+        if self.opened_read_only:
+            raise ReadOnlyError(what=action)
+
     @staticmethod
     def reject_actor(actor: str | None) -> None:
         """Raise `NotSupportedRemotely` if a call names an actor, because the token determines the actor."""

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.comparisons import check_log_options
 from omnigraph.api.results.commit_log import CommitLog
-from omnigraph.errors import EntityNotFound, InputError, NotFound, TypeCheckError
+from omnigraph.errors import EntityNotFound, InputError
 from omnigraph.history.commit import Commit
 from omnigraph.history.entity_history import Blamed, EntityHistory, EntityVersion
 from omnigraph.history.revisions import Revision
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.describe_value import describe
 from omnigraph.values.name_rules import strip_name
@@ -83,18 +84,10 @@ class RemoteRevisions(RemoteFacet):
     def _read_entity(
         self, type_name: str, key: Any, kind: str | None, view: str, **parameters: Any
     ) -> tuple[str, Document]:
-        """Request a view of an entity. Without a kind, an edge type is tried if there is no such node type."""
+        """Request a view of an entity. Without a kind, the schema tells whether the type is a node or an edge type."""
+        kind = kind or resolve_type(self._handle.schema_ir().catalog, type_name).kind
         parameters |= self._handle.position
-        text = write_key(key)
-        try:
-            found_kind = kind or "node"
-            return found_kind, self._handle.exchange.get("entities", found_kind, type_name, text, view, **parameters)
-        except EntityNotFound:
-            raise
-        except (NotFound, TypeCheckError, InputError):
-            if kind is not None:
-                raise
-            return "edge", self._handle.exchange.get("entities", "edge", type_name, text, view, **parameters)
+        return kind, self._handle.exchange.get("entities", kind, type_name, write_key(key), view, **parameters)
 
     def revert(  # noqa: PLR0913 - all but the first are keywords
         self,
@@ -146,8 +139,8 @@ class RemoteRevisions(RemoteFacet):
         handle.reject_actor(actor)
         check_merge_options(options["strategy"], "auto", None)
         text = write_revision(commit)
-        if ".." not in text:
-            text = self._handle.resolve(text)
+        if ".." not in text:  # `HEAD` is the head of the branch that is reverted, but a pick is taken from this branch
+            text = (handle if route == "revert" else self._handle).resolve(text)
         body = {"commit": text, "branch": handle.branch_name, **options}
         return run_merge(handle, (route,), body, if_commit)
 
