@@ -11,8 +11,11 @@ FORMATS = "the client sends NDJSON and Parquet files only, renames no members, w
 INPUT = "the client reads the input of a load and describes it by its bytes before the server starts the load"
 INTERNALS = "the test replaces or counts something inside the embedded graph"
 MAINTENANCE = "a server maintains indexes and recovers operations itself, and its files cannot be copied by a client"
+PREVIEWS = "a preview on a server has no `delta`, except for a fast-forward"
 PROCESSES = "the test is about a process that opens the files itself"
 READ_SETS = "a server keeps no read set between requests, so a write depends only on what its own request reads"
+SESSIONS = "a graph on a server has no merge sessions"
+WARNINGS = "the client repeats no warnings, which only the process of the server sees"
 
 # A file without the name of a test means all of its tests.
 EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
@@ -23,6 +26,8 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
     ),
     ASYNC_OPENING: ("api/test_handles.py::test_many_coroutines_share_one_handle",),
     CHANGES: (
+        "api/revisions/test_branch_reset.py::test_the_feed_sees_ordinary_changes",
+        "api/revisions/test_revisions.py::test_the_changes_of_a_write_are_read_by_its_commit",
         "api/test_async_graph.py::test_changes_and_schema",
         "api/test_default_branch.py::test_changes_are_those_of_the_branch_of_the_handle",
     ),
@@ -47,6 +52,9 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_upserts_and_patches.py::test_a_merge_of_records_is_recognised_as_an_upsert",
     ),
     INTERNALS: (
+        "api/revisions/test_branch_reset.py::test_cleanup_spares_what_an_interrupted_reset_needs",
+        "api/revisions/test_branch_reset.py::test_concurrent_write_is_never_discarded",
+        "api/revisions/test_revert_and_cherry_pick.py::test_revert_keeps_concurrent_writes",
         "api/test_handles.py::test_cancellation_raises_an_error_with_no_effect",
         "api/test_handles.py::test_query_over_its_limits_raises_an_error",
         "api/test_handles.py::test_running_query_stops_when_its_caller_is_gone",
@@ -56,10 +64,15 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_writes.py::test_retry_has_a_default_limit",
     ),
     MAINTENANCE: (
+        "api/revisions/test_branch_reset.py::test_a_rejected_reset_leaves_no_operation",
         "api/test_async_graph.py::test_maintenance",
         "api/test_default_branch.py::test_indexes_are_built_on_the_branch_of_the_handle",
         "api/test_writes.py::test_indexes_are_built_once",
         "api/test_writes.py::test_indexes_of_a_deleted_branch_are_not_built",
+    ),
+    PREVIEWS: (
+        "api/revisions/test_branch_reset.py::test_dry_run_shows_its_changes",
+        "api/revisions/test_notebook_cards.py::test_card_of_a_preview_shows_its_changes",
     ),
     PROCESSES: (
         "api/test_handles.py::test_a_handle_refuses_to_work_in_a_forked_process",
@@ -80,6 +93,10 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_upserts_and_patches.py::test_strict_insert_that_loses_a_race_reports_the_key",
         "api/test_upserts_and_patches.py::test_upserts_and_patches_conflict_by_row",
         "api/test_writes.py::test_strict_write_requires_the_shown_rows",
+    ),
+    WARNINGS: (
+        "api/revisions/test_revisions.py::test_name_hides_a_date_a_version_and_a_commit_id_with_a_warning",
+        "api/revisions/test_revisions.py::test_tag_takes_precedence_over_a_branch_of_the_same_name",
     ),
     SESSIONS: (
         "api/test_async_graph.py::test_merge_sessions_are_decided_with_coroutines",

@@ -30,7 +30,7 @@ class GraphHost:
     def init(self, schema: str, *, actor: str | None = None) -> Graph:
         """Create an empty graph, and open it."""
         root = self._folder / f"g{len(self._graphs)}"
-        omnigraph.init(root, schema, durability="os").close()
+        omnigraph.init(root, schema, durability="os", actor=actor).close()
         return self.open(root, actor=actor)
 
     def open(self, root: Path, *, actor: str | None = None) -> Graph:
@@ -57,6 +57,11 @@ def open_again(graph: Graph, *, actor: str | None = None, durability: Durability
     if graph.is_remote:
         return omnigraph.open(graph.uri, token=actor, **options)
     return omnigraph.open(graph.uri, durability=durability, actor=actor, **options)
+
+
+def act_as(graph: Graph, actor: str) -> Graph:
+    """Open the same branch of a graph for another author of writes."""
+    return open_again(graph, actor=actor, branch=graph.branch_name)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
