@@ -7,11 +7,14 @@ TESTS = Path(__file__).parent.parent
 ACTORS = "a server derives the actor from the token, so no call names one"
 ASYNC_OPENING = "`aopen` does not open graphs on a server"
 CHANGES = "a graph on a server has no `changes`"
+FILES = "the test reads or damages the files of the graph"
 FORMATS = "the client sends NDJSON and Parquet files only, renames no members, writes no rejects, and finds no files"
 INPUT = "the client reads the input of a load and describes it by its bytes before the server starts the load"
 INTERNALS = "the test replaces or counts something inside the embedded graph"
+LIMITS = "a request to a server has a size limit, so large blobs are replaced one by one"
 MAINTENANCE = "a server maintains indexes and recovers operations itself, and its files cannot be copied by a client"
 PREVIEWS = "a preview on a server has no `delta`, except for a fast-forward"
+PARTS = "a server keeps no open transaction whose blobs could be read, sets no blob to NULL, and calls no functions"
 PROCESSES = "the test is about a process that opens the files itself"
 READ_SETS = "a server keeps no read set between requests, so a write depends only on what its own request reads"
 SESSIONS = "a graph on a server has no merge sessions"
@@ -30,6 +33,13 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/revisions/test_revisions.py::test_the_changes_of_a_write_are_read_by_its_commit",
         "api/test_async_graph.py::test_changes_and_schema",
         "api/test_default_branch.py::test_changes_are_those_of_the_branch_of_the_handle",
+        "merging/test_history_across_schemas.py::test_diff_and_feed_follow_renamed_widened_dropped_and_added_properties",
+    ),
+    FILES: (
+        "api/blobs/test_blob_lifecycle.py::test_compaction_and_erasing_keep_what_remains",
+        "api/blobs/test_blob_lifecycle.py::test_heavy_fragments_are_not_rewritten_without_need",
+        "api/blobs/test_read_blobs.py::test_damaged_blob_is_never_returned_as_whole",
+        "merging/test_merged_properties.py::test_strategy_that_changes_nothing_writes_no_row",
     ),
     FORMATS: (
         "api/test_mixed_loads.py::test_all_formats_are_loaded_as_one_commit",
@@ -48,6 +58,8 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_writes.py::test_many_bad_cells_cost_only_the_messages_that_are_shown",
     ),
     INPUT: (
+        "api/blobs/test_write_blobs.py::test_put_with_etag_loses_against_a_change_in_between",
+        "api/blobs/test_write_blobs.py::test_unusable_source_is_refused",
         "api/test_reused_idempotency_keys.py::test_failed_load_keeps_a_branch_with_commits_of_others",
         "api/test_upserts_and_patches.py::test_a_merge_of_records_is_recognised_as_an_upsert",
     ),
@@ -64,6 +76,7 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_writes.py::test_retry_has_a_default_limit",
     ),
     MAINTENANCE: (
+        "api/blobs/test_blob_lifecycle.py::test_export_and_copy_keep_blobs",
         "api/revisions/test_branch_reset.py::test_a_rejected_reset_leaves_no_operation",
         "api/test_async_graph.py::test_maintenance",
         "api/test_default_branch.py::test_indexes_are_built_on_the_branch_of_the_handle",
@@ -71,8 +84,10 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_writes.py::test_indexes_of_a_deleted_branch_are_not_built",
     ),
     PREVIEWS: (
+        "api/blobs/test_blob_lifecycle.py::test_the_changes_of_a_merge_contain_bytes",
         "api/revisions/test_branch_reset.py::test_dry_run_shows_its_changes",
         "api/revisions/test_notebook_cards.py::test_card_of_a_preview_shows_its_changes",
+        "merging/test_history_across_schemas.py::test_a_range_across_a_schema_change_is_reverted_without_the_schema",
     ),
     PROCESSES: (
         "api/test_handles.py::test_a_handle_refuses_to_work_in_a_forked_process",
@@ -99,8 +114,22 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/revisions/test_revisions.py::test_tag_takes_precedence_over_a_branch_of_the_same_name",
     ),
     SESSIONS: (
+        "api/blobs/test_blob_lifecycle.py::test_a_merge_session_decides_between_large_blobs",
         "api/test_async_graph.py::test_merge_sessions_are_decided_with_coroutines",
         "api/test_default_branch.py::test_a_session_has_the_same_target",
+        "merging/test_merged_properties.py::test_session_decides_properties_of_one_entity_separately",
+    ),
+    LIMITS: (
+        "api/blobs/test_write_blobs.py::test_blobs_are_bytes_paths_and_files_in_every_write",
+        "api/blobs/test_write_blobs.py::test_unchanged_file_is_not_written_again",
+        "api/blobs/test_write_blobs.py::test_value_above_the_limit_names_the_way_out",
+    ),
+    PARTS: (
+        "api/blobs/test_blob_lifecycle.py::test_a_digest_stands_for_the_bytes",
+        "api/blobs/test_write_blobs.py::test_put_of_nothing_deletes_a_blob",
+        "api/blobs/test_write_blobs.py::test_transaction_reads_its_own_blobs",
+        "merging/test_keyed_edges.py::test_different_properties_of_one_keyed_edge_conflict",
+        "merging/test_merged_properties.py::test_values_discard_the_values_of_both_sides",
     ),
 }
 

@@ -4,6 +4,7 @@ A test that uses the fixture `graphs`, also by another fixture, runs once for ea
 it. The tests of one process share one server.
 """
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ class GraphHost:
     def __init__(self, folder: Path, server: ThreadServer | None) -> None:
         self._folder, self._server = folder, server
         self._graphs: list[Graph] = []
-        self._urls: list[str] = []
+        self._roots: dict[str, Path] = {}
 
     def init(self, schema: str, *, actor: str | None = None) -> Graph:
         """Create an empty graph, and open it."""
@@ -38,18 +39,24 @@ class GraphHost:
         if self._server is None:
             graph = omnigraph.open(root, durability="os", actor=actor)
         else:
-            self._urls.append(self._server.serve(root))
-            graph = omnigraph.open(self._urls[-1], token=actor)
+            graph = omnigraph.open(self._server.serve(root), token=actor)
         self._graphs.append(graph)
+        self._roots[graph.uri] = root
         return graph
+
+    def copy(self, graph: Graph) -> Graph:
+        """Copy the files of a graph that this host created, and open the copy."""
+        root = self._folder / f"g{len(self._graphs)}"
+        shutil.copytree(self._roots[graph.uri], root)
+        return self.open(root)
 
     def close(self) -> None:
         """Close all graphs."""
         for graph in self._graphs:
             graph.close()
-        for url in self._urls:
-            assert self._server is not None
-            self._server.forget(url)
+        if self._server is not None:
+            for url in self._roots:
+                self._server.forget(url)
 
 
 def open_again(graph: Graph, *, actor: str | None = None, durability: Durability = "os", **options: Any) -> Graph:
