@@ -244,6 +244,18 @@ def test_tags_are_unique_and_can_be_deleted(graph: Graph) -> None:
     assert ages(graph.at("v1")) == NOW
 
 
+def test_tags_are_listed_and_read_by_name(graph: Graph) -> None:
+    graph.tag("v2", "HEAD~1", message="second")
+    assert (graph.tags.names(), list(graph.tags), len(graph.tags)) == (["v1", "v2"], ["v1", "v2"], 2)
+    assert ("v1" in graph.tags, "v9" in graph.tags, graph.tags.get("v9")) == (True, False, None)
+    tag = graph.tags.get("v2")
+    assert tag is not None
+    assert (tag.commit_id, tag.branch, tag.message) == (graph.at("HEAD~1").head.id, "main", "second")
+    assert tag.commit_id == graph.tags["v2"].commit_id
+    with pytest.raises(KeyError):
+        graph.tags["v9"]
+
+
 def test_handle_on_a_revision_is_read_only(graph: Graph) -> None:
     past = graph.at("v1")
     for write in (
