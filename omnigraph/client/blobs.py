@@ -178,9 +178,7 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
         "message": options.message,
     }
     body = _read_content(content, progress_callback(progress))
-    reply = handle.exchange.fetch(
-        "PUT", ("blob",), parameters, body=body, headers=headers, condition=options.if_commit
-    )
+    reply = handle.exchange.fetch("PUT", ("blob",), parameters, body=body, headers=headers, condition=options.if_commit)
     is_replay = "Idempotent-Replay" in reply.headers and options.idempotency_key is not None
     return read_receipt(reply.json(), elapsed=clock_and_ids.monotonic() - started, replayed=is_replay)
 

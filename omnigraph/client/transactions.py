@@ -133,10 +133,6 @@ class RemoteTransaction:
         """Return the edges of a type, including those that the transaction added."""
         return edge_set(partial(self._run_text), self._catalog, type_name)
 
-    def blob(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise `NotSupportedRemotely`."""
-        reject("transaction.blob")
-
     def _run_text(self, text: str, arguments: Mapping[str, Any]) -> Result:
         return self.query(text, params=arguments)
 
