@@ -155,9 +155,7 @@ class Blob(Guarded):
         """
         first, last = self._clip_range(start, stop)
         chunks, report = self._iterate(first, last, CHUNK_BYTES), progress_callback(progress)
-        return write_atomically(
-            Path(path), chunks if report is None else _report_progress(chunks, last - first, report)
-        )
+        return write_atomically(Path(path), chunks if report is None else report_progress(chunks, last - first, report))
 
     def require_match(self, etag: str) -> None:
         """Raise `BlobPreconditionFailed` unless the blob has this ETag. `*` matches any blob."""
@@ -207,7 +205,8 @@ class Blob(Guarded):
                 yield self._read_range(chunk_start, min(chunk_start + chunk_bytes, last))
 
 
-def _report_progress(chunks: Iterator[bytes], total_bytes: int, report: ProgressCallback) -> Iterator[bytes]:
+def report_progress(chunks: Iterator[bytes], total_bytes: int, report: ProgressCallback) -> Iterator[bytes]:
+    """Yield chunks, and report the number of bytes after each."""
     written_bytes = 0
     for chunk in chunks:
         yield chunk

@@ -63,12 +63,12 @@ def log(  # noqa: PLR0913 - all but the first are keywords
     """
     handle.require_open()
     type_name = None if type is None else require_text(type, "type")
-    _check_log_options(since, actor, limit)
+    check_log_options(since, actor, limit)
     log_filter = LogFilter(since, actor, type_name)
     return read_log(handle, branch, log_filter, limit=limit, all_branches=all)
 
 
-def _check_log_options(since: object, actor: object, limit: object) -> None:
+def check_log_options(since: object, actor: object, limit: object) -> None:
     """Raise `InputError` for a filter that no commit can be compared with."""
     check_option_text(actor, "actor")
     if since is not None and not isinstance(since, datetime):

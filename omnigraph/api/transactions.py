@@ -36,6 +36,7 @@ from omnigraph.api.results.receipt import Receipt, build_receipt
 from omnigraph.api.results.result import Result
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_load_request, describe_plain_value
 from omnigraph.engine.run_query import bind_params, run_bound_read
+from omnigraph.engine.writes.generated_ids import IdGenerator
 from omnigraph.engine.writes.mutate import (
     WriteOperation,
     bind_mutation,
@@ -45,7 +46,7 @@ from omnigraph.engine.writes.mutate import (
 )
 from omnigraph.engine.writes.overlay_snapshot import overlay_snapshot
 from omnigraph.engine.writes.row_dependencies import RowDependencies
-from omnigraph.engine.writes.statements import IdGenerator, WriteStats
+from omnigraph.engine.writes.statements import WriteStats
 from omnigraph.errors import KeyConflict, ReadSetConflict, UsageError, VersionConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
@@ -72,7 +73,7 @@ class _Work:
 
     txn: WriteTxn
     overlay: Any
-    mint: IdGenerator = field(default_factory=IdGenerator)
+    id_generator: IdGenerator
     operations: list[WriteOperation] = field(default_factory=list)
     requests: list[object] = field(default_factory=list)
     dependencies: RowDependencies = field(default_factory=RowDependencies)
@@ -108,6 +109,7 @@ class Transaction(Guarded):
         self._record_write = record_write
         self._blobs = blobs
         self._thread = threading.get_ident()
+        self._id_generator = IdGenerator()
         self._work: _Work | None = None
         self.receipt: Receipt | None = None
 
@@ -122,7 +124,7 @@ class Transaction(Guarded):
             clock_and_ids.new_ulid(),
             clock_and_ids.now_micros(),
         )
-        self._work = _Work(txn, open_overlay(txn))
+        self._work = _Work(txn, open_overlay(txn), self._id_generator)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -251,7 +253,7 @@ class Transaction(Guarded):
         try:
             if not work.replayed:
                 with self._blobs.activate():
-                    added(work.overlay, WriteStats(), work.mint)
+                    added(work.overlay, WriteStats(), work.id_generator)
         except BaseException as error:
             with _add_note_on_failure(error), self._blobs.activate():
                 _restore_overlay(work)
@@ -281,7 +283,7 @@ class Transaction(Guarded):
                     metadata=self._options.commit_metadata(work.requests),
                     conditions=self._options.requirements(requirement, attempts),
                     schema_hash=work.txn.base.state.schema.hash,
-                    id_generator=work.mint,
+                    id_generator=work.id_generator,
                 )
             except VersionConflict as error:
                 same_facts = ("expected", "actual", "changed_ids", "more_changes", "commit_id", "actor")
@@ -291,6 +293,16 @@ class Transaction(Guarded):
             event.rows = sum(outcome.nodes.values()) + sum(outcome.edges.values())
             commit = self._record_write(outcome.commit, requirement)
         return replace(build_receipt(outcome, name, event.elapsed_seconds()), commit=commit)
+
+
+def reuse_ids(transaction: Transaction, earlier_ids: Iterable[str]) -> None:
+    """Let the mutations of a new transaction insert rows with the ids that an earlier run of them generated."""
+    transaction._id_generator = IdGenerator(earlier_ids)
+
+
+def generated_ids(transaction: Transaction) -> tuple[str, ...]:
+    """Return the ids that the mutations of a transaction generated, in their order."""
+    return transaction._id_generator.issued_ids
 
 
 @contextmanager
@@ -306,6 +318,6 @@ def _add_note_on_failure(error: BaseException) -> Iterator[None]:
 def _restore_overlay(work: _Work) -> None:
     """Rebuild the overlay without the rows and ids of a rejected operation."""
     work.overlay, work.snapshot = open_overlay(work.txn), None
-    work.mint.restart()
+    work.id_generator.restart()
     for applied in work.operations:
-        applied(work.overlay, WriteStats(), work.mint)
+        applied(work.overlay, WriteStats(), work.id_generator)

@@ -4,23 +4,23 @@ import hashlib
 import io
 from collections.abc import Iterator, Mapping
 from email.message import Message
-from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from omnigraph.api.blob_files import write_atomically
-from omnigraph.api.blobs import CHUNK_BYTES
+from omnigraph.api.blob_files import READ_AHEAD_BYTES, BlobFile, write_atomically
+from omnigraph.api.blob_properties import resolve_address
+from omnigraph.api.blobs import CHUNK_BYTES, report_progress
+from omnigraph.api.data_files import ProgressCallback, ProgressOption, progress_callback
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import (
     BlobPreconditionFailed,
-    EntityNotFound,
     InputError,
-    NotFound,
     OmnigraphError,
     RangeNotSatisfiable,
     StorageError,
+    UsageError,
 )
 from omnigraph.values import clock_and_ids
 from omnigraph.values.describe_value import describe
@@ -46,11 +46,10 @@ class RemoteBlob:
     def __repr__(self) -> str:
         return f"Blob({self.type_name!r}, {self._parameters['id']!r}, {self.property_name!r}, size={self.size})"
 
-    @cached_property
+    @property
     def entity_id(self) -> str:
         """The entity's id."""
-        names = (self.kind, self.type_name, self._parameters["id"])
-        return str(self._handle.exchange.get("entities", *names, snapshot=self.commit_id)["id"])
+        return str(self._parameters["id"])
 
     @property
     def content_hash(self) -> str:
@@ -59,29 +58,37 @@ class RemoteBlob:
 
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes, or a range of them."""
-        return b"".join(self.iter_chunks(start=start, stop=stop))
+        first, last = self._clip_range(start, stop)
+        return b"".join(self._request_range(first, last))
 
     def iter_chunks(
         self, chunk_bytes: int = CHUNK_BYTES, *, start: int = 0, stop: int | None = None
     ) -> Iterator[bytes]:
         """Yield the bytes of the blob, or of a range."""
+        if chunk_bytes < 1:
+            raise UsageError(reason="chunk_bytes must be at least 1")
         first, last = self._clip_range(start, stop)
-        if first == last:
-            return
-        headers = {"Accept": _BYTES, "Range": f"bytes={first}-{last - 1}"}
-        parameters = {**self._parameters, "branch": None, "snapshot": self.commit_id}
-        reply = self._handle.exchange.stream("GET", ("blob",), parameters, headers=headers)
-        yield from _cut_chunks(reply.chunks(), chunk_bytes)
+        return _cut_chunks(self._request_range(first, last), chunk_bytes)
 
     def open(self) -> io.BufferedReader:
-        """Return the blob as a file that is read into memory."""
-        return io.BufferedReader(io.BytesIO(self.read()))
+        """Return a seekable binary file object that reads ahead one mebibyte at a time."""
+        read_range = lambda first, last: b"".join(self._request_range(first, last))  # noqa: E731
+        return io.BufferedReader(BlobFile(self.size, read_range), READ_AHEAD_BYTES)
 
-    def save(self, path: str | PathLike[str], *, start: int = 0, stop: int | None = None, progress: Any = None) -> int:
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        progress: ProgressOption = None,
+    ) -> int:
         """Write the blob, or a range of it, to a file atomically. Return the number of bytes written."""
         first, last = self._clip_range(start, stop)
-        chunks = self.iter_chunks(start=first, stop=last)
-        return write_atomically(Path(fspath(path)), _report_progress(chunks, last - first, progress))
+        chunks, report = self.iter_chunks(start=first, stop=last), progress_callback(progress)
+        return write_atomically(
+            Path(fspath(path)), chunks if report is None else report_progress(chunks, last - first, report)
+        )
 
     def require_match(self, etag: str) -> None:
         """Raise `BlobPreconditionFailed` unless the blob has this ETag. `*` matches any blob."""
@@ -96,6 +103,13 @@ class RemoteBlob:
         if f"sha256:{digest.hexdigest()}" != self.content_hash:
             raise StorageError(f"the bytes of {self!r} do not match their checksum")
 
+    def _request_range(self, first: int, last: int) -> Iterator[bytes]:
+        if first == last:
+            return
+        headers = {"Accept": _BYTES, "Range": f"bytes={first}-{last - 1}"}
+        parameters = {**self._parameters, "branch": None, "snapshot": self.commit_id}
+        yield from self._handle.exchange.stream("GET", ("blob",), parameters, headers=headers).chunks()
+
     def _clip_range(self, start: int, stop: int | None) -> tuple[int, int]:
         size, last = self.size, self.size if stop is None else stop
         is_empty_blob = size == 0 and start == 0 and last >= 0
@@ -105,39 +119,23 @@ class RemoteBlob:
 
 
 def _cut_chunks(chunks: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Yield the same bytes in chunks of one size; the last one may be smaller."""
-    pending = bytearray()
+    """Yield the same bytes in chunks of one size; only the last chunk may be smaller."""
+    rest = bytearray()
     for chunk in chunks:
-        pending += chunk
-        while len(pending) >= chunk_bytes:
-            yield bytes(pending[:chunk_bytes])
-            del pending[:chunk_bytes]
-    if pending:
-        yield bytes(pending)
-
-
-def _report_progress(chunks: Iterator[bytes], total_bytes: int, report: Any) -> Iterator[bytes]:
-    byte_count = 0
-    for chunk in chunks:
-        yield chunk
-        byte_count += len(chunk)
-        if callable(report):
-            report(byte_count, total_bytes)
+        rest += chunk
+        while len(rest) >= chunk_bytes:
+            yield bytes(rest[:chunk_bytes])
+            del rest[:chunk_bytes]
+    if rest:
+        yield bytes(rest)
 
 
 def open_blob(handle: RemoteHandle, name: BlobName, kind: str | None, if_match: str | None) -> RemoteBlob:
-    """Read the headers of a blob. Without a kind, an edge type is tried if there is no such node type."""
+    """Read the headers of a blob. Without a kind, the schema tells whether the type is a node or an edge type."""
     handle.require_open()
-    type_name, key, property_name = name
-    parameters = {"type": type_name, "id": write_key(key), "property": property_name, **handle.position}
-    try:
-        blob = _read_headers(handle, {"entity": kind or "node", **parameters})
-    except EntityNotFound:
-        raise
-    except NotFound:
-        if kind is not None:
-            raise
-        blob = _read_headers(handle, {"entity": "edge", **parameters})
+    address = resolve_address(handle.schema_ir(), *name, kind)
+    names = {"entity": address.kind, "type": address.type_name, "property": address.property_name}
+    blob = _read_headers(handle, {**names, "id": address.entity_id, **handle.position})
     if if_match is not None:
         blob.require_match(if_match)
     return blob
@@ -162,6 +160,7 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
     if_match: str | None,
     branch: str | None,
     options: WriteOptions,
+    progress: ProgressOption = None,
 ) -> Receipt:
     """Replace the blob of a node as one commit. Bytes can be sent again, but files and streams only once."""
     handle.require_writable("replacing a blob")
@@ -178,27 +177,37 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
         "media_type": media_type,
         "message": options.message,
     }
-    reply = handle.exchange.fetch(
-        "PUT", ("blob",), parameters, body=_read_content(content), headers=headers, condition=options.if_commit
-    )
+    body = _read_content(content, progress_callback(progress))
+    reply = handle.exchange.fetch("PUT", ("blob",), parameters, body=body, headers=headers, condition=options.if_commit)
     is_replay = "Idempotent-Replay" in reply.headers and options.idempotency_key is not None
     return read_receipt(reply.json(), elapsed=clock_and_ids.monotonic() - started, replayed=is_replay)
 
 
-def _read_content(content: Any) -> bytes | Iterator[bytes]:
+def _read_content(content: Any, report: ProgressCallback | None) -> bytes | Iterator[bytes]:
     if isinstance(content, bytes | bytearray | memoryview):
         return bytes(content)
     if isinstance(content, PathLike):
-        return _iter_file(Path(content))
+        path = Path(content)
+        return _report_read(_iter_file(path), path.stat().st_size if path.is_file() else None, report)
     if hasattr(content, "read"):
-        return iter(lambda: content.read(CHUNK_BYTES), b"")
+        return _report_read(iter(lambda: content.read(READ_AHEAD_BYTES), b""), None, report)
     raise InputError(f"a blob must be bytes, a path or a file, got {describe(content)}", reason="not a blob")
+
+
+def _report_read(chunks: Iterator[bytes], size: int | None, report: ProgressCallback | None) -> Iterator[bytes]:
+    """Yield chunks, and report how much has been read. The size of a file that is not on disk is not known before."""
+    byte_count = 0
+    for chunk in chunks:
+        byte_count += len(chunk)
+        if report is not None:
+            report(byte_count, byte_count if size is None else size)
+        yield chunk
 
 
 def _iter_file(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
-            while chunk := file.read(CHUNK_BYTES):
+            while chunk := file.read(READ_AHEAD_BYTES):
                 yield chunk
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from None

@@ -5,14 +5,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.branch_exits import BranchExit, check_branch_exit
-from omnigraph.errors import BranchNotFound, ReadOnlyError, UsageError
+from omnigraph.errors import BranchNotFound, InputError, UsageError
 from omnigraph.history.branch_info import BranchInfo
 from omnigraph.history.revisions import Revision
 from omnigraph.values.name_rules import strip_name
 
 from .answers import read_branch
 from .facet import RemoteFacet
-from .handle import RemoteHandle
+from .handle import RemoteHandle, write_revision
 from .merges import RemoteMergeResult, check_merge_options, run_merge
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class RemoteBranches(RemoteFacet):
         dry_run: bool = False,
     ) -> RemoteMergeResult:
         """Restore the state of a revision on a branch, with a new commit."""
-        self._handle.require_writable("resetting a branch")
+        self._handle.require_writable("resetting a branch", dry_run=dry_run)
         self._handle.reject_actor(actor)
         branch = self._handle.on_branch(strip_name(name))
         body = {"to": branch.resolve(to), "message": message, "dry_run": dry_run}
@@ -113,14 +113,12 @@ def create_branch(
     handle: RemoteHandle, name: str, from_: Revision | None, commit: Revision | None = None, *, exist_ok: bool = False
 ) -> RemoteHandle:
     """Create a branch, by default from the commit that the handle reads from, and return a handle on it."""
-    handle.require_open()
-    if handle.opened_read_only:
-        raise ReadOnlyError(what="creating a branch")
+    handle.require_opened_writable("creating a branch")
     origin = handle.commit_id or handle.branch_name if from_ is None else _write_origin(handle, from_)
     body = {
         "name": name,
         "from": origin,
-        "commit": None if commit is None else handle.resolve(commit),
+        "commit": None if commit is None else write_revision(commit),
         "exist_ok": exist_ok,
     }
     document = handle.exchange.post("branches", body=body)
@@ -129,9 +127,15 @@ def create_branch(
 
 def _write_origin(handle: RemoteHandle, from_: Revision) -> str:
     """Return a branch name unchanged, so that the server records it as the parent; resolve other revisions."""
-    if isinstance(from_, str) and from_.strip() in handle.exchange.get("branches")["branches"]:
-        return from_.strip()
-    return handle.resolve(from_)
+    name = from_.strip() if isinstance(from_, str) else None
+    if name is not None and name in handle.exchange.get("branches")["branches"]:
+        return name
+    try:
+        return handle.resolve(from_)
+    except InputError:
+        if name is not None:
+            handle.exchange.get("branches", name)  # raises the error for a missing branch
+        raise
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from omnigraph.api.results.diff import Diff
 from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.api.results.subgraph import Subgraph
-from omnigraph.errors import EntityNotFound, UsageError
+from omnigraph.errors import EntityNotFound
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
 from omnigraph.history.tags import Tag
@@ -385,10 +385,7 @@ class RemoteGraph(RemoteWrites):
         self._handle.reject_actor(actor)
         merges.check_merge_options(strategy, engine, spark)
         reject_if(limits is not None, "merge(limits=…)")
-        if not dry_run:
-            self._handle.require_writable("merging")
-        if source is None and into is None:
-            raise UsageError(reason="name the source or the target of the merge")
+        self._handle.require_writable("merging", dry_run=dry_run)
         request = {"message": message, "strategy": strategy, "granularity": granularity}
         request |= {"collapse_edges": collapse_edges, "delete_branch": delete_branch}
         return merges.merge_branches(self._handle, source, into, request, if_commit=if_commit, dry_run=dry_run)

@@ -120,7 +120,7 @@ class RemoteWrites:
         name = (type_name, key, property_name)
         write_options = WriteOptions(*(options.get(option) for option in _WRITE_OPTIONS))  # type: ignore[arg-type]
         conditions = (media_type, if_match, options.get("branch"))
-        return blobs.put_blob(self._handle, name, content, *conditions, write_options)
+        return blobs.put_blob(self._handle, name, content, *conditions, write_options, progress)
 
     def load(  # noqa: PLR0913 - all but the first are keywords
         self,

@@ -124,13 +124,23 @@ class RemoteHandle:
         if self.closed:
             raise GraphClosed(f"this handle on {self.uri} is closed")
 
-    def require_writable(self, action: str) -> None:
-        """Raise `ReadOnlyError` if the handle is pinned or was opened read-only."""
+    def require_branch(self, action: str) -> None:
+        """Raise `ReadOnlyError` if the handle is pinned, and therefore has no branch to write to."""
         self.require_open()
         if self.pinned:
             message = f"{action} is not allowed: the handle is at commit {self.commit_id}, not on a branch"
             raise ReadOnlyError(message, what=action)
-        if self.read_only:
+
+    def require_writable(self, action: str, *, dry_run: bool = False) -> None:
+        """Raise `ReadOnlyError` if the handle is pinned or was opened read-only. A dry run only needs a branch."""
+        self.require_branch(action)
+        if self.read_only and not dry_run:
+            raise ReadOnlyError(what=action)
+
+    def require_opened_writable(self, action: str) -> None:
+        """Raise `ReadOnlyError` if the graph was opened read-only. Branches and tags can start at a pinned commit."""
+        self.require_open()
+        if self.opened_read_only:
             raise ReadOnlyError(what=action)
 
     @staticmethod

@@ -7,6 +7,7 @@ from typing import Any
 
 from omnigraph.api.merge_sessions import MergeResult
 from omnigraph.api.results.diff import Diff
+from omnigraph.errors import MergeConflict
 from omnigraph.merging.discarded_changes import DiscardedChange
 from omnigraph.merging.lost_edges import LostEdge
 from omnigraph.merging.parallel_edges import ParallelEdgePair
@@ -14,6 +15,7 @@ from omnigraph.values.option_text import check_option_text
 from omnigraph.values.table_key import TableKey
 
 from .answers import Document, read_optional_commit
+from .conflicts import decode_conflicts
 from .diffs import compare_revisions
 from .failures import read_conflict
 from .handle import RemoteHandle
@@ -73,11 +75,15 @@ def run_merge(
 ) -> RemoteMergeResult:
     """Send a merge request and return the effect of the merge."""
     check_option_text(body.get("message"), "message")
-    document = handle.exchange.post(*segments, body=body, condition=condition, is_read=is_read)
+    try:
+        document = handle.exchange.post(*segments, body=body, condition=condition, is_read=is_read)
+    except MergeConflict as error:
+        error.conflicts = list(decode_conflicts(handle, error.conflicts))
+        raise
     return RemoteMergeResult(
         document["outcome"],
         read_optional_commit(document["commit"]),
-        tuple(read_conflict(conflict) for conflict in document["merge_conflicts"]),
+        decode_conflicts(handle, map(read_conflict, document["merge_conflicts"])),
         tuple(
             ParallelEdgePair(TableKey.edge(pair["type_name"]), pair["ours"], pair["theirs"])
             for pair in document["parallel_edges"]

@@ -111,6 +111,9 @@ class Reply:
         else:
             self._connection.close()
 
+    def __del__(self) -> None:
+        self.close()  # an answer that nobody read must not leave an open socket behind
+
     def verify(self) -> None:
         """Raise `ServerError` for a redirect, and for a body of another type than was requested."""
         if self.status >= _FIRST_REDIRECT_STATUS:

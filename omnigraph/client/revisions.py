@@ -3,16 +3,17 @@
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.api.comparisons import check_log_options
 from omnigraph.api.results.commit_log import CommitLog
-from omnigraph.errors import EntityNotFound, InputError, NotFound, TypeCheckError
+from omnigraph.errors import EntityNotFound, InputError
 from omnigraph.history.commit import Commit
 from omnigraph.history.entity_history import Blamed, EntityHistory, EntityVersion
 from omnigraph.history.revisions import Revision
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.describe_value import describe
 from omnigraph.values.name_rules import strip_name
-from omnigraph.values.option_text import check_option_text
 
 from .answers import Document, read_commit
 from .facet import RemoteFacet
@@ -83,18 +84,10 @@ class RemoteRevisions(RemoteFacet):
     def _read_entity(
         self, type_name: str, key: Any, kind: str | None, view: str, **parameters: Any
     ) -> tuple[str, Document]:
-        """Request a view of an entity. Without a kind, an edge type is tried if there is no such node type."""
+        """Request a view of an entity. Without a kind, the schema tells whether the type is a node or an edge type."""
+        kind = kind or resolve_type(self._handle.schema_ir().catalog, type_name).kind
         parameters |= self._handle.position
-        text = write_key(key)
-        try:
-            found_kind = kind or "node"
-            return found_kind, self._handle.exchange.get("entities", found_kind, type_name, text, view, **parameters)
-        except EntityNotFound:
-            raise
-        except (NotFound, TypeCheckError, InputError):
-            if kind is not None:
-                raise
-            return "edge", self._handle.exchange.get("entities", "edge", type_name, text, view, **parameters)
+        return kind, self._handle.exchange.get("entities", kind, type_name, write_key(key), view, **parameters)
 
     def revert(  # noqa: PLR0913 - all but the first are keywords
         self,
@@ -141,13 +134,13 @@ class RemoteRevisions(RemoteFacet):
         if_commit: str | None,
         options: dict[str, Any],
     ) -> RemoteMergeResult:
+        self._handle.require_writable("applying the changes from a commit", dry_run=options["dry_run"])
         handle = self._handle if branch is None else self._handle.on_branch(strip_name(branch))
-        handle.require_writable("applying the changes from a commit")
         handle.reject_actor(actor)
         check_merge_options(options["strategy"], "auto", None)
         text = write_revision(commit)
-        if ".." not in text:
-            text = self._handle.resolve(text)
+        if ".." not in text:  # `HEAD` is the head of the branch that is reverted, but a pick is taken from this branch
+            text = (handle if route == "revert" else self._handle).resolve(text)
         body = {"commit": text, "branch": handle.branch_name, **options}
         return run_merge(handle, (route,), body, if_commit)
 
@@ -194,11 +187,7 @@ def read_log(  # noqa: PLR0913 - all but two are keywords
 ) -> CommitLog:
     """Return the commits of a branch or of all branches, newest first."""
     handle.require_open()
-    check_option_text(actor, "actor")
-    if since is not None and (not isinstance(since, datetime) or since.tzinfo is None):
-        raise InputError(f"since must be a datetime with a time zone, got {describe(since)}", reason="not a timestamp")
-    if limit is not None and (not isinstance(limit, int) or limit < 0):
-        raise InputError(f"limit must be a number of commits, got {describe(limit)}", reason="not a count")
+    check_log_options(since, actor, limit)
     is_pinned = handle.pinned and branch is None and not all_branches
     requested = None if is_pinned or since is not None or limit == 0 else limit
     name = handle.branch_name if branch is None else strip_name(branch)

@@ -141,7 +141,7 @@ class RemoteSchema:
     ) -> SchemaApplied:
         """Change the branch's schema in one commit; see `Graph.schema.apply`."""
         handle, started = self._handle, clock_and_ids.monotonic()
-        handle.require_writable("changing the schema")
+        handle.require_writable("changing the schema", dry_run=dry_run)
         handle.reject_actor(actor)
         check_option_text(message, "message")
         text, name = (new.source, new.name) if isinstance(new, SchemaPlan) else read_schema_text(new)

@@ -52,12 +52,13 @@ class RemoteTags(RemoteFacet):
 
     def delete(self, name: str) -> None:
         """Delete a tag."""
+        self._handle.require_writable("deleting a tag")
         self._handle.exchange.call("DELETE", ("tags", strip_name(name, "tag")), {})
 
 
 def create_tag(handle: RemoteHandle, name: str, point: Revision | None, message: str | None) -> Tag:
     """Tag a revision, or the commit that the handle reads from."""
-    handle.require_open()
+    handle.require_opened_writable("creating a tag")
     check_option_text(message, "message")
     body = {
         "name": name,

@@ -2,27 +2,30 @@
 
 The server keeps no state between requests. A read inside a transaction sends the steps so far without publishing them.
 At the end, all steps are sent once more with digests of what was read, so the commit fails if a read result changed.
+The ids that earlier requests generated are sent along, so that they are the ids of the commit.
 """
 
 import threading
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
 from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_set
-from omnigraph.api.builders.mutation_text import normalize_records
+from omnigraph.api.builders.mutation_text import normalize_records, suggest_upsert
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.queries import Params, combine_arguments
 from omnigraph.api.results.result import Result
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import UsageError
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.values.name_rules import require_text
 
 from .answers import Document
 from .handle import RemoteHandle
+from .new_ids import add_edge_ids, add_record_ids
 from .query_requests import build_query_body, read_source, with_source
 from .unsupported import reject, reject_if
 from .wire_values import encode_records, encode_value
@@ -42,6 +45,7 @@ class RemoteTransaction:
         check_write_options(handle, options)
         self._handle, self._branch, self._options = handle, write_branch(handle, branch), options
         self._steps: list[Document] = []
+        self._generated_ids: list[str] = []
         self._is_open = False
         self._thread = threading.get_ident()
         self.receipt: Receipt | None = None
@@ -56,7 +60,7 @@ class RemoteTransaction:
         self._require_open()
         self._is_open = False
         if kind is None:
-            body = {"operations": self._steps}
+            body = {"operations": self._steps, "generated_ids": self._generated_ids or None}
             self.receipt = send_write(self._handle, ("transaction",), body, self._branch, self._options, action=_ACTION)
 
     def mutate(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> None:
@@ -80,7 +84,9 @@ class RemoteTransaction:
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
         """Add edges."""
-        self._add({"op": "connect", "type": edge_type, "records": encode_edges(ends)})
+        edges = add_edge_ids(self._catalog.edge(edge_type), encode_edges(ends))
+        with suggest_upsert():
+            self._add({"op": "connect", "type": edge_type, "records": edges})
 
     def update(
         self, type_name: str, /, *, where: str, set: Mapping[str, Any], params: Params = None, **values: Any
@@ -97,8 +103,11 @@ class RemoteTransaction:
     def load(self, data: Any, *, mode: str) -> None:
         """Load records by type."""
         reject_if(not isinstance(data, Mapping), "transaction.load(files)")
-        for type_name, records in data.items():
-            self._add({"op": "load", "type": type_name, "records": encode_records(records), "mode": mode})
+        self._add(*(self._load_step(type_name, records, mode) for type_name, records in data.items()))
+
+    def _load_step(self, type_name: str, records: Any, mode: str) -> Document:
+        rows = add_record_ids(self._find_type(type_name), encode_records(records))
+        return {"op": "load", "type": type_name, "records": rows, "mode": mode}
 
     def query(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> Result:
         """Run a query that sees the earlier writes of the transaction."""
@@ -118,31 +127,44 @@ class RemoteTransaction:
 
     def nodes(self, type_name: str, /) -> NodeSet:
         """Return the nodes of a type, including those that the transaction added."""
-        return node_set(partial(self._run_text), self._handle.schema_ir().catalog, type_name)
+        return node_set(partial(self._run_text), self._catalog, type_name)
 
     def edges(self, type_name: str, /) -> EdgeSet:
         """Return the edges of a type, including those that the transaction added."""
-        return edge_set(partial(self._run_text), self._handle.schema_ir().catalog, type_name)
+        return edge_set(partial(self._run_text), self._catalog, type_name)
 
     def _run_text(self, text: str, arguments: Mapping[str, Any]) -> Result:
         return self.query(text, params=arguments)
 
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return self._handle.for_read(self._branch, None).schema_ir().catalog
+
+    def _find_type(self, type_name: str) -> NodeType | EdgeType | None:
+        return self._catalog.node(type_name) or self._catalog.edge(type_name)
+
     def _add_records(self, verb: str, type_name: str, records: tuple[Any, ...]) -> None:
         rows = encode_records(normalize_records(records))
-        self._add({"op": verb, "type": require_text(type_name, "type"), "records": rows})
+        if verb != "patch":
+            rows = add_record_ids(self._find_type(require_text(type_name, "type")), rows)
+        with suggest_upsert():
+            self._add({"op": verb, "type": require_text(type_name, "type"), "records": rows})
 
-    def _add(self, step: Document) -> None:
-        """Add a step, after the server has checked it together with the earlier steps."""
+    def _add(self, *new_steps: Document) -> None:
+        """Add steps, after the server has checked them together with the earlier steps."""
         self._require_open()
-        steps = [*self._steps, {name: value for name, value in step.items() if value is not None}]
-        self._preview(steps)
-        self._steps = steps
+        steps = [{name: value for name, value in step.items() if value is not None} for step in new_steps]
+        self._preview([*self._steps, *steps])
+        self._steps += steps
 
     def _preview(self, steps: list[Document]) -> Document:
-        """Run steps without publishing them."""
+        """Run steps without publishing them. The key lets the server recognize a transaction that was published."""
         self._require_open()
-        body = {"operations": steps, "rollback": True, "arrow": True}
-        return post_write(self._handle, ("transaction",), body, self._branch, WriteOptions(), action=_ACTION)[0]
+        body = {"operations": steps, "generated_ids": self._generated_ids or None, "rollback": True, "arrow": True}
+        options = WriteOptions(idempotency_key=self._options.idempotency_key)
+        answer, _ = post_write(self._handle, ("transaction",), body, self._branch, options, action=_ACTION)
+        self._generated_ids = answer.get("generated_ids", [])
+        return answer
 
     def _require_open(self) -> None:
         if not self._is_open:

@@ -15,7 +15,7 @@ from typing import Any
 from omnigraph.errors import InputError
 from omnigraph.lang.schema.catalog import EdgeType, InterfaceType, NodeType
 from omnigraph.values import PropertyType, ScalarType, format_blob
-from omnigraph.values.blobs import parse_blob
+from omnigraph.values.blobs import BlobDigest, parse_blob
 from omnigraph.values.describe_value import describe
 
 _TEXT_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -51,6 +51,11 @@ def _encode_object(value: Any) -> Any:
         return [encode_value(item) for item in value]
     if isinstance(value, PathLike):
         return format_blob(_read_file(Path(value)))
+    if hasattr(value, "read"):  # an open file
+        content = value.read()
+        if not isinstance(content, bytes):
+            raise InputError(reason="the file must be opened in binary mode", hint='use open(path, "rb")')
+        return format_blob(content)
     for method_name in ("tolist", "to_pylist", "as_py"):  # NumPy and Arrow values
         convert = getattr(value, method_name, None)
         if convert is not None:
@@ -111,6 +116,8 @@ def decode_value(property_type: PropertyType, value: Any) -> Any:  # noqa: PLR09
     """
     if isinstance(value, list):
         return [decode_value(property_type, item) for item in value]
+    if isinstance(value, dict) and property_type.scalar is ScalarType.BLOB:
+        return BlobDigest(**value)  # a large blob in a merge conflict
     if not isinstance(value, str):
         return value
     match property_type.scalar:

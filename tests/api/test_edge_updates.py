@@ -1,13 +1,11 @@
 """Updates of edges through the handle: values, costs of paths, conflicts by row, transactions, repeated requests."""
 
-from pathlib import Path
-
 import pytest
 
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import InputError, ReadSetConflict, VersionConflict
-from tests.rig.graph_hosts import open_again
+from tests.rig.graph_hosts import GraphHost, open_again
 
 SCHEMA = """
 node City { name: String @key }
@@ -22,8 +20,8 @@ query cheapest() {
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+def graph(graphs: GraphHost) -> Graph:
+    graph = graphs.init(SCHEMA)
     with graph.transaction() as tx:
         tx.insert("City", [{"name": name} for name in "abcd"])
         roads = [("a", "b", 1.0), ("b", "d", 1.0), ("a", "c", 2.0), ("c", "d", 2.0)]
@@ -62,7 +60,7 @@ def test_endpoints_cannot_be_set(graph: Graph) -> None:
 
 
 def test_updates_of_edges_conflict_by_row(graph: Graph) -> None:
-    other = omnigraph.open(graph.uri, durability="fsync", actor="rival")
+    other = open_again(graph, durability="fsync", actor="rival")
     other.update("Road", where="from = 'b'", set={"km": 3.0})
     graph.update("Road", where="from = 'c'", set={"km": 4.0})  # another edge
     other.update("Road", where="from = 'a' and to = 'b'", set={"note": "x"})
@@ -81,7 +79,7 @@ def test_updates_of_edges_conflict_by_row(graph: Graph) -> None:
 
 
 def test_delete_of_a_node_conflicts_with_an_updated_edge(graph: Graph) -> None:
-    other = omnigraph.open(graph.uri, durability="fsync")
+    other = open_again(graph, durability="fsync")
     other.update("Road", where="to = 'd' and from = 'b'", set={"note": "x"})
     with pytest.raises(VersionConflict):
         graph.delete("City", where="name = 'b'")

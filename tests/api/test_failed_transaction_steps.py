@@ -1,12 +1,11 @@
 """A rejected step of a transaction leaves neither rows nor generated ids."""
 
-from pathlib import Path
-
 import pytest
 
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import ConstraintViolation
+from tests.rig.graph_hosts import GraphHost
 
 SCHEMA = """
 node Note { text: String }
@@ -18,8 +17,8 @@ HALF = 'insert Note { text: "ghost" } insert Person { name: "old", age: 999 }'
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    made = omnigraph.init(tmp_path / "graph", SCHEMA)
+def graph(graphs: GraphHost) -> Graph:
+    made = graphs.init(SCHEMA)
     made.insert("Person", {"name": "ann"}, {"name": "bob"})
     return made
 

@@ -79,7 +79,7 @@ def test_readers_see_whole_commits_while_others_write(graph: Graph, many: tuple[
 
 def test_many_coroutines_share_one_handle(graph: Graph) -> None:
     async def work() -> list[int]:
-        async with await omnigraph.aopen(graph.uri, durability=None if graph.is_remote else "os") as there:
+        async with await omnigraph.aopen(graph.uri) as there:
             done = await there.insert("Person", {"name": "eve"})
             assert done.nodes == {"Person": 1}
             found = await asyncio.gather(*(there.query(COUNT) for _ in range(100)))

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import omnigraph
 from omnigraph import Graph
 from omnigraph.api.builders import prepared_queries
 from omnigraph.errors import (
@@ -25,7 +24,7 @@ from omnigraph.errors import (
     UsageError,
 )
 from omnigraph.lang.query import compile_queries
-from tests.rig.graph_hosts import open_again
+from tests.rig.graph_hosts import GraphHost, open_again
 
 ADULTS = """
 query adults($min: I32) {
@@ -165,8 +164,8 @@ VALUES: list[tuple[str, str, list[Any]]] = [
 
 
 @pytest.fixture(scope="module")
-def things(tmp_path_factory: pytest.TempPathFactory) -> Graph:
-    return omnigraph.init(tmp_path_factory.mktemp("things") / "g", TYPES, durability="os")
+def things(graphs: GraphHost) -> Graph:
+    return graphs.init(TYPES)
 
 
 @pytest.mark.parametrize(("name", "kind", "values"), VALUES, ids=[v[1] for v in VALUES])

@@ -10,14 +10,15 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.errors import InputError
+from tests.rig.graph_hosts import GraphHost
 
 SCHEMA = "node Person { name: String @key  born: Date?  tags: [String]? }"
 ANN: dict[str, Any] = {"name": "ann", "born": date(1990, 1, 1), "tags": ["x"]}
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    return omnigraph.init(tmp_path / "graph", SCHEMA)
+def graph(graphs: GraphHost) -> Graph:
+    return graphs.init(SCHEMA)
 
 
 def test_key_reused_with_other_records_is_rejected(graph: Graph) -> None:

@@ -10,6 +10,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import OmnigraphError, ReadSetConflict, VersionConflict
+from tests.rig.graph_hosts import GraphHost, open_again
 
 SCHEMA = """
 node Person { name: String @key  team: String?  age: I32?  note: String?  photo: Blob? }
@@ -36,15 +37,15 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def graph(tmp_path: Path, template: Path) -> Graph:
+def graph(graphs: GraphHost, tmp_path: Path, template: Path) -> Graph:
     shutil.copytree(template, tmp_path / "g")
-    return omnigraph.open(tmp_path / "g", durability="os", actor="me")
+    return graphs.open(tmp_path / "g", actor="me")
 
 
 @pytest.fixture
 def other(graph: Graph) -> Graph:
     """A handle that shares nothing with the first, as in another process."""
-    other = omnigraph.open(graph.uri, durability="fsync", actor="rival")
+    other = open_again(graph, durability="fsync", actor="rival")
     assert other._handle.branch_state is not graph._handle.branch_state
     return other
 
@@ -238,7 +239,7 @@ def test_every_row_is_in_doubt_if_the_shown_version_was_cleaned_up(graph: Graph,
     other.update("Person", where=BOB, set={"age": 1})
     other.maintenance.optimize()
     other.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
-    reopened = omnigraph.open(graph.uri, durability="fsync")
+    reopened = open_again(graph, durability="fsync")
     reopened._handle._read_set = graph._handle._open_read_set()  # what a handle has shown, without its open files
     with pytest.raises(VersionConflict) as conflict:
         reopened.update("Person", where=ANN, set={"age": 2})

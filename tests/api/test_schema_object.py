@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph import AsyncGraph, Graph, Schema, testing
+from omnigraph import AsyncGraph, Graph, Schema
 from omnigraph.errors import InputError, LanguageError, SchemaUnsupported, UsageError
 from omnigraph.lang.schema.catalog import Range
+from tests.rig.graph_hosts import GraphHost
 
 TEXT = """
 interface Named { label: String @index }
@@ -138,6 +139,16 @@ def test_the_plan_table_is_escaped() -> None:
     assert "<b>" not in plan._repr_html_()
 
 
+def test_a_schema_is_planned_and_applied(graphs: GraphHost) -> None:
+    first, second = graphs.init(TEXT), graphs.init(TEXT)
+    wider = Schema(TEXT.replace("age: I32?", "age: I64?"))
+    assert len(second.schema.plan(wider).steps) == 1
+    assert second.schema.apply(wider)
+    assert second.schema.current == wider
+    assert first.schema.apply(second.schema)
+    assert first.schema == second.schema
+
+
 def test_a_schema_is_accepted_wherever_text_is(tmp_path: Path) -> None:
     first = omnigraph.init(tmp_path / "a", Schema(TEXT), durability="os")
     second = omnigraph.init(tmp_path / "b", first.schema, durability="os")
@@ -152,18 +163,18 @@ def test_a_schema_is_accepted_wherever_text_is(tmp_path: Path) -> None:
         omnigraph.init(tmp_path / "a", Schema("node A {}"), exist_ok=True, durability="os")
 
 
-def test_graph_schema_has_the_members_of_schema() -> None:
-    with testing.graph(TEXT) as graph:
-        facet, schema = graph.schema, Schema(TEXT)
-        assert (facet.types, facet.edges, facet["City"]) == (schema.types, schema.edges, schema["City"])
-        assert (list(facet), len(facet), "City" in facet) == (list(schema), 4, True)
-        assert facet.diagram("svg") == schema.diagram("svg")
-        assert str(facet.diff(REORDERED)) == "nothing to change"
-        assert (repr(facet), facet._repr_html_()) == (repr(schema), schema._repr_html_())
-        assert hash(facet) == hash(schema)
+def test_graph_schema_has_the_members_of_schema(graphs: GraphHost) -> None:
+    graph, schema = graphs.init(TEXT), Schema(TEXT)
+    assert (graph.schema.types, graph.schema.edges) == (schema.types, schema.edges)
+    assert (graph.schema["City"], "City" in graph.schema) == (schema["City"], True)
+    assert (list(graph.schema), len(graph.schema)) == (list(schema), 4)
+    assert graph.schema.diagram("svg") == schema.diagram("svg")
+    assert str(graph.schema.diff(REORDERED)) == "nothing to change"
+    assert (repr(graph.schema), graph.schema._repr_html_()) == (repr(schema), schema._repr_html_())
+    assert hash(graph.schema) == hash(schema)
 
 
-def test_the_asynchronous_facade_has_the_same_members() -> None:
+def test_the_asynchronous_facade_has_the_same_members(graphs: GraphHost) -> None:
     async def work(graph: Graph) -> None:
         facet, schema = AsyncGraph(graph).schema, Schema(TEXT)
         assert await facet.current() == schema
@@ -174,8 +185,7 @@ def test_the_asynchronous_facade_has_the_same_members() -> None:
         assert await facet.diagram() == schema.diagram()
         assert not await facet.diff(schema)
 
-    with testing.graph(TEXT) as graph:
-        asyncio.run(work(graph))
+    asyncio.run(work(graphs.init(TEXT)))
 
 
 def test_the_card_contains_the_drawing_and_escaped_text() -> None:

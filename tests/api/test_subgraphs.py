@@ -1,15 +1,14 @@
 """Subgraphs of results, and what networkx, igraph and GraphML readers see of them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import igraph
 import networkx
 import pytest
 
-from omnigraph import testing
 from omnigraph.api.graph import Graph
 from omnigraph.errors import InputError
+from tests.rig.graph_hosts import GraphHost
 
 SCHEMA = """
 node Person { name: String @key  age: I64?  score: F64?  born: Date?  tags: [String]?  active: Bool? }
@@ -20,17 +19,17 @@ edge WorksAt: Person -> Company
 
 
 @pytest.fixture
-def graph() -> Iterator[Graph]:
-    with testing.graph(SCHEMA) as opened:
-        opened.insert(
-            "Person",
-            {"name": "a", "age": 2**40, "score": 0.5, "born": "2000-01-02", "tags": ["<x>", "y"], "active": True},
-            {"name": "b", "age": 3},
-        )
-        opened.insert("Company", {"name": "a"})
-        opened.connect_nodes("Knows", [("a", "b", {"since": 1}), ("a", "b", {"since": 2}), ("b", "b")])
-        opened.connect_nodes("WorksAt", [("a", "a")])
-        yield opened
+def graph(graphs: GraphHost) -> Graph:
+    opened = graphs.init(SCHEMA)
+    opened.insert(
+        "Person",
+        {"name": "a", "age": 2**40, "score": 0.5, "born": "2000-01-02", "tags": ["<x>", "y"], "active": True},
+        {"name": "b", "age": 3},
+    )
+    opened.insert("Company", {"name": "a"})
+    opened.connect_nodes("Knows", [("a", "b", {"since": 1}), ("a", "b", {"since": 2}), ("b", "b")])
+    opened.connect_nodes("WorksAt", [("a", "a")])
+    return opened
 
 
 def test_parallel_edges_loops_and_equal_ids_of_two_types_stay_apart(graph: Graph) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from omnigraph.errors import (
     UniqueViolation,
     VersionConflict,
 )
+from tests.rig.graph_hosts import GraphHost, open_again
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  team: String @default("red")  mail: String? @unique  level: I32 }
@@ -29,22 +29,21 @@ edge Knows: Person -> Person @card(0..2) { since: Date?  note: String? }
 """
 
 
-def fill(root: Path) -> Graph:
-    graph = omnigraph.init(root, SCHEMA, durability="os")
+def fill(graph: Graph) -> Graph:
     graph.insert("Person", {"name": "ann", "age": 30, "mail": "a@x", "level": 1}, {"name": "bob", "level": 2})
     graph.insert("Knows", {"id": "k", "from": "ann", "to": "bob", "since": "2020-01-01"})
     return graph
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    return fill(tmp_path / "g")
+def graph(graphs: GraphHost) -> Graph:
+    return fill(graphs.init(SCHEMA))
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+def shared(graphs: GraphHost) -> Graph:
     """The same graph, for requests that are refused."""
-    return fill(tmp_path_factory.mktemp("shared") / "g")
+    return fill(graphs.init(SCHEMA))
 
 
 def person(graph: Graph, name: str) -> tuple[Any, ...]:
@@ -158,7 +157,7 @@ VERBS: list[Step] = [
 
 @pytest.mark.parametrize("step", VERBS)
 def test_upserts_and_patches_conflict_by_row(graph: Graph, step: Step) -> None:
-    other = omnigraph.open(graph.uri, durability="fsync")
+    other = open_again(graph, durability="fsync")
     other.update("Person", where="name = 'bob'", set={"age": 3})  # another row
     other.update("Person", where="name = 'ann'", set={"team": "blue"})  # another property
     assert step(graph)
@@ -175,7 +174,7 @@ def test_upserts_and_patches_conflict_by_row(graph: Graph, step: Step) -> None:
 
 
 def test_strict_insert_that_loses_a_race_reports_the_key(graph: Graph) -> None:
-    other = omnigraph.open(graph.uri, durability="fsync")
+    other = open_again(graph, durability="fsync")
     other.insert("Person", {"name": "cyd", "level": 1})
     with pytest.raises(KeyConflict, match="already has an entity with id 'cyd'") as taken:
         graph.mutate('insert Person { name: "cyd", level: 2 }')
@@ -214,6 +213,9 @@ def test_repeated_request_is_recognised(graph: Graph) -> None:
     insert = 'insert Person { name: "eve", level: 1 }'
     assert not graph.mutate(insert, idempotency_key="i").replayed
     assert graph.mutate(insert, idempotency_key="i").replayed
+
+
+def test_a_merge_of_records_is_recognised_as_an_upsert(graph: Graph) -> None:
     merged = graph.load({"Person": [{"name": "fay", "level": 1}]}, mode="merge", idempotency_key="u")
     assert isinstance(merged, omnigraph.Receipt)
     again = graph.upsert("Person", {"name": "fay", "level": 1}, idempotency_key="u")  # described as before

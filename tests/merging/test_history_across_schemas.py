@@ -9,6 +9,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import ChangeSchemaBoundary, InputError, MergeConflict, SchemaMismatch
+from tests.rig.graph_hosts import GraphHost
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String?  note: String? }
@@ -18,8 +19,8 @@ edge MemberOf: Person -> Team { since: I32? }
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    graph = omnigraph.init(tmp_path / "graph", SCHEMA, durability="os")
+def graph(graphs: GraphHost) -> Graph:
+    graph = graphs.init(SCHEMA)
     graph.insert("Person", {"name": "Ada", "age": 36, "city": "Rome", "note": "n"}, {"name": "Bob"}, message="people")
     graph.insert("Team", {"name": "Blue"}, message="team")
     graph.connect_nodes("MemberOf", [("Ada", "Blue", {"since": 2020})])

@@ -1,17 +1,15 @@
 """Sources of a merge other than branches: tags, commit ids and ancestors."""
 
-from pathlib import Path
-
 import pytest
 
-import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import BranchNotFound, InputError, SnapshotNotFound
+from tests.rig.graph_hosts import GraphHost
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    graph = omnigraph.init(tmp_path / "graph", "node Item { name: String @key }", durability="os")
+def graph(graphs: GraphHost) -> Graph:
+    graph = graphs.init("node Item { name: String @key }")
     dev = graph.branches.create("dev")
     dev.insert("Item", {"name": "a"})
     dev.insert("Item", {"name": "b"})

@@ -1,14 +1,12 @@
 """A merge decides as little as it must: only properties in conflict, and it names what it discards."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import omnigraph
 from omnigraph import Graph
 from omnigraph.api.merge_sessions import MergeResult
+from tests.rig.graph_hosts import GraphHost
 
 SCHEMA = """
 node Package { name: String @key  section: String?  version: String?  alias: String? @unique  size: I64? }
@@ -17,16 +15,15 @@ edge Needs: Package -> Package { since: String?  note: String? }
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Iterator[Graph]:
+def graph(graphs: GraphHost) -> Graph:
     """A package, whose section and version branch `dev` sets, and whose version `main` sets."""
-    made = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    made = graphs.init(SCHEMA)
     made.insert("Package", {"name": "curl", "section": "web", "version": "1"}, message="load")
     dev = made.branches.create("dev")
     change = {"section": "net", "version": "2"}
     dev.update("Package", where="name = 'curl'", set=change, message="dev sets section and version")
     made.update("Package", where="name = 'curl'", set={"version": "3"}, message="main sets version")
-    yield made
-    made.close()
+    return made
 
 
 def curl(graph: Graph) -> tuple[str, str]:

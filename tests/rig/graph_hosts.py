@@ -4,6 +4,7 @@ A test that uses the fixture `graphs`, also by another fixture, runs once for ea
 it. The tests of one process share one server.
 """
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.storage.store import Durability
 from tests.rig.embedded_only import find_reason
 from tests.rig.thread_server import ThreadServer, thread_server
 
@@ -24,12 +26,12 @@ class GraphHost:
     def __init__(self, folder: Path, server: ThreadServer | None) -> None:
         self._folder, self._server = folder, server
         self._graphs: list[Graph] = []
-        self._urls: list[str] = []
+        self._roots: dict[str, Path] = {}
 
     def init(self, schema: str, *, actor: str | None = None) -> Graph:
         """Create an empty graph, and open it."""
         root = self._folder / f"g{len(self._graphs)}"
-        omnigraph.init(root, schema, durability="os").close()
+        omnigraph.init(root, schema, durability="os", actor=actor).close()
         return self.open(root, actor=actor)
 
     def open(self, root: Path, *, actor: str | None = None) -> Graph:
@@ -37,25 +39,36 @@ class GraphHost:
         if self._server is None:
             graph = omnigraph.open(root, durability="os", actor=actor)
         else:
-            self._urls.append(self._server.serve(root))
-            graph = omnigraph.open(self._urls[-1], token=actor)
+            graph = omnigraph.open(self._server.serve(root), token=actor)
         self._graphs.append(graph)
+        self._roots[graph.uri] = root
         return graph
+
+    def copy(self, graph: Graph) -> Graph:
+        """Copy the files of a graph that this host created, and open the copy."""
+        root = self._folder / f"g{len(self._graphs)}"
+        shutil.copytree(self._roots[graph.uri], root)
+        return self.open(root)
 
     def close(self) -> None:
         """Close all graphs."""
         for graph in self._graphs:
             graph.close()
-        for url in self._urls:
-            assert self._server is not None
-            self._server.forget(url)
+        if self._server is not None:
+            for url in self._roots:
+                self._server.forget(url)
 
 
-def open_again(graph: Graph, *, actor: str | None = None, **options: Any) -> Graph:
-    """Open a graph a second time, as another process would."""
+def open_again(graph: Graph, *, actor: str | None = None, durability: Durability = "os", **options: Any) -> Graph:
+    """Open a graph a second time. With another durability, the two embedded graphs share nothing, as two processes."""
     if graph.is_remote:
         return omnigraph.open(graph.uri, token=actor, **options)
-    return omnigraph.open(graph.uri, durability="os", actor=actor, **options)
+    return omnigraph.open(graph.uri, durability=durability, actor=actor, **options)
+
+
+def act_as(graph: Graph, actor: str) -> Graph:
+    """Open the same branch of a graph for another author of writes."""
+    return open_again(graph, actor=actor, branch=graph.branch_name)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -14,17 +14,14 @@ import uvicorn
 
 import omnigraph
 from omnigraph.errors import GraphNotFound
-from omnigraph.server.access.admission import Admission
 from omnigraph.server.access.authentication import Authenticator
 from omnigraph.server.access.permissions import ANONYMOUS, Principal
 from omnigraph.server.access.shared_usage import SharedUsage, create_usage_file
 from omnigraph.server.access.tokens import TokenTable, read_bearer_token
 from omnigraph.server.app import ServerApp
 from omnigraph.server.graphs import GraphRegistry, ServedGraph
-from omnigraph.server.jobs import JobStore
-from omnigraph.server.lanes import Lanes
-from omnigraph.server.metrics import ServerMetrics
 from omnigraph.server.process.http_protocol import LimitedProtocol
+from omnigraph.server.process.worker import assemble_state
 from omnigraph.server.routes import ROUTES
 from omnigraph.server.settings import GraphLocation, ServerSettings
 from omnigraph.server.stored_queries import StoredQueries
@@ -109,13 +106,9 @@ def thread_server(folder: Path) -> Iterator[ThreadServer]:
 
 
 def _make_state(graphs: GraphRegistry, folder: Path) -> WorkerState:
-    settings = ServerSettings(graphs=())
-    admission = Admission(SharedUsage(create_usage_file(1), 0), settings.limits)
-    authenticator = _Authenticator(TokenTable())
-    jobs = JobStore(folder / "jobs")
-    metrics = ServerMetrics()
-    lanes = Lanes(settings.lanes, metrics.observe_lane)
-    return WorkerState(settings, graphs, lanes, authenticator, admission, metrics, jobs)
+    settings = ServerSettings(graphs=(), runtime_directory=str(folder))
+    usage = SharedUsage(create_usage_file(1), 0)
+    return assemble_state(settings, usage, graphs, _Authenticator(TokenTable()))
 
 
 def _make_config(state: WorkerState) -> uvicorn.Config:

@@ -297,3 +297,22 @@ def test_a_query_is_described(server: HttpServer) -> None:
     (described,) = server.post(f"{GRAPH}/language/describe", {"text": ADD}).json()["queries"]
     assert (described["name"], described["kind"], described["params"][0]["type"]) == ("add", "mutation", "String")
     assert server.post(f"{GRAPH}/language/describe", {"text": "query {"}).status == 400
+
+
+def test_ids_of_a_preview_are_used_again_but_never_twice(server: HttpServer, branch: str) -> None:
+    add = {"op": "mutate", "query": 'insert Knows { from: "bob", to: "ada" }'}
+    body = {"operations": [add, add], "branch": branch}
+    preview = server.post(f"{GRAPH}/transaction", {**body, "rollback": True}).json()
+    assert len(preview["generated_ids"]) == 2
+    written = server.post(f"{GRAPH}/transaction", {**body, "generated_ids": preview["generated_ids"]}).json()
+    assert written["ids"] == {"Knows": preview["generated_ids"]}
+    again = server.post(f"{GRAPH}/transaction", {**body, "generated_ids": preview["generated_ids"]})
+    assert (again.status, again.json()["kind"]) == (409, "KeyConflict")
+    invalid = server.post(f"{GRAPH}/transaction", {**body, "generated_ids": ["x"]})
+    assert (invalid.status, invalid.json()["kind"]) == (400, "InputError")
+
+
+def test_a_record_that_is_no_object_is_rejected(server: HttpServer, branch: str) -> None:
+    for verb in ("insert", "upsert", "patch"):
+        body = {"verb": verb, "type": "Person", "records": [7], "branch": branch}
+        assert server.post(f"{GRAPH}/records", body).status == 400

@@ -34,9 +34,10 @@ from omnigraph.values import clock_and_ids
 from omnigraph.values.coerce import ParameterMode
 from omnigraph.values.table_key import TableKey
 
+from .generated_ids import IdGenerator
 from .overlay import Overlay, ParamValues
 from .row_dependencies import RowDependencies
-from .statements import IdGenerator, WriteStats, run_statement
+from .statements import WriteStats, run_statement
 from .touched_rows import TouchedRows
 
 

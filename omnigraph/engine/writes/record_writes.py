@@ -14,10 +14,11 @@ from omnigraph.publish.unread_changes import RowFilter
 from omnigraph.rules.delta import NEW_ROW
 from omnigraph.values.table_key import TableKey
 
+from .generated_ids import IdGenerator
 from .overlay import Overlay
 from .row_dependencies import RowDependencies
 from .row_writes import MISSING_ROW_HINT
-from .statements import IdGenerator, WriteStats
+from .statements import WriteStats
 
 
 class RecordWrite:

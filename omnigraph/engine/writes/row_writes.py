@@ -5,8 +5,6 @@ fails if it is missing. Properties that a statement does not assign keep their v
 defaults in a new row.
 """
 
-from collections.abc import Callable
-
 import pyarrow as pa
 
 from omnigraph.errors import EntityNotFound
@@ -15,15 +13,17 @@ from omnigraph.ingest.defaults import default_value
 from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW
 
 from .assigned_rows import AssignedRow
+from .generated_ids import IdGenerator
 from .overlay import Overlay
 
 MISSING_ROW_HINT = "use `upsert` to insert missing rows; a patch changes only existing rows"
 
 
-def insert_row(overlay: Overlay, row: AssignedRow, generate_id: Callable[[], str]) -> str:
+def insert_row(overlay: Overlay, row: AssignedRow, id_generator: IdGenerator) -> str:
     """Insert a row and return its id; if the id already exists, the operation fails at its end."""
     if row.row_id is None:
-        return _add_row(overlay, row, generate_id(), NEW_ROW)
+        row_id = id_generator()
+        return _add_row(overlay, row, row_id, NEW_ROW if id_generator.is_new(row_id) else UNRESOLVED_ROW)
     return _add_row(overlay, row, row.row_id, UNRESOLVED_ROW)
 
 

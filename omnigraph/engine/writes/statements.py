@@ -1,6 +1,6 @@
 """Execute a mutation's statements on an overlay, one at a time.
 
-This module generates ids and counts affected entities. Statements never read the store directly and never publish.
+This module counts affected entities. Statements never read the store directly and never publish.
 """
 
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.delta import as_single_array
-from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
 from .assigned_rows import coerce_value, read_row
+from .generated_ids import IdGenerator
 from .matched_writes import matched_ids, matched_values, stored_values
 from .overlay import Overlay, ParamValues
 from .row_writes import insert_row, patch_row, upsert_row
@@ -37,25 +37,6 @@ class WriteStats:
         if affected:
             counts = self.node_counts if kind == "node" else self.edge_counts
             counts[type_name] = counts.get(type_name, 0) + affected
-
-
-class IdGenerator:
-    """A generator of ids that returns the same ids again when an operation is retried."""
-
-    def __init__(self) -> None:
-        self._issued_ids: list[str] = []
-        self._next_index = 0
-
-    def restart(self) -> None:
-        """Start over from the first id."""
-        self._next_index = 0
-
-    def __call__(self) -> str:
-        """Return the next id."""
-        if self._next_index == len(self._issued_ids):
-            self._issued_ids.append(clock_and_ids.new_ulid())
-        self._next_index += 1
-        return self._issued_ids[self._next_index - 1]
 
 
 def run_statement(

@@ -24,11 +24,20 @@ def merge(call: ServerCall) -> Answer:
     """Merge a branch or another revision into a branch, and delete the branch afterward if requested."""
     body = call.body_as(BranchMergeRequest)
     target = body.target or MAIN
+    if body.delete_branch:
+        _require_branch(call, body, body.source)
     result = _run_merge(call, body, dry_run=body.dry_run)
     document = merge_output(call, result, body.source, target)
     if body.delete_branch and not body.dry_run:
         _delete_source(call, body.source, document)
     return json_answer(document)
+
+
+def _require_branch(call: ServerCall, body: BranchMergeRequest, source: str) -> None:
+    """Raise `InputError` before a merge whose source could not be deleted after it."""
+    if source.strip() not in call.graph_for_read().branches:
+        _run_merge(call, body, dry_run=True)  # raises the error for a source that does not exist
+        raise InputError(f"'{source}' is not a branch", reason="only a branch can be deleted after the merge")
 
 
 def preview(call: ServerCall) -> Answer:

@@ -9,9 +9,10 @@ from base64 import b64encode
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from omnigraph.api.results.receipt import Receipt
-from omnigraph.api.transactions import Transaction
+from omnigraph.api.transactions import Transaction, generated_ids, reuse_ids
 from omnigraph.errors import InputError, ReadSetConflict
 from omnigraph.server import engine_access
 from omnigraph.server.call import ServerCall
@@ -42,7 +43,7 @@ def write_records(call: ServerCall) -> Answer:
         receipt = graph.connect_nodes(body.type_, _endpoint_tuples(body.records), **options)
     else:
         write = {"insert": graph.insert, "upsert": graph.upsert, "patch": graph.patch}[body.verb]
-        receipt = write(body.type_, *body.records, **options)
+        receipt = write(body.type_, body.records, **options)
     return _receipt_answer(call, receipt)
 
 
@@ -57,8 +58,7 @@ def _receipt_answer(call: ServerCall, receipt: Receipt) -> Answer:
         nodes=dict(receipt.nodes),
         edges=dict(receipt.edges),
     )
-    if receipt.ids:
-        document.ids = {type_name: list(ids) for type_name, ids in receipt.ids.items()}
+    document.ids = _ids_by_type(receipt) or UNSET
     return json_answer(document, headers={REPLAY_HEADER: "true"} if receipt.replayed else {})
 
 
@@ -77,6 +77,7 @@ def run_transaction(call: ServerCall) -> Answer:
     transaction = graph.transaction(
         if_commit=call.condition, message=body.message, idempotency_key=call.idempotency_key
     )
+    reuse_ids(transaction, body.generated_ids or ())
     try:
         with transaction as running:
             for operation in body.operations:
@@ -97,8 +98,14 @@ def run_transaction(call: ServerCall) -> Answer:
         base_commit_id=base_commit_id,
         nodes=dict(receipt.nodes),
         edges=dict(receipt.edges),
+        ids=_ids_by_type(receipt) or UNSET,
+        generated_ids=list(generated_ids(transaction)) or UNSET,
     )
     return json_answer(document, headers={REPLAY_HEADER: "true"} if receipt.replayed else {})
+
+
+def _ids_by_type(receipt: Receipt) -> dict[str, list[str]]:
+    return {type_name: list(ids) for type_name, ids in receipt.ids.items()}
 
 
 def _run_operation(
@@ -131,7 +138,7 @@ def _run_record_write(running: Transaction, operation: TransactionOperation) -> 
         running.load({type_name: records}, mode=operation.mode or "append")
     else:
         write = {"insert": running.insert, "upsert": running.upsert, "patch": running.patch}[operation.op]
-        write(type_name, *records)
+        write(type_name, records)
 
 
 def _require_member(operation: TransactionOperation, member: str) -> Any:

@@ -141,7 +141,10 @@ class TransactionResult(Struct, kw_only=True):
 
 
 class TransactionOutput(Struct, kw_only=True):
-    """The effect of a transaction, and the results of its queries, in order."""
+    """The effect of a transaction, and the results of its queries in order.
+
+    `ids` are the ids of the inserted entities by type, and `generated_ids` those that mutations generated, in order.
+    """
 
     branch: str
     affected_nodes: int
@@ -152,6 +155,8 @@ class TransactionOutput(Struct, kw_only=True):
     base_commit_id: str
     nodes: dict[str, int] | UnsetType = UNSET
     edges: dict[str, int] | UnsetType = UNSET
+    ids: dict[str, list[str]] | UnsetType = UNSET
+    generated_ids: list[str] | UnsetType = UNSET
     replayed: bool | UnsetType = UNSET
 
 

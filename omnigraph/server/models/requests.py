@@ -91,9 +91,11 @@ class TransactionRequest(Struct, kw_only=True):
     """Several steps that become one commit. With `rollback`, nothing is written, but all results are returned.
 
     With `arrow`, the rows of each result are an Arrow stream in base64, which keeps the types of all values.
+    `generated_ids` are the ids that an earlier run of the first operations returned. They are used again.
     """
 
     operations: list[TransactionOperation]
+    generated_ids: list[str] | None = None
     branch: str | None = None
     message: str | None = None
     rollback: bool = False

@@ -22,7 +22,7 @@ import uvicorn
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.server.access.admission import Admission
-from omnigraph.server.access.authentication import load_authenticator
+from omnigraph.server.access.authentication import Authenticator, load_authenticator
 from omnigraph.server.access.shared_usage import SharedUsage
 from omnigraph.server.app import ServerApp
 from omnigraph.server.graphs import GraphRegistry
@@ -55,6 +55,13 @@ def build_state(settings: ServerSettings, usage: SharedUsage) -> WorkerState:
     authenticator = load_authenticator(settings, os.environ)
     graphs = GraphRegistry(settings)
     graphs.open_all()
+    return assemble_state(settings, usage, graphs, authenticator)
+
+
+def assemble_state(
+    settings: ServerSettings, usage: SharedUsage, graphs: GraphRegistry, authenticator: Authenticator
+) -> WorkerState:
+    """Return the state of a worker that serves these graphs."""
     admission = Admission(usage, settings.limits)
     jobs = JobStore(jobs_folder(settings.runtime_directory or tempfile.gettempdir()))
     metrics, tracer = ServerMetrics(), _make_tracer(settings)

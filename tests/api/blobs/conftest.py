@@ -1,12 +1,12 @@
 """One graph with blobs of every form, shared by the tests that only read it."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import omnigraph
+from tests.rig.graph_hosts import GraphHost
 
 SCHEMA = """
 node Doc { slug: String @key  note: String?  body: Blob?  body_media_type: String?  raw: Blob? }
@@ -16,19 +16,18 @@ LARGE = random.Random(7).randbytes((4 << 20) + 77)  # more than Lance keeps insi
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[omnigraph.Graph]:
+def shelf(graphs: GraphHost) -> omnigraph.Graph:
     """NULL, empty, small and large blobs, and one of an edge."""
-    root = tmp_path_factory.mktemp("shelf") / "g"
-    with omnigraph.init(root, SCHEMA, durability="os") as graph:
-        graph.insert(
-            "Doc",
-            {"slug": "null"},
-            {"slug": "empty", "body": b""},
-            {"slug": "text", "body": b"hello world", "body_media_type": "text/x-greeting"},
-            {"slug": "large", "body": LARGE},
-        )
-        graph.insert("Cites", {"id": "c1", "from": "text", "to": "large", "scan": b"%PDF-1.7"})
-        yield graph
+    graph = graphs.init(SCHEMA)
+    docs = [
+        {"slug": "null"},
+        {"slug": "empty", "body": b""},
+        {"slug": "text", "body": b"hello world", "body_media_type": "text/x-greeting"},
+        {"slug": "large", "body": LARGE},
+    ]
+    graph.load({"Doc": docs}, mode="append")
+    graph.insert("Cites", {"id": "c1", "from": "text", "to": "large", "scan": b"%PDF-1.7"})
+    return graph
 
 
 def files_with(root: Path | str, content: bytes) -> list[Path]:

@@ -2,7 +2,6 @@
 
 import gc
 import json
-import shutil
 import tempfile
 from binascii import a2b_base64
 from pathlib import Path
@@ -14,16 +13,16 @@ from omnigraph import errors
 from omnigraph.storage import compact, large_blobs
 from omnigraph.values.blobs import BlobDigest
 from tests.api.blobs.conftest import LARGE, SCHEMA, files_with
+from tests.rig.graph_hosts import GraphHost
 from tests.rig.plugin import S3
 
 OTHER = LARGE[::-1]
 
 
 @pytest.fixture
-def graph(shelf: omnigraph.Graph, tmp_path: Path) -> omnigraph.Graph:
+def graph(graphs: GraphHost, shelf: omnigraph.Graph) -> omnigraph.Graph:
     """A copy of the shared graph, to be changed."""
-    shutil.copytree(shelf.uri, tmp_path / "g")
-    return omnigraph.open(tmp_path / "g", durability="os")
+    return graphs.copy(shelf)
 
 
 def bodies(graph: omnigraph.Graph) -> dict[str, bytes | None]:
@@ -108,7 +107,6 @@ def test_export_and_copy_keep_blobs(graph: omnigraph.Graph, tmp_path: Path) -> N
 
 
 def test_conflicts_show_large_blobs_by_their_digest(graph: omnigraph.Graph) -> None:
-    """A function that decides conflicts can return the digest, which stands for the bytes."""
     review = graph.branches.create("review")
     review.put_blob("Doc", "text", "body", OTHER)
     graph.put_blob("Doc", "text", "body", b"ours" * 30_000)
@@ -119,6 +117,12 @@ def test_conflicts_show_large_blobs_by_their_digest(graph: omnigraph.Graph) -> N
     assert (conflict.ours["body"], conflict.theirs["body"]) == (b"ours" * 30_000, expected)
     assert f"{len(OTHER)} bytes" in conflict.message
     assert conflict.to_json()["theirs"]["body"] == expected.to_json()
+
+
+def test_a_digest_stands_for_the_bytes(graph: omnigraph.Graph) -> None:
+    review = graph.branches.create("review")
+    review.put_blob("Doc", "text", "body", OTHER)
+    graph.put_blob("Doc", "text", "body", b"ours" * 30_000)
     graph.merge("review", strategy=lambda conflict: {"body": (conflict.theirs or {})["body"]})
     assert body(graph, "text") == OTHER
 

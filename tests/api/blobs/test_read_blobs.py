@@ -13,6 +13,7 @@ import omnigraph
 from omnigraph import errors
 from omnigraph.api.async_graph import AsyncGraph
 from tests.api.blobs.conftest import LARGE, SCHEMA
+from tests.rig.graph_hosts import GraphHost
 from tests.rig.plugin import S3
 
 
@@ -139,8 +140,8 @@ def test_save_replaces_a_file_at_once_or_not_at_all(shelf: omnigraph.Graph, tmp_
         large.save(tmp_path / "missing" / "out.bin")
 
 
-def test_blob_stays_at_its_commit_until_cleanup(tmp_path: Path) -> None:
-    graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+def test_blob_stays_at_its_commit_until_cleanup(graphs: GraphHost) -> None:
+    graph = graphs.init(SCHEMA)
     graph.insert("Doc", {"slug": "a", "body": b"one"})
     first, opened = graph.head.id, graph.blob("Doc", "a", "body")
     graph.update("Doc", where="slug = 'a'", set={"body": b"two"})

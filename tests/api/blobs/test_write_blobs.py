@@ -13,15 +13,16 @@ import pytest
 import omnigraph
 from omnigraph import errors
 from tests.api.blobs.conftest import LARGE, SCHEMA
+from tests.rig.graph_hosts import GraphHost, open_again
 
 
 @pytest.fixture
-def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> omnigraph.Graph:
+def graph(graphs: GraphHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> omnigraph.Graph:
     """An empty graph; temporary files go to an own folder, which must be empty after every write."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.delenv("OMNIGRAPH_EXTERNAL_BLOBS", raising=False)
-    return omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    return graphs.init(SCHEMA)
 
 
 def left_behind(tmp_path: Path) -> list[Path]:
@@ -67,7 +68,7 @@ def test_transaction_reads_its_own_blobs(graph: omnigraph.Graph) -> None:
         assert tx.blob("Doc", "a", "body").read() == b"before"
         tx.update("Doc", where="slug = 'a'", set={"body": Unseekable(LARGE)})
         changed = tx.blob("Doc", "a", "body")
-        omnigraph.open(graph.uri).put_blob("Doc", "b", "body", b"changed meanwhile")
+        open_again(graph).put_blob("Doc", "b", "body", b"changed meanwhile")
     assert (changed.read(), graph.blob("Doc", "a", "body").read()) == (LARGE, LARGE)
     with pytest.raises(errors.ReadSetConflict):
         write_after_a_lost_race(graph)
@@ -77,7 +78,7 @@ def test_transaction_reads_its_own_blobs(graph: omnigraph.Graph) -> None:
 def write_after_a_lost_race(graph: omnigraph.Graph) -> None:
     with graph.transaction() as tx:
         assert tx.blob("Doc", "b", "body").read() == b"changed meanwhile"
-        omnigraph.open(graph.uri).put_blob("Doc", "b", "body", b"again")
+        open_again(graph).put_blob("Doc", "b", "body", b"again")
         tx.update("Doc", where="slug = 'a'", set={"note": "based on b"})
 
 
@@ -190,6 +191,10 @@ def test_put_replaces_a_blob_that_is_as_expected(graph: omnigraph.Graph) -> None
     reports: list[tuple[int, int]] = []
     graph.put_blob("Doc", "a", "body", io.BytesIO(LARGE), progress=lambda *done: reports.append(done))
     assert (reports[0], reports[-1]) == ((1 << 20, 1 << 20), (len(LARGE), len(LARGE)))
+
+
+def test_put_of_nothing_deletes_a_blob(graph: omnigraph.Graph) -> None:
+    graph.insert("Doc", {"slug": "a", "body": b"one"})
     graph.put_blob("Doc", "a", "body", None)
     with pytest.raises(errors.EntityNotFound):
         graph.blob("Doc", "a", "body")
@@ -204,7 +209,7 @@ def test_put_with_etag_loses_against_a_change_in_between(graph: omnigraph.Graph)
 
         def read(self, size: int | None = -1, /) -> bytes:
             if self.tell() == 0:
-                omnigraph.open(graph.uri).put_blob("Doc", "a", "body", b"theirs")
+                open_again(graph).put_blob("Doc", "a", "body", b"theirs")
             return super().read(size)
 
     with pytest.raises(errors.Conflict):

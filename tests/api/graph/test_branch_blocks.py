@@ -1,22 +1,21 @@
 """`with graph.branch(..)`: the branch is created for a block, and deleted after it once it is merged."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import omnigraph
 from omnigraph.api.async_graph import AsyncGraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import AlreadyExists, InputError, MergeConflict
+from tests.rig.graph_hosts import GraphHost
 
 SCHEMA = "node Person { name: String @key  age: I32? }"
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+def graph(graphs: GraphHost) -> Graph:
+    graph = graphs.init(SCHEMA)
     graph.insert("Person", {"name": "ada"})
     return graph
 

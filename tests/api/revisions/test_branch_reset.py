@@ -29,6 +29,7 @@ from omnigraph.testing import graph as temporary_graph
 from tests.api.revisions.conftest import SCHEMA
 from tests.api.revisions.test_revert_and_cherry_pick import STEP, lines, step
 from tests.crash.verbs import overdue
+from tests.rig.graph_hosts import act_as, open_again
 
 
 def written_files(graph: Graph) -> set[str]:
@@ -51,7 +52,8 @@ def test_reset_restores_a_tag_in_a_new_commit(graph: Graph) -> None:
     assert graph.revisions.commit(old_head).id in [commit.id for commit in graph.log()]
     assert graph.at("HEAD~1")["Person", "ada"].properties["age"] == 9
     assert graph.branches.reset("main", to="v1").outcome == "already_up_to_date"
-    graph.branches.reset("main", to="HEAD~1", message="after all", actor="bob")
+    act_as(graph, "bob").branches.reset("main", to="HEAD~1", message="after all")
+    graph.refresh()
     assert (graph.head.message, graph.head.actor) == ("after all", "bob")
     assert graph["Person", "ada"].properties == graph.at(old_head)["Person", "ada"].properties
     assert graph.maintenance.check()
@@ -59,13 +61,17 @@ def test_reset_restores_a_tag_in_a_new_commit(graph: Graph) -> None:
 
 def test_dry_run_shows_counts_and_writes_nothing(graph: Graph) -> None:
     head = graph.head.id
-    reader = omnigraph.open(graph.uri, read_only=True)
+    reader = open_again(graph, read_only=True)
     preview = reader.branches.reset("main", to="HEAD~2", dry_run=True)
     assert (preview.commit, preview.stats["updates"]) == (None, 1)
-    assert [(change.op, change.id) for change in preview.delta] == [("update", "ada")]
     assert graph.refresh().head.id == head
     with pytest.raises(ReadOnlyError):
         reader.branches.reset("main", to="v1")
+
+
+def test_dry_run_shows_its_changes(graph: Graph) -> None:
+    preview = graph.branches.reset("main", to="HEAD~2", dry_run=True)
+    assert [(change.op, change.id) for change in preview.delta] == [("update", "ada")]
 
 
 def test_writes_and_queries_continue_after_a_reset(empty: Graph) -> None:
@@ -94,15 +100,19 @@ def test_writes_and_queries_continue_after_a_reset(empty: Graph) -> None:
     assert empty.maintenance.check()
 
 
-def test_feed_and_merges_see_ordinary_changes(graph: Graph) -> None:
-    side = graph.branches.create("side")
-    side.insert("Person", {"name": "cyd"})
+def test_the_feed_sees_ordinary_changes(graph: Graph) -> None:
     position = graph.changes.poll(start="now").cursor
     graph.branches.reset("main", to="v1")
     block = graph.changes.of_commit("HEAD")
     assert len(graph.changes.poll(cursor=position).blocks) == 1
     changes = [(change.op, change.id) for change in block]
     assert sorted(changes) == [("update", "ada"), ("update", "bob")]
+
+
+def test_merges_see_ordinary_changes(graph: Graph) -> None:
+    side = graph.branches.create("side")
+    side.insert("Person", {"name": "cyd"})
+    graph.branches.reset("main", to="v1")
     assert graph.merge("side").outcome == "merged"  # the reset is a change of this side
     ages = {person["name"]: person["age"] for person in graph.nodes("Person").result()}
     assert ages == {"ada": 1, "bob": 2, "cyd": None}
@@ -120,7 +130,7 @@ def test_reset_to_a_commit_of_another_branch_survives_its_deletion(graph: Graph)
     assert lines(review) == wanted
     graph.branches.delete("other", force=True)
     graph.maintenance.cleanup(keep=1, confirm=True, grace="0s")
-    assert lines(omnigraph.open(graph.uri, branch="review", verify=True)) == wanted
+    assert lines(open_again(graph, branch="review")) == wanted
     report = graph.maintenance.check()
     assert report, report
     assert report.read["unrecorded"] == 0
@@ -160,6 +170,18 @@ def test_reset_to_reclaimed_history_is_rejected(graph: Graph) -> None:
             graph.branches.reset("main", to=oldest, dry_run=dry_run)
         assert "tag" in (caught.value.hint or "")
     assert graph.refresh().head.id == head
+    assert graph.maintenance.check()
+
+
+def test_a_rejected_reset_leaves_no_operation(graph: Graph) -> None:
+    with pytest.raises(InputError):
+        graph.branches.reset("main", to="ghost")
+    oldest = graph.log()[-2].id
+    graph.tags.delete("v1")
+    graph.branches.delete("review", force=True)
+    graph.maintenance.cleanup(keep=1, confirm=True, grace="0s")
+    with pytest.raises(HistoryReclaimed):
+        graph.branches.reset("main", to=oldest)
     assert not graph.maintenance.operations.pending()
 
 
@@ -169,7 +191,7 @@ def test_referenced_versions_survive_a_cleanup(graph: Graph) -> None:
     graph.tags.delete("v1")
     graph.branches.delete("review", force=True)
     graph.maintenance.cleanup(keep=1, confirm=True, grace="0s", erase=True)
-    assert lines(omnigraph.open(graph.uri)) == wanted
+    assert lines(open_again(graph)) == wanted
     assert graph.maintenance.check()
 
 

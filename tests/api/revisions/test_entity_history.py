@@ -1,13 +1,11 @@
 """The history of one entity: every version once, with its commit."""
 
-from pathlib import Path
-
 import pytest
 
-import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import EntityNotFound, InputError
 from omnigraph.history.entity_history import EntityVersion
+from tests.rig.graph_hosts import GraphHost, act_as
 
 
 def told(found: list[EntityVersion]) -> list[tuple[str | None, str, tuple[str, ...]]]:
@@ -71,16 +69,16 @@ def test_reinserted_entity_has_two_births(empty: Graph) -> None:
 def test_blame_of_a_restored_value_names_the_restoring_commit(empty: Graph) -> None:
     empty.insert("Person", {"name": "ada", "age": 1})
     empty.update("Person", where="name = 'ada'", set={"age": 2})
-    empty.update("Person", where="name = 'ada'", set={"age": 1}, actor="bob")
+    act_as(empty, "bob").update("Person", where="name = 'ada'", set={"age": 1})
     assert empty.revisions.blame("Person", "ada")["age"].actor == "bob"
-    empty.update("Person", where="name = 'ada'", set={"age": 1}, actor="cy")  # changes nothing
+    act_as(empty, "cy").update("Person", where="name = 'ada'", set={"age": 1})  # changes nothing
     assert empty.revisions.blame("Person", "ada")["age"].actor == "bob"
 
 
 def test_a_merge_of_properties_is_a_version_of_its_own(graph: Graph) -> None:
     side = graph.branches.create("side")
-    side.update("Person", where="name = 'ada'", set={"score": 0.5}, actor="eve", message="scored")
-    graph.update("Person", where="name = 'ada'", set={"city": "Bonn"}, actor="fay", message="left")
+    act_as(side, "eve").update("Person", where="name = 'ada'", set={"score": 0.5}, message="scored")
+    act_as(graph, "fay").update("Person", where="name = 'ada'", set={"city": "Bonn"}, message="left")
     graph.merge("side", message="both")
     assert told(graph.revisions.history("Person", "ada", limit=3)) == [
         ("both", "update", ("score",)),
@@ -113,7 +111,7 @@ def test_edges_have_a_history(empty: Graph) -> None:
     empty.insert("Person", {"name": "ada"}, {"name": "bob"})
     made = empty.connect_nodes("Knows", [("ada", "bob", {"since": 1})], message="met")
     edge = made.ids["Knows"][0]
-    empty.upsert("Knows", {"id": edge, "from": "ada", "to": "bob", "since": 2}, actor="bob")
+    act_as(empty, "bob").upsert("Knows", {"id": edge, "from": "ada", "to": "bob", "since": 2})
     found = empty.revisions.history("Knows", edge)
     assert [(one.op, one.values, one.endpoints) for one in found] == [
         ("update", {"since": 2}, {"src": "ada", "dst": "bob"}),
@@ -123,10 +121,10 @@ def test_edges_have_a_history(empty: Graph) -> None:
     assert {name: one.actor for name, one in blamed.items()} == {"since": "bob", "src": "ann", "dst": "ann"}
 
 
-def test_renamed_type_keeps_its_entity_history(tmp_path: Path) -> None:
+def test_renamed_type_keeps_its_entity_history(graphs: GraphHost) -> None:
     before = "node Person { name: String @key  age: I64? }"
     after = 'node Human @rename_from("Person") { name: String @key  age: I64?  size: I64? }'
-    graph = omnigraph.init(tmp_path / "g", before, durability="os")
+    graph = graphs.init(before)
     graph.insert("Person", {"name": "ada", "age": 1}, message="one")
     graph.schema.apply(after, message="renamed")
     graph.update("Human", where="name = 'ada'", set={"size": 3}, message="grown")

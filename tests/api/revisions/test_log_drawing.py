@@ -4,33 +4,32 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import omnigraph
 from omnigraph import Graph
 from omnigraph.api.commit_lanes import assign_lanes, draw_rows
 from omnigraph.api.results.commit_log import CommitLog
 from omnigraph.history.commit import Commit
 from omnigraph.values import clock_and_ids
 from tests.api.revisions.conftest import SCHEMA, START
+from tests.rig.graph_hosts import GraphHost, act_as
 
 CASES = Path(__file__).parents[2] / "cases" / "travel"
 
 
 @pytest.fixture
-def braided(tmp_path: Path) -> Iterator[Graph]:
+def braided(graphs: GraphHost) -> Iterator[Graph]:
     """Three branches and two merges, with a tag, and a message that is no HTML."""
     with clock_and_ids.deterministic_ids(START, seed=7) as clock:
-        graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os", actor="ann")
+        graph = graphs.init(SCHEMA, actor="ann")
 
-        def add(there: Graph, name: str, **how: Any) -> None:
+        def add(there: Graph, name: str, *, actor: str = "ann", message: str | None = None) -> None:
             clock.advance(hours=1)
-            there.insert("Person", {"name": name}, **how)
+            act_as(there, actor).insert("Person", {"name": name}, message=message)
 
         add(graph, "ada", message="the first")
         one, two = graph.branches.create("review/one"), graph.branches.create("two")
@@ -45,7 +44,7 @@ def braided(tmp_path: Path) -> Iterator[Graph]:
         clock.advance(hours=1)
         graph.merge("two", message="two as well")
         add(one, "gus", message="goes on")
-        yield graph
+        yield graph.refresh()
 
 
 def anonymous(text: str) -> str:

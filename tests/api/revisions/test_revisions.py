@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import (
     AlreadyExists,
@@ -21,6 +20,7 @@ from omnigraph.errors import (
     SnapshotNotFound,
 )
 from tests.api.revisions.conftest import START
+from tests.rig.graph_hosts import open_again
 
 
 def ages(graph: Graph) -> dict[str, int]:
@@ -123,9 +123,9 @@ def test_relative_revisions_start_at_the_handle(graph: Graph) -> None:
 def test_tag_survives_the_deletion_of_its_branch(graph: Graph) -> None:
     review = graph.checkout("review")
     review.insert("Person", {"name": "cy", "age": 5}, message="only here")
-    made = review.tag("kept", message="for later")
+    made, head = review.tag("kept", message="for later"), review.head.id
     graph.branches.delete("review", force=True)
-    assert (made.commit_id, made.branch, made.actor) == (review.head.id, "review", "ann")
+    assert (made.commit_id, made.branch, made.actor) == (head, "review", "ann")
     assert [(one.name, one.message) for one in graph.tags.values()] == [("kept", "for later"), ("v1", None)]
     assert ages(graph.at("kept")) == FIRST | {"cy": 5}
     # The commit is found by its id, too, and a handle on it goes to other processes.
@@ -151,14 +151,14 @@ def test_commit_id_may_be_abbreviated_in_any_case(graph: Graph) -> None:
             graph.at(wrong)
 
 
-def test_abbreviated_id_is_found_on_any_branch_and_tag(graph: Graph) -> None:
-    side = graph.branches.create("side")
+def test_abbreviated_id_is_found_on_any_branch_and_tag(empty: Graph) -> None:
+    side = empty.branches.create("side")
     side.insert("Person", {"name": "eve"})
-    prefix = side.head.id[:-1]
-    assert graph.at(prefix).head.id == side.head.id
+    head = side.head.id
+    assert empty.at(head[:-1]).head.id == head
     side.tag("kept")
-    graph.branches.delete("side", force=True)
-    assert graph.at(prefix).head.id == side.head.id
+    empty.branches.delete("side", force=True)
+    assert empty.at(head[:-1]).head.id == head
 
 
 def test_tag_takes_precedence_over_a_branch_of_the_same_name(graph: Graph) -> None:
@@ -244,6 +244,18 @@ def test_tags_are_unique_and_can_be_deleted(graph: Graph) -> None:
     assert ages(graph.at("v1")) == NOW
 
 
+def test_tags_are_listed_and_read_by_name(graph: Graph) -> None:
+    graph.tag("v2", "HEAD~1", message="second")
+    assert (graph.tags.names(), list(graph.tags), len(graph.tags)) == (["v1", "v2"], ["v1", "v2"], 2)
+    assert ("v1" in graph.tags, "v9" in graph.tags, graph.tags.get("v9")) == (True, False, None)
+    tag = graph.tags.get("v2")
+    assert tag is not None
+    assert (tag.commit_id, tag.branch, tag.message) == (graph.at("HEAD~1").head.id, "main", "second")
+    assert tag.commit_id == graph.tags["v2"].commit_id
+    with pytest.raises(KeyError):
+        graph.tags["v9"]
+
+
 def test_handle_on_a_revision_is_read_only(graph: Graph) -> None:
     past = graph.at("v1")
     for write in (
@@ -262,7 +274,7 @@ def test_handle_on_a_revision_is_read_only(graph: Graph) -> None:
 
 
 def test_read_only_handle_cannot_create_tags(graph: Graph) -> None:
-    reader = omnigraph.open(graph.uri, read_only=True)
+    reader = open_again(graph, read_only=True)
     for there in (reader, reader.at("HEAD~1"), reader.revisions.pin()):
         with pytest.raises(ReadOnlyError):
             there.tag("new")
@@ -326,4 +338,8 @@ def test_the_changes_of_a_write_are_read_by_its_commit(graph: Graph) -> None:
     assert tx.receipt is not None
     assert tx.receipt.commit is not None
     assert [one.op for one in graph.changes.of_commit(tx.receipt.commit)] == ["insert"]
+
+
+def test_a_receipt_can_be_pickled(graph: Graph) -> None:
+    receipt = graph.insert("Person", {"name": "gus"})
     assert pickle.loads(pickle.dumps(receipt)).commit == receipt.commit

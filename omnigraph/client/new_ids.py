@@ -1,0 +1,30 @@
+"""Choose the ids of new entities without a key before they are sent.
+
+A transaction sends its steps several times, and a reader must see the same ids each time.
+"""
+
+from typing import Any
+
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.values import clock_and_ids
+
+
+def add_record_ids(entity_type: NodeType | EdgeType | None, records: list[Any]) -> list[Any]:
+    """Return records with an id each, unless their type has a key."""
+    if entity_type is None or entity_type.key is not None:
+        return records
+    return [_add_id(record) if isinstance(record, dict) else record for record in records]
+
+
+def add_edge_ids(edge_type: EdgeType | None, edges: list[Any]) -> list[Any]:
+    """Return edges, each given as `[from, to]` or `[from, to, properties]`, with an id among the properties."""
+    if edge_type is None or edge_type.key is not None:
+        return edges
+    return [
+        [source, target, _add_id(dict(properties[0] or {}) if properties else {})]
+        for source, target, *properties in edges
+    ]
+
+
+def _add_id(record: dict[str, Any]) -> dict[str, Any]:
+    return record if record.get("id") is not None else {**record, "id": clock_and_ids.new_ulid()}

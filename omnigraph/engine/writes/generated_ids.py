@@ -1,0 +1,39 @@
+"""Ids for inserted rows without a key. Ids are issued in the same order whenever the operations run again."""
+
+from collections.abc import Iterable
+
+from omnigraph.values import clock_and_ids
+from omnigraph.values.clock_and_ids import check_ulid
+
+
+class IdGenerator:
+    """A generator of ids that returns the same ids again when an operation is retried.
+
+    `earlier_ids` are the ids that another generator issued for the same operations, so they are issued first. They come
+    from a client, so a row with such an id may exist already.
+    """
+
+    def __init__(self, earlier_ids: Iterable[str] = ()) -> None:
+        self._issued_ids = [check_ulid(earlier_id) for earlier_id in earlier_ids]
+        self._earlier_ids = frozenset(self._issued_ids)
+        self._next_index = 0
+
+    def restart(self) -> None:
+        """Start over from the first id."""
+        self._next_index = 0
+
+    def __call__(self) -> str:
+        """Return the next id."""
+        if self._next_index == len(self._issued_ids):
+            self._issued_ids.append(clock_and_ids.new_ulid())
+        self._next_index += 1
+        return self._issued_ids[self._next_index - 1]
+
+    def is_new(self, issued_id: str) -> bool:
+        """Return whether no row can have an id, because this generator made it."""
+        return issued_id not in self._earlier_ids
+
+    @property
+    def issued_ids(self) -> tuple[str, ...]:
+        """The ids that the last run of the operations used."""
+        return tuple(self._issued_ids[: self._next_index])
