@@ -19,6 +19,7 @@ import omnigraph
 from omnigraph.engine.expressions.evaluate import evaluate_value
 from omnigraph.engine.writes import overlay, row_writes, statements
 from omnigraph.engine.writes.assigned_rows import AssignedRow
+from omnigraph.engine.writes.generated_ids import IdGenerator
 from omnigraph.engine.writes.table_overlay import build_table_delta
 from omnigraph.engine.writes.touched_rows import TouchedRows
 from omnigraph.errors import OmnigraphError
@@ -106,7 +107,7 @@ def _inserts_replace(patch: Patch) -> None:
     patch.setattr(statements, "insert_row", _upsert_or_insert)
 
 
-def _upsert_or_insert(target: Any, row: AssignedRow, generate: Callable[[], str]) -> str:
+def _upsert_or_insert(target: Any, row: AssignedRow, generate: IdGenerator) -> str:
     if row.row_id is None:
         return row_writes.insert_row(target, row, generate)
     return row_writes.upsert_row(target, row)
