@@ -50,6 +50,11 @@ def test_a_streamed_result_beyond_a_limit_is_never_complete(server: HttpServer, 
         assert limit_of(reply)[:2] == (413, resource)
 
 
+def test_the_limits_are_listed(server: HttpServer) -> None:
+    limits = server.get(f"{GRAPH}/limits").json()
+    assert (limits["result_rows"], limits["result_bytes"], limits["query_memory_bytes"]) == (3, 4000, 4 << 30)
+
+
 def test_a_query_beyond_its_memory_is_413(server: HttpServer, tmp_path: Path) -> None:
     uri = str(server.log.parent / "graph")
     with serving(tmp_path, uri, "--unauthenticated", "--query-memory", "1") as limited:
