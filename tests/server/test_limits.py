@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.cli.serve import _make_settings, serve
 from tests.rig.http_server import HttpServer, Reply, serving
 
 GRAPH = "/graphs/default"
@@ -50,13 +49,18 @@ def test_a_streamed_result_beyond_a_limit_is_never_complete(server: HttpServer, 
         assert limit_of(reply)[:2] == (413, resource)
 
 
+def test_the_limits_are_listed(server: HttpServer) -> None:
+    limits = server.get(f"{GRAPH}/limits").json()
+    assert (limits["result_rows"], limits["result_bytes"], limits["query_memory_bytes"]) == (3, 4000, 4 << 30)
+
+
 def test_a_query_beyond_its_memory_is_413(server: HttpServer, tmp_path: Path) -> None:
     uri = str(server.log.parent / "graph")
     with serving(tmp_path, uri, "--unauthenticated", "--query-memory", "1") as limited:
         assert limit_of(limited.query(f"{NAMES} order {{ $p.name }}")) == (413, "query_memory_bytes", 1)
 
 
-def test_workers_share_the_memory_for_queries() -> None:
-    options = serve.make_context("serve", ["graph", "--workers", "4"]).params
-    graphs = options.pop("graphs")
-    assert _make_settings(graphs, options).limits.query_memory_bytes == 1 << 30
+def test_workers_share_the_memory_for_queries(server: HttpServer, tmp_path: Path) -> None:
+    uri = str(server.log.parent / "graph")
+    with serving(tmp_path, uri, "--unauthenticated", "--workers", "2") as pair:
+        assert pair.get(f"{GRAPH}/limits").json()["query_memory_bytes"] == 2 << 30

@@ -79,7 +79,9 @@ async def limits(call: ServerCall) -> Answer:
             load_bytes=configured.load_bytes,
             blob_bytes=configured.blob_bytes,
             result_rows=configured.result_rows,
+            result_bytes=configured.result_bytes,
             query_seconds=configured.query_seconds,
+            query_memory_bytes=configured.query_memory_bytes,
         )
     )
 

@@ -34,7 +34,9 @@ class LimitsOutput(Struct, kw_only=True):
     load_bytes: int
     blob_bytes: int
     result_rows: int
+    result_bytes: int
     query_seconds: float
+    query_memory_bytes: int
 
 
 class WhoamiOutput(Struct, kw_only=True):
