@@ -373,6 +373,8 @@ query worse( { match }
 
 
 def test_missing_parameter_and_missing_file_are_reported(people: Graph) -> None:
+    with pytest.raises(TypeCheckError, match=r'is a parameter, pass `params=\{"name": …\}`'):
+        people.query("match { $p: Person { name: $name } } return { $p.name }")
     with pytest.raises(TypeCheckError, match="is a parameter, pass `n=…`"):
         people.query("match { $p: Person $p.name = $n } return { $p.name }")
     for path in ("x.gqq", "queries/people"):

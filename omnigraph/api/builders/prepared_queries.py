@@ -35,6 +35,9 @@ from omnigraph.values.name_rules import quote_name, require_text
 QuerySource = str | PathLike[str] | SourceText
 _CACHE_SIZE = 512
 _BARE_BODY = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|upsert|patch|update|delete)\b", re.DOTALL)
+# Options of `Graph.query` and `Graph.mutate`, which cannot also be keywords for parameters.
+_CALL_OPTIONS = ("name", "params", "branch", "at", "timeout", "assume_utc", "lazy")
+_COMMIT_OPTIONS = ("if_commit", "message", "actor", "idempotency_key")
 _UNDECLARED_MESSAGE = re.compile(r"`\$(\w+)` is not (?:bound|a parameter)")
 _PATH_LIKE_TEXT = re.compile(r"[^\s{}()\"$]+\.[A-Za-z]+|[^\s{}()\"$]*/[^\s{}()\"$]+")
 _VARIABLE_OR_IGNORED_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL)
@@ -279,7 +282,9 @@ def _add_value_hint(diagnostic: Diagnostic) -> str | None:
         return diagnostic.hint
     variable_name = undeclared_match[1]
     params_option = f"--params '{{\"{variable_name}\": …}}'"
-    parameter_hint = f"if `${variable_name}` is a parameter, pass `{variable_name}=…` or `{params_option}`"
+    is_option = variable_name in _CALL_OPTIONS + _COMMIT_OPTIONS
+    keyword = f'params={{"{variable_name}": …}}' if is_option else f"{variable_name}=…"
+    parameter_hint = f"if `${variable_name}` is a parameter, pass `{keyword}` or `{params_option}`"
     return parameter_hint if diagnostic.hint is None else f"{diagnostic.hint}; {parameter_hint}"
 
 
