@@ -76,7 +76,7 @@ def _answer(connection: Connection, graph: Any, source: Any, options: dict[str, 
         send_handle(connection, file.fileno(), os.getppid())
 
 
-RESULT_FACTS = ("query_name", "target", "commit_id", "elapsed", "stats", "warnings")
+RESULT_FACTS = ("query_name", "target", "commit_id", "elapsed", "stats", "warnings", "diagnostics")
 
 
 def _write_stream(sink: Any, table: pa.Table) -> None:

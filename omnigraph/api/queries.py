@@ -186,7 +186,8 @@ def run_query(handle: Handle, call: QueryCall) -> Result:
         commit_id=snapshot.commit_id,
         elapsed=event.elapsed_seconds(),
         stats=answer.stats.to_dict(),
-        warnings=prepared.warnings,
+        warnings=tuple(warning.message for warning in prepared.warnings),
+        diagnostics=prepared.warnings,
     )
 
 

@@ -23,6 +23,7 @@ _BINARY_FORMATS = ("arrow", "parquet")
 _FORMATS = ("table", "kv", "csv", "jsonl", "json", "md", "ndjson", *_BINARY_FORMATS)
 _LINES_PER_WRITE = 1000  # lines per write
 _MAX_COLUMN_WIDTH = 80
+_UNKNOWN_ENUM_VALUE = "L206"
 
 
 @click.command()
@@ -54,6 +55,7 @@ def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> Non
     form, style = _choose_format(options["form"], options["out"]), _choose_style(options)
     graph: Any = open_snapshot(root, options["branch"], options["snapshot"])
     result = _run_query(graph, query_input, options["timeout"], needs_arrow=options["out"] or form in _BINARY_FORMATS)
+    show.warnings(_describe_impossible_values(result))
     if options["out"] is not None:
         _write_file(result, Path(options["out"]), form, style)
     elif form in _BINARY_FORMATS:
@@ -66,6 +68,13 @@ def _run_query(graph: Any, query_input: QueryInput, timeout: float | None, *, ne
     """Run the query. A server returns Arrow for files, and otherwise JSON, so that Arrow need not be imported."""
     run = graph.query_arrow if needs_arrow and is_served(graph) else graph.query
     return run(query_input.source, name=query_input.query_name, params=query_input.params, timeout=timeout)
+
+
+def _describe_impossible_values(result: Any) -> Iterator[str]:
+    """Describe the comparisons with values that an enum does not contain, which are probably misspelled."""
+    for diagnostic in getattr(result, "diagnostics", ()):
+        if diagnostic.code == _UNKNOWN_ENUM_VALUE:
+            yield "; ".join(filter(None, (diagnostic.message, diagnostic.hint)))
 
 
 def _choose_format(explicit_format: str | None, out: str | None) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import ParameterError, UsageError
+from omnigraph.errors.diagnostics import Diagnostic
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
@@ -77,7 +78,7 @@ class PreparedRead:
     catalog: Catalog
     binder: ParameterBinder
     table_keys: tuple[TableKey, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Diagnostic, ...]
 
 
 def prepare_compiled(query: CompiledQuery, schema_ir: SchemaIR, mode: ParameterMode = "standard") -> PreparedRead:
@@ -88,7 +89,7 @@ def prepare_compiled(query: CompiledQuery, schema_ir: SchemaIR, mode: ParameterM
         schema_ir.catalog,
         ParameterBinder(query.parameters, mode),
         tables_read(query),
-        tuple(warning.message for warning in query.warnings),
+        query.warnings,
     )
 
 

@@ -416,3 +416,13 @@ def test_load_takes_one_file_per_type(omnigraph: Program, graph: str) -> None:
         done = omnigraph("load", "g", "--data", f"Person={file}", "--mode", "append")
         assert done.code == 0, done.err
     assert people(omnigraph) == ["ann", "bob", "dora", "emil"]
+
+
+@pytest.mark.parametrize("condition", ['$t.kind = "taks"', '$t.kind != "taks"', '$t.kind in ["taks"]'])
+def test_query_warns_about_a_value_that_an_enum_does_not_contain(omnigraph: Program, condition: str) -> None:
+    library.init("t.omni", "node Ticket { name: String @key  kind: enum(task, epic) }")
+    query = ("query", "t.omni", "-e", f"match {{ $t: Ticket  {condition} }} return {{ $t.kind }} limit 3")
+    ended = omnigraph(*query, "--format", "csv")
+    warning = 'warning: "taks" is not one of epic, task; did you mean `task`?\n'
+    assert (ended.code, ended.out, ended.err) == (0, "t.kind\n", warning)
+    assert omnigraph("--quiet", *query).err == ""

@@ -19,6 +19,7 @@ from omnigraph.api.results.json_encoding import iter_json_rows
 from omnigraph.api.results.row import Row
 from omnigraph.engine.result_rows import ProjectedRows
 from omnigraph.errors import InputError, UsageError
+from omnigraph.errors.diagnostics import Diagnostic
 from omnigraph.records.frozen import record
 
 FilePath = str | PathLike[str]
@@ -42,6 +43,7 @@ class Result:
     elapsed: float = 0.0
     stats: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = field(default=(), repr=False)
 
     # Content ------------------------------------------------------------------------------------
 

@@ -125,7 +125,11 @@ def _check_assignment(
         stored_constant = literals.fit_constant(typed_value.value, property_type)
         if isinstance(stored_constant, plan.Constant):
             return [plan.Assign(assignment.name.text, stored_constant)]
-        hint = _row_name_hint(property_type, assignment.name) or _date_literal_hint(property_type, typed_value)
+        hint = (
+            _row_name_hint(property_type, assignment.name)
+            or _date_literal_hint(property_type, typed_value)
+            or literals.suggest_enum_value(typed_value, property_type)
+        )
         scope.report.error(typed_value.span, f"`{assignment.name.text}`: {stored_constant}", "T3", hint=hint)
         return []
     if typed_value.type is not None and is_assignable(typed_value.type, property_type):

@@ -141,7 +141,8 @@ def _check_predicate(
     mismatch = _value_mismatch(typed_value, declaration.type)
     if mismatch is not None:
         code = "T3" if typed_value.is_literal or declaration.type.scalar is ScalarType.BLOB else "T7"
-        scope.report.error(typed_value.span, f"`{declaration.name}`: {mismatch}", code)
+        hint = literals.suggest_enum_value(typed_value, declaration.type)
+        scope.report.error(typed_value.span, f"`{declaration.name}`: {mismatch}", code, hint=hint)
         return None
     return _equality_predicate(plan_name, declaration, typed_value)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan, plan_paths
+from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.records.frozen import record
 
 from . import search
@@ -234,10 +235,11 @@ def _check_enum_values(rules: ConditionRules, enum_operand: TypedValue, opposite
     for value in compared_values:
         if isinstance(value, str) and value not in allowed_values:
             message = f'"{value}" is not one of {", ".join(allowed_values)}'
+            hint = did_you_mean(value, allowed_values)
             if rules.strict_enums:
-                rules.report.error(opposite.span, message, "T3")
+                rules.report.error(opposite.span, message, "T3", hint=hint)
             else:
-                rules.report.warn(opposite.span, message, "L206")
+                rules.report.warn(opposite.span, message, "L206", hint=hint)
 
 
 def _date_literal_hint(left_operand: TypedValue, right_operand: TypedValue) -> str | None:

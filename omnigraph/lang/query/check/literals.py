@@ -9,6 +9,7 @@ import math
 from omnigraph.errors import PropertyValueError
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
+from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import RANGES, PropertyType, ScalarType, coerce_assigned, parse_date, parse_datetime
 
 from .report import CheckReport
@@ -61,6 +62,13 @@ def fit_constant(constant: plan.Constant, target_type: PropertyType) -> plan.Con
     except PropertyValueError as error:
         return f"expected {error.expected}, found {error.actual}"
     return plan.Constant(stored_value, target_type)
+
+
+def suggest_enum_value(typed_value: TypedValue, property_type: PropertyType) -> str | None:
+    """Return a hint if an enum contains a value that is similar to a text literal."""
+    text = typed_value.value.value if isinstance(typed_value.value, plan.Constant) else None
+    allowed_values = property_type.enum_values
+    return did_you_mean(text, allowed_values) if isinstance(text, str) and allowed_values is not None else None
 
 
 def _kind_fits(constant: plan.Constant, target_type: PropertyType) -> bool:
