@@ -102,9 +102,10 @@ class RemoteBranches(RemoteFacet):
         self._handle.require_writable("merging")
         self._handle.reject_actor(actor)
         check_merge_options(None, engine, spark)
-        if source is None and into is None:
-            raise UsageError(reason="name the source or the target of the merge")
         own_name = self._handle.branch_name
+        if strip_name(source or own_name) == strip_name(into or own_name):
+            hint = "specify two different branches as source and target (`into`)"
+            raise InputError(f"'{source or own_name}' cannot be merged into itself", reason="same branch", hint=hint)
         options = {"granularity": granularity, "collapse_edges": collapse_edges}
         return RemoteMergeSession(self._handle, source or own_name, into or own_name, message=message, options=options)
 

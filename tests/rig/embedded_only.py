@@ -16,7 +16,7 @@ ORDER = "the change feed of a server does not keep the order of the properties o
 PARTS = "a server keeps no open transaction whose blobs could be read, sets no blob to NULL, and calls no functions"
 PROCESSES = "the test is about a process that opens the files itself"
 READ_SETS = "a server keeps no read set between requests, so a write depends only on what its own request reads"
-SESSIONS = "a graph on a server has no merge sessions"
+SESSIONS = "a merge session on a server names its source by the commit, and accepts no digests of blobs"
 WARNINGS = "the client repeats no warnings, which only the process of the server sees"
 
 # A file without the name of a test means all of its tests.
@@ -100,15 +100,13 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_upserts_and_patches.py::test_upserts_and_patches_conflict_by_row",
         "api/test_writes.py::test_strict_write_requires_the_shown_rows",
     ),
+    SESSIONS: (
+        "api/blobs/test_blob_lifecycle.py::test_a_merge_session_decides_between_large_blobs",
+        "merging/test_merged_properties.py::test_session_decides_properties_of_one_entity_separately",
+    ),
     WARNINGS: (
         "api/revisions/test_revisions.py::test_name_hides_a_date_a_version_and_a_commit_id_with_a_warning",
         "api/revisions/test_revisions.py::test_tag_takes_precedence_over_a_branch_of_the_same_name",
-    ),
-    SESSIONS: (
-        "api/blobs/test_blob_lifecycle.py::test_a_merge_session_decides_between_large_blobs",
-        "api/test_async_graph.py::test_merge_sessions_are_decided_with_coroutines",
-        "api/test_default_branch.py::test_a_session_has_the_same_target",
-        "merging/test_merged_properties.py::test_session_decides_properties_of_one_entity_separately",
     ),
     LIMITS: (
         "api/blobs/test_write_blobs.py::test_blobs_are_bytes_paths_and_files_in_every_write",
