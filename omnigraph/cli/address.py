@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
     from omnigraph.storage.root import GraphRoot
 
-    from .served_graph import ServedGraph
+    from .server_target import ServerTarget
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 STORE_VARIABLE = "OMNIGRAPH_STORE"
@@ -151,7 +151,7 @@ def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot"
     raise _storage_required(location.server)
 
 
-def resolve_target(address: GraphAddress) -> "GraphRoot | ServedGraph":
+def resolve_target(address: GraphAddress) -> "GraphRoot | ServerTarget":
     """Return the graph that a command names, for commands that also work on a server."""
     location = _resolve_location(address, "")
     return parse_storage_uri(location) if isinstance(location, str) else _locate_on_server(location)
@@ -168,7 +168,7 @@ class _ServerLocation:
 
 def _resolve_location(address: GraphAddress, alternative: str) -> "str | _ServerLocation":
     """Return the storage location of a graph, or the server that has it."""
-    from .served_graph import is_server_url
+    from .server_target import is_server_url
 
     location = _explicit_location(address)
     if location is None and address.server is not None:
@@ -182,10 +182,10 @@ def _resolve_location(address: GraphAddress, alternative: str) -> "str | _Server
     return _ServerLocation(location) if is_server_url(location) else location
 
 
-def _locate_on_server(location: _ServerLocation) -> "ServedGraph":
+def _locate_on_server(location: _ServerLocation) -> "ServerTarget":
     from .operator_config import load_config
     from .profiles import locate_server
-    from .served_graph import locate_served_graph
+    from .server_target import locate_served_graph
 
     config = load_config()
     return locate_served_graph(config, locate_server(config, location.server), location.graph_id, location.token)
@@ -231,7 +231,7 @@ def _explicit_location(address: GraphAddress) -> str | None:
 def _configured_location(address: GraphAddress, alternative: str) -> "str | _ServerLocation":
     from .operator_config import load_config
     from .profiles import resolve_scope
-    from .served_graph import is_server_url
+    from .server_target import is_server_url
 
     scope = resolve_scope(load_config(), address.profile)
     if scope is None:
@@ -252,7 +252,7 @@ def parse_storage_uri(location: str) -> "GraphRoot":
     """Parse a storage location; raise an error for a server address."""
     from omnigraph.storage.root import parse_root
 
-    from .served_graph import is_server_url
+    from .server_target import is_server_url
 
     if is_server_url(location):
         raise _storage_required(location)
@@ -260,7 +260,7 @@ def parse_storage_uri(location: str) -> "GraphRoot":
 
 
 def _storage_required(server: str) -> InputError:
-    from .served_graph import is_server_url
+    from .server_target import is_server_url
 
     context = click.get_current_context(silent=True)
     command = "omnigraph" if context is None else context.command_path
@@ -272,7 +272,7 @@ def _storage_required(server: str) -> InputError:
     )
 
 
-def open_snapshot(target: "GraphRoot | ServedGraph | str", branch: str | None, snapshot: str | None) -> "Graph":
+def open_snapshot(target: "GraphRoot | ServerTarget | str", branch: str | None, snapshot: str | None) -> "Graph":
     """Open a branch or a past revision for reading. The default is main, or the current position in the shell."""
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot cannot be combined")
@@ -286,7 +286,7 @@ def open_snapshot(target: "GraphRoot | ServedGraph | str", branch: str | None, s
     return graph if snapshot is None else graph.at(snapshot)
 
 
-def announce_target(verb: str, root: "GraphRoot | ServedGraph") -> None:
+def announce_target(verb: str, root: "GraphRoot | ServerTarget") -> None:
     """Print the target to standard error before a write, except in the shell, whose prompt already shows it."""
     current = current_graph()
     if current is not None and current.uri == root.uri:
@@ -297,15 +297,15 @@ def announce_target(verb: str, root: "GraphRoot | ServedGraph") -> None:
                 hint=f"enter \\at to return to the head of {current.branch}",
             )
         return
-    from .served_graph import ServedGraph
+    from .server_target import ServerTarget
 
     access = "direct, local" if root.is_local else "direct, remote"
-    if isinstance(root, ServedGraph):
+    if isinstance(root, ServerTarget):
         access = "served"
     show.note(f"{verb} {root.uri} ({access})")
 
 
-def require_consent(action: str, root: "GraphRoot | ServedGraph", *, yes: bool) -> None:
+def require_consent(action: str, root: "GraphRoot | ServerTarget", *, yes: bool) -> None:
     """Ask for confirmation before destroying data on a remote store; scripts must pass `--yes`."""
     if root.is_local or yes:
         return

@@ -13,7 +13,7 @@ from .address import GraphAddress, current_branch, graph_arguments, resolve_targ
 from .group import LazyCommand, LazyGroup
 from .opening import open_graph
 from .options import scope_options, settings, shared_options
-from .served_graph import is_served
+from .server_target import is_served
 
 if TYPE_CHECKING:
     from omnigraph.api.change_feed.feed import ChangeBlock, Feed

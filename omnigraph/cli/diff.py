@@ -12,7 +12,7 @@ from .conflicts import format_value
 from .opening import open_graph
 from .options import settings, shared_options
 from .query import print_lines
-from .served_graph import is_served
+from .server_target import is_served
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph

@@ -9,7 +9,7 @@ from . import show
 from .address import graph_arguments, open_snapshot, resolve_target
 from .conflicts import Command, format_value
 from .options import settings, shared_options, snapshot_option
-from .served_graph import is_served
+from .server_target import is_served
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph

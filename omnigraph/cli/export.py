@@ -10,7 +10,7 @@ from . import show
 from .address import GraphAddress, graph_arguments, open_snapshot, resolve_target
 from .options import settings, shared_options, snapshot_option
 from .progress import show_progress
-from .served_graph import ServedGraph
+from .server_target import ServerTarget
 
 if TYPE_CHECKING:
     from omnigraph.spark.export import Exported
@@ -50,7 +50,7 @@ def export(
     root = resolve_target(address)
     graph: Any = open_snapshot(root, branch, snapshot)
     chosen_types = types or None
-    if isinstance(root, ServedGraph):
+    if isinstance(root, ServerTarget):
         _export_from_server(graph, root.uri, out, chosen_types, options)
         return
     if options["form"] is not None:

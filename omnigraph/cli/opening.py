@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .served_graph import ServedGraph
+from .server_target import ServerTarget
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
     from omnigraph.storage.root import GraphRoot
 
 
-def open_graph(target: "GraphRoot | ServedGraph | str", **options: Any) -> "Graph":
+def open_graph(target: "GraphRoot | ServerTarget | str", **options: Any) -> "Graph":
     """Open a graph. A graph on a server has the part of the interface that commands use."""
-    if isinstance(target, ServedGraph):
+    if isinstance(target, ServerTarget):
         from .remote.graph import open_served_graph
 
         return open_served_graph(target, **options)  # type: ignore[return-value]

@@ -13,7 +13,7 @@ from .address import GraphAddress, open_snapshot, resolve_target
 from .operator_config import load_config
 from .options import settings, shared_options, snapshot_option
 from .query_input import QueryInput, query_options
-from .served_graph import is_served
+from .server_target import is_served
 
 if TYPE_CHECKING:
     from omnigraph.api.results.formats import TextStyle

@@ -9,7 +9,7 @@ from omnigraph.values.table_key import TableKey
 from . import show
 from .address import GraphAddress, graph_arguments, open_snapshot, resolve_target
 from .options import settings, shared_options
-from .served_graph import ServedGraph
+from .server_target import ServerTarget
 
 if TYPE_CHECKING:
     from omnigraph.history.snapshot import Snapshot
@@ -30,7 +30,7 @@ def snapshot(address: GraphAddress, branch: str | None, point: str | None) -> No
     root = resolve_target(address)
     opened_snapshot: Any = open_snapshot(root, branch, point).snapshot
     if settings().json:
-        is_remote = isinstance(root, ServedGraph)
+        is_remote = isinstance(root, ServerTarget)
         show.document(opened_snapshot.document if is_remote else _snapshot_document(opened_snapshot))
         return
     position = f"{opened_snapshot.commit_id}, version {opened_snapshot.manifest_version}"

@@ -16,7 +16,7 @@ from omnigraph.records.frozen import record
 
 from .connections import ConnectionPool, TlsOptions
 from .failures import decode_error
-from .locations import GraphAddress, ServerAddress
+from .locations import GraphUrl, ServerAddress
 from .replies import Reply, RequestTarget
 from .retries import RetryPolicy, is_worth_repeating, read_retry_after
 
@@ -63,7 +63,7 @@ class Exchange:
 
     def __init__(
         self,
-        address: GraphAddress | ServerAddress,
+        address: GraphUrl | ServerAddress,
         *,
         token: str | None = None,
         tls: TlsOptions | None = None,
@@ -71,8 +71,8 @@ class Exchange:
         timeout: float | None = None,
     ) -> None:
         self._authorization = _write_authorization(token)
-        self.server = address.server if isinstance(address, GraphAddress) else address
-        self._address, self._graph_path = str(address), address.path if isinstance(address, GraphAddress) else ""
+        self.server = address.server if isinstance(address, GraphUrl) else address
+        self._address, self._graph_path = str(address), address.path if isinstance(address, GraphUrl) else ""
         self._pool = ConnectionPool(self.server, tls or TlsOptions(), _CONNECT_SECONDS)
         self._policy, self._timeout = policy or RetryPolicy(), timeout
 

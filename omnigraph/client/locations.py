@@ -42,7 +42,7 @@ class ServerAddress:
 
 
 @record
-class GraphAddress:
+class GraphUrl:
     """A server and the id of a graph on it."""
 
     server: ServerAddress
@@ -92,7 +92,7 @@ def parse_server_address(url: str) -> ServerAddress:
     return ServerAddress(scheme.lower(), host, port or _DEFAULT_PORTS[scheme.lower()], _clean_prefix(parts.path))
 
 
-def parse_graph_address(url: str) -> GraphAddress:
+def parse_graph_address(url: str) -> GraphUrl:
     """Return the server and the graph of a URL. The last path segment after `graphs` is the graph's id.
 
     >>> str(parse_graph_address("https://host/api/graphs/g/"))
@@ -107,7 +107,7 @@ def parse_graph_address(url: str) -> GraphAddress:
             hint="add /graphs/ and the id of the graph to the URL; a server with one graph calls it `default`",
         )
     address = ServerAddress(server.scheme, server.host, server.port, prefix, server.socket_path)
-    return GraphAddress(address, unquote(graph_id))
+    return GraphUrl(address, unquote(graph_id))
 
 
 def _clean_prefix(path: str) -> str:

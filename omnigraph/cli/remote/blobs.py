@@ -17,7 +17,7 @@ from omnigraph.errors import (
 )
 
 if TYPE_CHECKING:
-    from .graph import RemoteGraph
+    from .graph import CommandGraph
 
 BlobName = tuple[str, str, str]  # type, key and property
 _BYTES = "application/octet-stream"
@@ -76,7 +76,7 @@ class ServedBlob:
         return start, min(last, size)
 
 
-def open_blob(graph: "RemoteGraph", name: BlobName, kind: str | None) -> ServedBlob:
+def open_blob(graph: "CommandGraph", name: BlobName, kind: str | None) -> ServedBlob:
     """Read the headers of a blob. Without a kind, an edge type is tried if there is no such node type."""
     parameters = {"type": name[0], "id": name[1], "property": name[2], **graph.position}
     try:
@@ -100,7 +100,7 @@ def _read_headers(exchange: Exchange, parameters: Mapping[str, Any]) -> ServedBl
     return ServedBlob(exchange, parameters, reply.headers)
 
 
-def put_blob(graph: "RemoteGraph", name: BlobName, content: Any, options: Mapping[str, Any]) -> Any:
+def put_blob(graph: "CommandGraph", name: BlobName, content: Any, options: Mapping[str, Any]) -> Any:
     """Replace the blob of a node and return the response."""
     from .graph import key_headers
 

@@ -9,7 +9,7 @@ from omnigraph.records.frozen import record
 from . import records
 
 if TYPE_CHECKING:
-    from .graph import RemoteGraph
+    from .graph import CommandGraph
 
 _ALL_CHANGES = 2**31 - 1
 _LONG_POLL_SECONDS = 30.0
@@ -79,10 +79,10 @@ class ServedPage:
         return self.document
 
 
-class RemoteFeed:
+class ServedFeed:
     """The commits after a position, oldest first. `cursor` is known after the last commit."""
 
-    def __init__(self, graph: "RemoteGraph", position: Mapping[str, Any], filters: Mapping[str, Any]) -> None:
+    def __init__(self, graph: "CommandGraph", position: Mapping[str, Any], filters: Mapping[str, Any]) -> None:
         self._graph, self._position, self._filters = graph, dict(position), dict(filters)
         self.cursor: str | None = None
         self.caught_up = False
@@ -115,22 +115,22 @@ class RemoteFeed:
         )
 
 
-class RemoteChanges:
+class ServedChanges:
     """The change feed of a branch."""
 
-    def __init__(self, graph: "RemoteGraph") -> None:
+    def __init__(self, graph: "CommandGraph") -> None:
         self._graph = graph
 
-    def feed(self, start: str | None, *, cursor: str | None, **filters: Any) -> RemoteFeed:
+    def feed(self, start: str | None, *, cursor: str | None, **filters: Any) -> ServedFeed:
         """Return the feed after a position."""
-        return RemoteFeed(self._graph, {"start": start, "cursor": cursor}, filter_parameters(filters))
+        return ServedFeed(self._graph, {"start": start, "cursor": cursor}, filter_parameters(filters))
 
     def follow(self, start: str | None, *, cursor: str | None, poll: float, **filters: Any) -> Iterator[ServedBlock]:
         """Yield commits forever; the server responds as soon as there is a new commit."""
         position: dict[str, Any] = {"start": start, "cursor": cursor}
         parameters = filter_parameters(filters) | {"branch": self._graph.branch_name, "limit": 1}
         while True:
-            feed = RemoteFeed(self._graph, position, filter_parameters(filters))
+            feed = ServedFeed(self._graph, position, filter_parameters(filters))
             blocks = list(feed.take(1))
             for block in blocks:
                 yield ServedBlock(self._graph, block.document, feed.cursor)
@@ -182,7 +182,7 @@ class ServedDiff:
         return iter(self.document["feed_changes"])
 
 
-def diff_revisions(graph: "RemoteGraph", old_revision: str, new_revision: str | None, filters: Any) -> ServedDiff:
+def diff_revisions(graph: "CommandGraph", old_revision: str, new_revision: str | None, filters: Any) -> ServedDiff:
     """Compare two revisions."""
     parameters = {"from": old_revision, "to": new_revision, "limit": _ALL_CHANGES, "images": "feed"}
     return ServedDiff(graph.exchange.call("GET", ("diff",), parameters | filter_parameters(filters)))

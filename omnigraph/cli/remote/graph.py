@@ -12,7 +12,7 @@ import click
 
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.cli.options import Invocation, settings
-from omnigraph.cli.served_graph import ServedGraph, ServedHandle
+from omnigraph.cli.server_target import ServedHandle, ServerTarget
 from omnigraph.client.exchange import NDJSON, Exchange
 from omnigraph.client.locations import parse_graph_address
 from omnigraph.client.retries import NO_RETRIES
@@ -26,7 +26,7 @@ from .source_errors import with_source
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-def open_served_graph(target: ServedGraph, *, branch: str = "main", **options: Any) -> "RemoteGraph":
+def open_served_graph(target: ServerTarget, *, branch: str = "main", **options: Any) -> "CommandGraph":
     """Return a branch of a graph on a server; nothing is sent yet."""
     if options.get("external_blobs"):
         raise not_supported("--external-blobs", "the server decides which external blobs are allowed")
@@ -34,7 +34,7 @@ def open_served_graph(target: ServedGraph, *, branch: str = "main", **options: A
     policy = None if options.get("read_only") else NO_RETRIES
     exchange = Exchange(parse_graph_address(target.uri), token=target.token, policy=policy)
     click.get_current_context().call_on_close(exchange.close)
-    return RemoteGraph(exchange, branch)
+    return CommandGraph(exchange, branch)
 
 
 def not_supported(what: str, hint: str | None = None) -> NotSupportedRemotely:
@@ -53,7 +53,7 @@ def _reject_actor() -> None:
         raise UsageError(reason="--as cannot be used with a server: the token determines the actor")
 
 
-class RemoteGraph(ServedHandle):
+class CommandGraph(ServedHandle):
     """A branch or a past revision of a graph on a server. `actor` is known after the first write."""
 
     warnings: tuple[str, ...] = ()
@@ -62,9 +62,9 @@ class RemoteGraph(ServedHandle):
         self.exchange, self.branch_name, self.revision = exchange, branch, revision
         self.actor: str | None = None
 
-    def at(self, revision: str) -> "RemoteGraph":
+    def at(self, revision: str) -> "CommandGraph":
         """Return the graph at a past revision."""
-        return RemoteGraph(self.exchange, self.branch_name, revision)
+        return CommandGraph(self.exchange, self.branch_name, revision)
 
     @property
     def position(self) -> dict[str, str]:
@@ -97,12 +97,12 @@ class RemoteGraph(ServedHandle):
         document = self.exchange.post("queries", name, body=body, is_read=not is_mutation)
         return self._read_change(document) if is_mutation else records.read_result(document)
 
-    def explain(self, source: SourceText, *, name: str | None, params: Any, analyze: bool) -> "RemotePlan":
+    def explain(self, source: SourceText, *, name: str | None, params: Any, analyze: bool) -> "ServedPlan":
         """Return the plan of a query."""
         body = self._query_body(source, name, params) | {"analyze": analyze}
         with with_source(source):
             document = self.exchange.post("explain", body=body, is_read=True)
-        return RemotePlan(document)
+        return ServedPlan(document)
 
     def _query_body(self, source: SourceText, name: str | None, params: Any) -> dict[str, Any]:
         return {"query": source.text, "name": name, "params": params or None} | self.position
@@ -198,37 +198,37 @@ class RemoteGraph(ServedHandle):
     @property
     def branches(self) -> Any:
         """The branches."""
-        from .refs import RemoteBranches
+        from .refs import ServedBranches
 
-        return RemoteBranches(self)
+        return ServedBranches(self)
 
     @property
     def tags(self) -> Any:
         """The tags."""
-        from .refs import RemoteTags
+        from .refs import ServedTags
 
-        return RemoteTags(self)
+        return ServedTags(self)
 
     @property
     def revisions(self) -> Any:
         """Commits and versions of entities."""
-        from .revisions import RemoteRevisions
+        from .revisions import ServedRevisions
 
-        return RemoteRevisions(self)
+        return ServedRevisions(self)
 
     @property
     def changes(self) -> Any:
         """The change feed."""
-        from .changes import RemoteChanges
+        from .changes import ServedChanges
 
-        return RemoteChanges(self)
+        return ServedChanges(self)
 
     @property
     def schema(self) -> Any:
         """The schema."""
-        from .schema import RemoteSchema
+        from .schema import ServedSchema
 
-        return RemoteSchema(self)
+        return ServedSchema(self)
 
     @property
     def snapshot(self) -> Any:
@@ -257,7 +257,7 @@ class RemoteGraph(ServedHandle):
         return self._read_change(document)
 
 
-class RemotePlan:
+class ServedPlan:
     """The plan of a query, as text and as JSON."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:

@@ -23,7 +23,7 @@ from omnigraph.records.frozen import record
 if TYPE_CHECKING:
     from omnigraph.client.handle import RemoteHandle
 
-    from .graph import RemoteGraph
+    from .graph import CommandGraph
 
 _PARQUET = "application/vnd.apache.parquet"
 _BODY_NAME = "<body>"
@@ -51,7 +51,7 @@ class Upload:
         return ", ".join("<stdin>" if path is None else path for path in self.paths)
 
 
-def load_files(graph: "RemoteGraph", data: Any, options: Mapping[str, Any]) -> Receipt | LoadReport:
+def load_files(graph: "CommandGraph", data: Any, options: Mapping[str, Any]) -> Receipt | LoadReport:
     """Load files as one commit, or return the problems in them."""
     from .graph import not_supported
 
@@ -73,7 +73,7 @@ def _read_report(error: ClientError) -> LoadReport:
     return LoadReport(tuple(problems), error.details.pop("problems_left_out", 0), error=error)
 
 
-def _send_upload(graph: "RemoteGraph", upload: Upload, options: Mapping[str, Any]) -> Receipt:
+def _send_upload(graph: "CommandGraph", upload: Upload, options: Mapping[str, Any]) -> Receipt:
     """Send an upload in one request, or in parts if the server limits requests to less."""
     with _open_body(upload, options["progress"]) as body:
         limit = read_load_limit(graph.exchange, body.size)
@@ -113,7 +113,7 @@ class _FileBody:
 
 
 def _send_request(
-    graph: "RemoteGraph", upload: Upload, body: _FileBody | LoadBody, options: Mapping[str, Any]
+    graph: "CommandGraph", upload: Upload, body: _FileBody | LoadBody, options: Mapping[str, Any]
 ) -> Receipt:
     from .graph import key_headers
 
@@ -138,7 +138,7 @@ def _send_request(
     return _read_receipt(graph, reply.json(), "Idempotent-Replay" in reply.headers)
 
 
-def _send_parts(graph: "RemoteGraph", body: LoadBody, limit: int, options: Mapping[str, Any]) -> Receipt:
+def _send_parts(graph: "CommandGraph", body: LoadBody, limit: int, options: Mapping[str, Any]) -> Receipt:
     """Load NDJSON in parts that become visible at once."""
     from omnigraph.api.write_options import WriteOptions
     from omnigraph.client.loads import LoadSettings
@@ -160,13 +160,13 @@ def _send_parts(graph: "RemoteGraph", body: LoadBody, limit: int, options: Mappi
     return receipt
 
 
-def _make_handle(graph: "RemoteGraph", options: Mapping[str, Any]) -> "RemoteHandle":
+def _make_handle(graph: "CommandGraph", options: Mapping[str, Any]) -> "RemoteHandle":
     from omnigraph.client.handle import RemoteHandle
 
     return RemoteHandle(graph.exchange, str(graph.exchange.server), options["branch"] or graph.branch_name)
 
 
-def _read_lines(graph: "RemoteGraph", upload: Upload, options: Mapping[str, Any]) -> Iterator[bytes]:
+def _read_lines(graph: "CommandGraph", upload: Upload, options: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield a file as NDJSON, which can be cut into parts."""
     if upload.media_type != _PARQUET:
         return _read_chunks(upload, lambda *_: None)
@@ -250,7 +250,7 @@ def _iter_chunks(file: IO[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _read_receipt(graph: "RemoteGraph", document: Mapping[str, Any], is_replay: bool) -> Receipt:
+def _read_receipt(graph: "CommandGraph", document: Mapping[str, Any], is_replay: bool) -> Receipt:
     graph.actor = document["actor_id"]
     return Receipt(
         graph.complete_commit(document["commit"]),

@@ -68,7 +68,7 @@ def read_result(document: Document) -> ServedResult:
 
 
 @record
-class ServedSchemaChange:
+class SchemaChangeSummary:
     """A schema change: a description of each step, and the JSON."""
 
     document: Document
@@ -83,9 +83,9 @@ class ServedSchemaChange:
         return self.document
 
 
-def read_schema_change(document: Document) -> ServedSchemaChange | None:
+def read_schema_change(document: Document) -> SchemaChangeSummary | None:
     """Parse the schema change in a response; return None if there is none."""
-    return ServedSchemaChange(document["schema_change"]) if document.get("schema_change") else None
+    return SchemaChangeSummary(document["schema_change"]) if document.get("schema_change") else None
 
 
 @record
@@ -163,7 +163,7 @@ class ServedMerge:
     discarded: tuple[ServedDiscardedChange, ...] = ()
     lost_edges: tuple[ServedLostEdge, ...] = ()
     parallel_edges: tuple[ServedParallelEdges, ...] = ()
-    schema_change: ServedSchemaChange | None = None
+    schema_change: SchemaChangeSummary | None = None
     branch_deleted: bool = False
     branch_delete_error: str | None = None
 

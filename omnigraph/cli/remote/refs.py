@@ -8,7 +8,7 @@ from omnigraph.records.frozen import record
 from . import records
 
 if TYPE_CHECKING:
-    from .graph import RemoteGraph
+    from .graph import CommandGraph
 
 
 @record
@@ -27,10 +27,10 @@ class ServedBranch:
     snapshot: BranchPosition | None = None
 
 
-class RemoteBranches:
+class ServedBranches:
     """Create, list, rename, reset and delete branches."""
 
-    def __init__(self, graph: "RemoteGraph") -> None:
+    def __init__(self, graph: "CommandGraph") -> None:
         self._graph, self._exchange = graph, graph.exchange
 
     def names(self) -> list[str]:
@@ -59,10 +59,10 @@ class RemoteBranches:
         return self._graph.run_merge(("branches", name.strip(), "reset"), body, if_commit)
 
 
-class RemoteTags:
+class ServedTags:
     """List and delete tags."""
 
-    def __init__(self, graph: "RemoteGraph") -> None:
+    def __init__(self, graph: "CommandGraph") -> None:
         self._graph = graph
 
     def values(self) -> list[records.ServedTag]:

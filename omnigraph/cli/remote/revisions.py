@@ -9,7 +9,7 @@ from omnigraph.records.frozen import record
 from . import records
 
 if TYPE_CHECKING:
-    from .graph import RemoteGraph
+    from .graph import CommandGraph
 
 
 @record
@@ -45,10 +45,10 @@ class ServedHistory(list[ServedVersion]):
         return self._gap_reason
 
 
-class RemoteRevisions:
+class ServedRevisions:
     """Commits and their effects."""
 
-    def __init__(self, graph: "RemoteGraph") -> None:
+    def __init__(self, graph: "CommandGraph") -> None:
         self._graph, self._exchange = graph, graph.exchange
 
     def commit(self, revision: str) -> Commit:

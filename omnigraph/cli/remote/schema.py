@@ -13,7 +13,7 @@ from . import records
 from .source_errors import with_source
 
 if TYPE_CHECKING:
-    from .graph import RemoteGraph
+    from .graph import CommandGraph
 
 
 @record
@@ -95,10 +95,10 @@ class ServedApplication:
         }
 
 
-class RemoteSchema:
+class ServedSchema:
     """The schema of a graph at a revision."""
 
-    def __init__(self, graph: "RemoteGraph") -> None:
+    def __init__(self, graph: "CommandGraph") -> None:
         self._graph = graph
 
     @cached_property

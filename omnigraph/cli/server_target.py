@@ -19,7 +19,7 @@ _SCHEMES = ("http://", "https://", "http+unix://")
 
 
 @record
-class ServedGraph:
+class ServerTarget:
     """A graph on a server. It is used like the root of a graph whose files are accessed directly."""
 
     uri: str
@@ -47,7 +47,7 @@ def is_server_url(location: str) -> bool:
 
 def locate_served_graph(
     config: "OperatorConfig", url: str, graph_id: str | None = None, token_reference: str | None = None
-) -> ServedGraph:
+) -> ServerTarget:
     """Return the graph that a URL names, or the graph with the given id on a server."""
     from omnigraph.client.locations import parse_graph_address, parse_server_address
 
@@ -55,12 +55,12 @@ def locate_served_graph(
 
     if graph_id is None and "/graphs/" in url:
         graph_url = str(parse_graph_address(url))
-        return ServedGraph(graph_url, find_token(config, graph_url, token_reference))
+        return ServerTarget(graph_url, find_token(config, graph_url, token_reference))
     server_url = str(parse_server_address(url))
     token = find_token(config, server_url, token_reference)
     if graph_id is None:
         graph_id = _find_only_graph(server_url, token)
-    return ServedGraph(str(parse_graph_address(f"{server_url}/graphs/{graph_id}")), token)
+    return ServerTarget(str(parse_graph_address(f"{server_url}/graphs/{graph_id}")), token)
 
 
 def _find_only_graph(server_url: str, token: str | None) -> str:
