@@ -109,6 +109,7 @@ class Reply:
         if is_complete and not self._response.will_close:
             self._pool.put_back(self._connection)
         else:
+            self._response.close()  # a response that ends with its connection owns the socket
             self._connection.close()
 
     def __del__(self) -> None:
