@@ -97,12 +97,12 @@ class CommandGraph(ServedHandle):
         document = self.exchange.post("queries", name, body=body, is_read=not is_mutation)
         return self._read_change(document) if is_mutation else records.read_result(document)
 
-    def explain(self, source: SourceText, *, name: str | None, params: Any, analyze: bool) -> "ServedPlan":
+    def explain(self, source: SourceText, *, name: str | None, params: Any, analyze: bool) -> "ServedQueryPlan":
         """Return the plan of a query."""
         body = self._query_body(source, name, params) | {"analyze": analyze}
         with with_source(source):
             document = self.exchange.post("explain", body=body, is_read=True)
-        return ServedPlan(document)
+        return ServedQueryPlan(document)
 
     def _query_body(self, source: SourceText, name: str | None, params: Any) -> dict[str, Any]:
         return {"query": source.text, "name": name, "params": params or None} | self.position
@@ -257,7 +257,7 @@ class CommandGraph(ServedHandle):
         return self._read_change(document)
 
 
-class ServedPlan:
+class ServedQueryPlan:
     """The plan of a query, as text and as JSON."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
