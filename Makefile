@@ -6,10 +6,10 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS  := 2
 
-.PHONY: help setup java demo test test-full check bench bench-startup bench-requests bench-peers bench-pipeline bench-engines bench-scale bench-growth bench-memory bench-mutate bench-merge bench-server docs dist tables clean
+.PHONY: help setup java demo test test-full check bench bench-startup bench-requests bench-peers bench-pipeline bench-engines bench-scale bench-growth bench-memory bench-mutate bench-merge bench-server bench-slow-clients docs dist tables clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: java ## Make .venv with the package, the developer tools and a Java; run again, it is quick
 	@echo "Ready: $(BIN)/omnigraph"
@@ -97,6 +97,9 @@ REQUESTS := 2000
 
 bench-server: $(READY) ## The HTTP server beside the embedded call and a bare Starlette application
 	$(BIN)/python -m bench.server $(REQUESTS)
+
+bench-slow-clients: $(READY) ## Latency of lookups beside a thousand slow, idle and incomplete connections
+	$(BIN)/python -m bench.slow_clients $(REQUESTS)
 
 docs: $(READY) ## Regenerate the reference pages and check every link
 	$(BIN)/python -m scripts.make_docs

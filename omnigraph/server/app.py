@@ -215,6 +215,7 @@ class _Exchange:
             raise
         except Exception as error:
             await self._send_error(error)
+            _release_frames(error)
 
     def _is_rejected_by_shutdown(self) -> bool:
         """Return whether a stopping worker ends the request before it had an effect or a response.
@@ -289,6 +290,17 @@ def _run_handler(handler: Handler, call: ServerCall, submitted: float) -> AnyAns
     call.timing.add("queue", submitted, clock_and_ids.monotonic())
     with call.timing.measure(ENGINE_PHASE):
         return handler(call)
+
+
+def _release_frames(error: BaseException | None) -> None:
+    """Drop the tracebacks of a handled error.
+
+    Their frames refer to the future of the call, which refers to the error. This cycle would keep the tables of a
+    query that failed or was stopped in memory until the next full garbage collection.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _load_handler(name: str) -> Handler:
