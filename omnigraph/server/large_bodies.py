@@ -9,22 +9,27 @@ import tempfile
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import IO, Any
 
-from omnigraph.records.frozen import record
-
 from .wire.body import ClientGoneError
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 LARGE_BYTES = 512 << 10
 _PIECE_BYTES = 256 << 10
 _STALLED_SECONDS = 0.25  # a client that delays a piece for longer is slow
+# Once the bodies in memory take this much together, a client is slow if it delays a piece at all.
+_MEMORY_BYTES = 32 << 20
 
 
-@record
 class BodySpooling:
-    """Where bodies wait for slow clients, and for how long. No time limit is 0."""
+    """Where bodies wait for slow clients, for how long, and how much memory they take now. No time limit is 0."""
 
-    directory: str | None
-    write_seconds: float
+    def __init__(self, directory: str | None, write_seconds: float) -> None:
+        self.directory, self.write_seconds = directory, write_seconds
+        self.memory_bytes = 0
+
+    @property
+    def stalled_seconds(self) -> float:
+        """How long a client may delay a piece before the rest of its body moves to disk."""
+        return _STALLED_SECONDS if self.memory_bytes <= _MEMORY_BYTES else 0.0
 
 
 class RemainingBody:
@@ -34,6 +39,7 @@ class RemainingBody:
         self.spooling = spooling
         self._body, self._position = body, 0
         self._file: IO[bytes] | None = None
+        spooling.memory_bytes += len(body)
 
     @property
     def is_in_memory(self) -> bool:
@@ -48,16 +54,25 @@ class RemainingBody:
         self._position += len(piece)
         return piece
 
-    def move_to_disk(self) -> None:
-        """Write the rest to a file, and release its memory."""
+    async def move_to_disk(self) -> None:
+        """Write the rest to a file in a thread, and release its memory."""
+        self._file = await asyncio.to_thread(self._write_file)
+        self._release_body()
+
+    def _write_file(self) -> IO[bytes]:
         file = tempfile.TemporaryFile(dir=self.spooling.directory)  # noqa: SIM115 - closed by `close`
         with memoryview(self._body) as view:
             file.write(view[self._position :])
         file.seek(0)
-        self._file, self._body = file, b""
+        return file
+
+    def _release_body(self) -> None:
+        self.spooling.memory_bytes -= len(self._body)
+        self._body = b""
 
     def close(self) -> None:
-        """Remove the file."""
+        """Release the memory, and remove the file."""
+        self._release_body()
         if self._file is not None:
             self._file.close()
 
@@ -80,9 +95,9 @@ async def _send_piece(piece: bytes, remaining: RemainingBody, send: Send) -> Non
     """Send a piece, and move the rest to disk if that takes long."""
     sending = asyncio.ensure_future(send({"type": "http.response.body", "body": piece, "more_body": True}))
     try:
-        done, _ = await asyncio.wait([sending], timeout=_STALLED_SECONDS)
+        done, _ = await asyncio.wait([sending], timeout=remaining.spooling.stalled_seconds)
         if not done and remaining.is_in_memory:
-            await asyncio.to_thread(remaining.move_to_disk)
+            await remaining.move_to_disk()
         await asyncio.wait_for(sending, remaining.spooling.write_seconds or None)
     except TimeoutError:
         raise ClientGoneError from None
