@@ -76,7 +76,7 @@ def _mutation(text: str, **params: Any) -> tuple[Callable[[Graph], object], tupl
 def _load(data: str, mode: str = "append") -> tuple[Callable[[Graph], object], tuple[str, ...], Request]:
     """The three forms of a load."""
     return (
-        lambda graph: graph.load(data.encode(), mode=mode),  # type: ignore[arg-type]
+        lambda graph: graph.load(data.encode(), mode=mode),
         ("load", "GRAPH", "--data", f"file.ndjson={data}", "--mode", mode),
         Request("POST", f"/load/ndjson?mode={mode}", data.encode(), {"Content-Type": "application/x-ndjson"}),
     )
