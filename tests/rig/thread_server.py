@@ -113,7 +113,9 @@ def _make_state(graphs: GraphRegistry, folder: Path) -> WorkerState:
     admission = Admission(SharedUsage(create_usage_file(1), 0), settings.limits)
     authenticator = _Authenticator(TokenTable())
     jobs = JobStore(folder / "jobs")
-    return WorkerState(settings, graphs, Lanes(settings.lanes), authenticator, admission, ServerMetrics(), jobs)
+    metrics = ServerMetrics()
+    lanes = Lanes(settings.lanes, metrics.observe_lane)
+    return WorkerState(settings, graphs, lanes, authenticator, admission, metrics, jobs)
 
 
 def _make_config(state: WorkerState) -> uvicorn.Config:
