@@ -16,14 +16,15 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 CONNECTIONS, SLOW, INCOMPLETE = 1000, 100, 100
 RUNNING_AT_ONCE = 100  # fewer than the lane of reads and its queue accept
-DISCONNECTS, QUERIES_AT_ONCE = 200, 4
+WARM_UP, DISCONNECTS, QUERIES_AT_ONCE = 320, 200, 4
 PEOPLE, BIO = 5000, "a long life, told in short " * 20
 ALL = "match { $p: Person } return { $p.name, $p.bio }"
 FIRST = "match { $p: Person } return { $p.name } limit 1"
 # The responses of the slow readers, about 290 MB, wait on disk.
 MOST_GROWTH = 200 << 20
-# An allocator does not return all pages at once, so the memory after disconnects is compared with some room.
-MOST_RETAINED = 64 << 20
+# The allocators keep pages for later, so the memory is compared after a warm-up and with some room. The tables of
+# stopped queries, which once stayed in memory, took more than a GiB here.
+MOST_RETAINED = 256 << 20
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +160,7 @@ def disconnect_often(server: HttpServer, count: int) -> None:
 def test_disconnects_leave_no_threads_slots_or_files(server: HttpServer) -> None:
     (worker,) = workers_of(server)
     graph = server.log.parent / "graph"
-    disconnect_often(server, 32)  # fills the thread pools
+    disconnect_often(server, WARM_UP)  # fills the thread pools and the pools of the allocators
     wait_until(lambda: is_idle(server))
     threads, sockets, files = threads_of(worker), open_sockets(worker), sorted(graph.rglob("*"))
     memory = memory_of(worker)
