@@ -6,10 +6,10 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS  := 2
 
-.PHONY: help setup java demo test test-full check bench bench-startup bench-requests bench-peers bench-pipeline bench-engines bench-scale bench-growth bench-memory bench-mutate bench-merge bench-server docs dist tables clean
+.PHONY: help setup java demo test test-full check bench bench-startup bench-requests bench-peers bench-pipeline bench-engines bench-scale bench-growth bench-memory bench-mutate bench-merge bench-server bench-slow-clients docs dist tables clean
 
 help: ## List all targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: java ## Install the package, the developer tools and Java into .venv; quick if .venv is up to date
 	@echo "Ready: $(BIN)/omnigraph"
@@ -97,6 +97,9 @@ REQUESTS := 2000
 
 bench-server: $(READY) ## Compare the HTTP server with embedded calls and a minimal Starlette application
 	$(BIN)/python -m bench.server $(REQUESTS)
+
+bench-slow-clients: $(READY) ## Measure lookups while a thousand other connections are slow, idle or incomplete
+	$(BIN)/python -m bench.slow_clients $(REQUESTS)
 
 docs: $(READY) ## Regenerate the reference pages and check all links
 	$(BIN)/python -m scripts.make_docs

@@ -27,6 +27,7 @@ from .call import ServerCall
 from .cross_origin import CrossOrigin
 from .disconnects import wait_for_read
 from .lanes import LaneContext
+from .large_bodies import BodySpooling
 from .request_log import log_failure, log_request
 from .responses import (
     BrokenStreamError,
@@ -78,6 +79,7 @@ class ServerApp:
             if route.is_json_body
         }
         self._cross_origin = CrossOrigin(state.settings.cors_origins)
+        self.spooling = BodySpooling(state.settings.runtime_directory, state.settings.limits.write_seconds)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -204,8 +206,7 @@ class _Exchange:
                 matched.path_values,
                 is_flat=matched.is_flat,
             )
-            answer = await self._app.answer(call, self._scope, self._receive)
-            await self._send_answer(answer)
+            await self._send_answer(await self._app.answer(call, self._scope, self._receive))
         except (ClientGoneError, BrokenStreamError):
             raise
         except asyncio.CancelledError:
@@ -214,6 +215,7 @@ class _Exchange:
             raise
         except Exception as error:
             await self._send_error(error)
+            _release_frames(error)
 
     def _is_rejected_by_shutdown(self) -> bool:
         """Return whether a stopping worker ends the request before it had an effect or a response.
@@ -230,7 +232,7 @@ class _Exchange:
         self._status = 200 if isinstance(answer, EventAnswer) else answer.status
         headers["Cache-Control"] = "private, no-cache" if "ETag" in answer.headers else "no-store"
         if isinstance(answer, Answer):
-            await send_answer(answer, self._send, headers)
+            await send_answer(answer, self._send, headers, self._app.spooling)
             return
         stream = ResponseStream(self._receive, self._send, self._state.settings.limits.write_seconds)
         if isinstance(answer, StreamAnswer):
@@ -250,7 +252,7 @@ class _Exchange:
         headers = {**self._response_headers(), **wire_error.headers}
         answer = Answer(wire_error.body, status=wire_error.status)
         if self._is_body_complete or not _has_body(self._headers):
-            await send_answer(answer, self._send, headers)
+            await send_answer(answer, self._send, headers, self._app.spooling)
         else:
             await send_rejection(answer, self._send, self._receive, headers)
 
@@ -288,6 +290,17 @@ def _run_handler(handler: Handler, call: ServerCall, submitted: float) -> AnyAns
     call.timing.add("queue", submitted, clock_and_ids.monotonic())
     with call.timing.measure(ENGINE_PHASE):
         return handler(call)
+
+
+def _release_frames(error: BaseException | None) -> None:
+    """Drop the tracebacks of a handled error.
+
+    Their frames refer to the future of the call, which refers to the error. This cycle would keep the tables of a
+    query that failed or was stopped in memory until the next full garbage collection.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _load_handler(name: str) -> Handler:

@@ -11,6 +11,7 @@ from typing import Any
 
 from .disconnects import finish_unless_gone, wait_for_disconnect
 from .lanes import Lane, LaneContext
+from .large_bodies import LARGE_BYTES, BodySpooling, RemainingBody, send_large_body
 from .wire.answer import Answer, EventAnswer, StreamAnswer
 from .wire.body import ClientGoneError, Receive, discard_body
 
@@ -26,14 +27,18 @@ def encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
 
 
-async def send_answer(answer: Answer, send: Send, headers: Mapping[str, str]) -> None:
-    """Send a response with its whole body."""
+async def send_answer(answer: Answer, send: Send, headers: Mapping[str, str], spooling: BodySpooling) -> None:
+    """Send a response with its whole body. A large body is taken out of the answer."""
     has_body = answer.status not in (204, 304)
     own_headers = {"content-type": answer.media_type, "content-length": str(len(answer.body))} if has_body else {}
     # A handler may replace any header, such as the length in a response to HEAD, so names are compared in lower case.
     handler_headers = {name.lower(): value for name, value in answer.headers.items()}
     all_headers = encode_headers({**own_headers, **headers, **handler_headers})
     await send({"type": "http.response.start", "status": answer.status, "headers": all_headers})
+    if has_body and len(answer.body) > LARGE_BYTES:
+        remaining, answer.body = RemainingBody(answer.body, spooling), b""
+        await send_large_body(remaining, send)
+        return
     await send({"type": "http.response.body", "body": answer.body if has_body else b""})
 
 

@@ -5,6 +5,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,7 +15,8 @@ import pytest
 
 import omnigraph
 from tests.rig.deployments import Deployment
-from tests.rig.http_server import HttpServer, wait_until
+from tests.rig.http_server import HttpServer, wait_until, workers_of
+from tests.rig.timeouts import PATIENCE
 from tests.server.conftest import SCHEMA, make_graph
 
 GRAPH = "/graphs/default"
@@ -214,6 +216,32 @@ def test_case_25_a_late_failure_breaks_the_body(deployment: Deployment, tmp_path
         assert not received.endswith(b"0\r\n\r\n"), "the end of a complete body"
         assert received.count(b'"type":"Person"') < 12_000
         assert server.get("/healthz").status == 200
+
+
+def test_a_large_result_waits_on_disk_for_a_slow_client(large_server: HttpServer) -> None:
+    body = json.dumps({"query": "match { $p: Person } return { $p.name, $p.bio } order { $p.name }"}).encode()
+    head = f"POST {GRAPH}/query HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(PATIENCE)
+        client.connect(("127.0.0.1", large_server.port))
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        wait_until(lambda: unlinked_files(large_server) == 1)  # the client has read nothing yet
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        received = b"".join(iter(lambda: client.recv(1 << 20), b""))
+    rows = json.loads(received.partition(b"\r\n\r\n")[2])["rows"]
+    assert [row["p.name"] for row in rows[2:]] == [f"p{number:06}" for number in range(12_000)]
+    wait_until(lambda: unlinked_files(large_server) == 0)
+
+
+def unlinked_files(server: HttpServer) -> int:
+    """How many temporary files of bodies the workers have open."""
+    folders = [Path(f"/proc/{worker}/fd") for worker in workers_of(server)]
+    targets = []
+    for entry in (entry for folder in folders for entry in folder.iterdir()):
+        with suppress(OSError):
+            targets.append(str(entry.readlink()))
+    return sum("omnigraph-server-" in target and target.endswith("(deleted)") for target in targets)
 
 
 def read_calls(server: HttpServer) -> float:

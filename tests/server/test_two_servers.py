@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from tests.rig.depth import repeats
 from tests.rig.http_server import HttpServer, Reply, serving, workers_of
 from tests.rig.http_writers import SCHEMA, Writers, check_writes
 from tests.rig.plugin import S3
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 GRAPH = "/graphs/default"
 ADD = "query add($t: String) { insert Mark { text: $t } }"
 FIND = "query find($t: String) { match { $m: Mark  $m.text = $t } return { $m.text } }"
-PAUSE_SECONDS = float(os.environ.get("OMNIGRAPH_TEST_PAUSE_SECONDS", "5"))
+PAUSE_SECONDS = min(repeats(6), 60)  # OMNIGRAPH_TEST_DEPTH=10 pauses for a minute
 WRITES, ROUNDS, CONTENDERS = 40, 10, 8
 
 

@@ -23,8 +23,8 @@ class ResourceLimitOutput(Struct, kw_only=True):
     """The limit that was exceeded."""
 
     resource: str
-    limit: Int64 | UnsetType = UNSET
-    actual: Int64 | UnsetType = UNSET
+    limit: Int64
+    actual: Int64
 
 
 class PublishedDatasetVersionConflictOutput(Struct, kw_only=True):
@@ -39,7 +39,7 @@ class PublishedDatasetVersionConflictOutput(Struct, kw_only=True):
 class ReadSetConflictOutput(Struct, kw_only=True):
     """What changed while the write was being prepared."""
 
-    member: str | UnsetType = UNSET
+    member: str
     expected: Any = UNSET
     actual: Any = UNSET
 
@@ -64,7 +64,7 @@ class ExternalBlobSourceOutput(Struct, kw_only=True):
     """The external object that could not be read."""
 
     uri: str
-    reason: str | UnsetType = UNSET
+    reason: str
 
 
 class RecoveryRequiredOutput(Struct, kw_only=True):

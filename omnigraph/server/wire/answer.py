@@ -11,9 +11,9 @@ from omnigraph.server.route_model import JSON
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
-    """A response with its whole body in memory."""
+    """A response with its whole body in memory. Sending it takes the body out, so that its memory can be released."""
 
     body: bytes
     media_type: str = JSON
