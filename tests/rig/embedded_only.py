@@ -106,6 +106,7 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
     ),
     WARNINGS: (
         "api/revisions/test_revisions.py::test_name_hides_a_date_a_version_and_a_commit_id_with_a_warning",
+        "api/revisions/test_revisions.py::test_a_warning_about_a_name_shows_the_line_of_the_caller",
         "api/revisions/test_revisions.py::test_tag_takes_precedence_over_a_branch_of_the_same_name",
     ),
     LIMITS: (

@@ -72,8 +72,8 @@ def act_as(graph: Graph, actor: str) -> Graph:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that uses `graphs` for each host."""
-    if "graphs" not in metafunc.fixturenames:
+    """Run a test that uses this module's `graphs` for each host."""
+    if "graph_host" not in metafunc.fixturenames:
         return
     only_embedded = find_reason(Path(metafunc.module.__file__), metafunc.function.__name__)
     metafunc.parametrize("graph_host", HOSTS[:1] if only_embedded else HOSTS, indirect=True, scope="module")
