@@ -13,6 +13,7 @@ import pytest
 import omnigraph
 from omnigraph.cli.main import run
 from omnigraph.server.access.tokens import format_hash
+from omnigraph.server.log_output import LOGGER
 from tests.rig.deployments import Deployment
 from tests.rig.http_server import TOKEN_VARIABLES, HttpServer, Reply, serving, wait_until
 from tests.rig.server_process import installed
@@ -57,6 +58,8 @@ def refused(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
+    for attribute in ("handlers", "level", "propagate"):  # the server's log goes to the output of this test
+        monkeypatch.setattr(LOGGER, attribute, getattr(LOGGER, attribute))
     assert run(["serve", "nowhere", "--bind", "127.0.0.1:0", *arguments]) == 1
     output = capsys.readouterr()
     assert output.out == ""
