@@ -202,3 +202,9 @@ def test_reader_need_not_name_the_graph_of_a_server_with_one_graph(
     ended = remote("query", f"http://{twins.server.address}", "-e", PEOPLE, "--format", "csv")
     assert (ended.code, ended.out.splitlines()[0]) == (0, "p.name,p.age,p.born,p.seen,p.score,p.tags"), ended.err
     assert ended.err == f"using graph default on http://{twins.server.address}\n"
+
+
+def test_graph_id_directly_after_the_host_is_explained(remote: Program, twins: Twins) -> None:
+    ended = remote("query", f"http://{twins.server.address}/git", "-e", PEOPLE)
+    assert ended.code == 2
+    assert f"to address a graph, write http://{twins.server.address}/graphs/git" in ended.err
