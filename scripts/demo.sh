@@ -16,7 +16,7 @@ fi
 heading() { printf '\n%s%s%s\n%s%s%s\n\n' "$bold$blue" "$1" "$plain" "$dim" "$2" "$plain"; }
 show() { printf '%s$ %s%s\n' "$bold" "$*" "$plain"; }
 
-echo 'This takes about a minute, half of it for Spark; ENGINE=local loads without Spark.'
+echo 'This takes one to six minutes, depending on the load of the machine; ENGINE=local skips Spark and is faster.'
 
 heading '1. Write a schema' \
     'One text file declares the types, keys, constraints and indexes of a graph. An excerpt:'

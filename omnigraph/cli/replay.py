@@ -1,5 +1,6 @@
 """`omnigraph revert`, `omnigraph undo` and `omnigraph cherry-pick`: undo commits, or apply one to another branch."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +26,7 @@ from .options import mark_as_write, settings, shared_options
 if TYPE_CHECKING:
     from omnigraph.api.merge_sessions import MergeResult
 
+_MAX_SKIPPED_COMMITS = 100
 _mainline_option = click.option(
     "--mainline", type=click.IntRange(min=1), help="Parent number to diff a merge commit against"
 )
@@ -57,10 +59,11 @@ def revert(commit: str, branch: str, **options: Any) -> None:
 def undo(commit: str | None, branch: str, **options: Any) -> None:
     """Undo the last commit on a branch, or COMMIT, with a new commit; same as revert.
 
-    COMMIT is anything that revert accepts, such as an id, HEAD~2 or a range A..B. Running undo twice restores the
-    undone changes, because the second run undoes the first.
+    Without COMMIT, undo skips maintenance commits, because they change no data. COMMIT is anything that revert accepts,
+    such as an id, HEAD~2 or a range A..B. Running undo twice restores the undone changes, because the second run undoes
+    the first.
     """
-    _replay_commit("revert", commit or "HEAD", branch, options)
+    _replay_commit("revert", commit, branch, options)
 
 
 @click.command("cherry-pick")
@@ -78,7 +81,7 @@ def cherry_pick(commit: str, branch: str, **options: Any) -> None:
     _replay_commit("cherry-pick", commit, branch, options)
 
 
-def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any]) -> None:
+def _replay_commit(verb: str, commit: str | None, branch: str, options: dict[str, Any]) -> None:
     address: GraphAddress = options.pop("address")
     root = resolve_target(address)
     actor, strategies = options.pop("actor"), options.pop("strategies")
@@ -87,6 +90,7 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
         announce_target(verb, root)
         mark_as_write()
     graph = open_graph(root, branch=branch, actor=actor, read_only=options["dry_run"])
+    commit = commit or _find_last_change(graph)
     branch_flag = "--branch" if verb == "revert" else "--into"
     command_words = (verb, commit, *((branch_flag, branch) if branch != "main" else ()))
     typed_command = build_typed_command(command_words, address.typed_location, options, strategies)
@@ -103,6 +107,20 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
         preview_conflicts(merge_result.conflicts, failure, sides, typed_command)
         return
     _print_result(merge_result, (verb, commit, branch), sides, graph.actor)
+    if verb == "revert" and _changed_schema(graph, getattr(merge_result.commit, "details", {})):
+        show.note(f"note: the schema change in {commit} is kept; to change the schema, run `omnigraph schema apply`")
+
+
+def _find_last_change(graph: Any) -> str:
+    """Return `HEAD`, or the id of the newest commit before it that is not a maintenance commit."""
+    from omnigraph.history.branch_info import MAINTENANCE_OPERATIONS
+
+    recent_commits = graph.log(limit=_MAX_SKIPPED_COMMITS)
+    head = candidate = recent_commits[0]
+    commits_by_id = {logged_commit.id: logged_commit for logged_commit in recent_commits}
+    while candidate.operation in MAINTENANCE_OPERATIONS and candidate.parents[0] in commits_by_id:
+        candidate = commits_by_id[candidate.parents[0]]
+    return "HEAD" if candidate is head else str(candidate.id)
 
 
 def _other_side(verb: str, commit: str) -> str:
@@ -110,6 +128,15 @@ def _other_side(verb: str, commit: str) -> str:
     if verb != "revert":
         return commit
     return commit.partition("..")[0] if ".." in commit else f"before {commit}"
+
+
+def _changed_schema(graph: Any, details: Mapping[str, Any]) -> bool:
+    """Return whether a reverted commit or range also changed the schema; a server does not report what it reverted."""
+    last = details.get("commit")
+    if last is None:
+        return False
+    before = details.get("after") or f"{last}^{details.get('mainline', 1)}"
+    return bool(graph.at(before).schema.source != graph.at(last).schema.source)
 
 
 def _print_result(

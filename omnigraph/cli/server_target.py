@@ -13,8 +13,11 @@ from omnigraph.records.frozen import record
 from . import show
 
 if TYPE_CHECKING:
+    from omnigraph.client.exchange import Exchange
+
     from .operator_config import OperatorConfig
 
+_DEFAULT_GRAPH_ID = "default"  # the id of the only graph on a server that was started without graph ids
 _SCHEMES = ("http://", "https://", "http+unix://")
 
 
@@ -64,15 +67,24 @@ def locate_served_graph(
 
 
 def _find_only_graph(server_url: str, token: str | None) -> str:
-    """Return the id of the only graph on a server; raise an error if the server has several or does not list them."""
+    """Return the id of the only graph on a server, or `default` if the token may read that graph but not list any."""
     from omnigraph.client.exchange import Exchange
     from omnigraph.client.locations import parse_server_address
-    from omnigraph.errors import PermissionDenied
+    from omnigraph.errors import NotFound, PermissionDenied
 
     exchange = Exchange(parse_server_address(server_url), token=token)
     try:
         graphs: list[Any] = exchange.get("graphs")["graphs"]
+    except NotFound:
+        base_url, _, path = server_url.rpartition("/")
+        if not path or base_url.endswith("/"):
+            raise
+        example = f"to address a graph, write {base_url}/graphs/{path}"
+        raise click.UsageError(f"{server_url} is not the URL of a server; {example}") from None
     except PermissionDenied:
+        if _can_read_default_graph(exchange):
+            show.note(f"using graph {_DEFAULT_GRAPH_ID} on {server_url}")
+            return _DEFAULT_GRAPH_ID
         raise click.UsageError(f"{server_url} does not list its graphs: pass the id of a graph with --graph") from None
     finally:
         exchange.close()
@@ -82,3 +94,14 @@ def _find_only_graph(server_url: str, token: str | None) -> str:
         raise click.UsageError(f"{server_url} has {len(graph_ids)} graphs ({available}): choose one with --graph")
     show.note(f"using graph {graph_ids[0]}, the only one on {server_url}")
     return str(graph_ids[0])
+
+
+def _can_read_default_graph(exchange: "Exchange") -> bool:
+    """Return whether the server has a graph with the default id that the token may read."""
+    from omnigraph.errors import NotFound, PermissionDenied
+
+    try:
+        exchange.get("graphs", _DEFAULT_GRAPH_ID, "limits")
+    except (NotFound, PermissionDenied):
+        return False
+    return True

@@ -11,7 +11,10 @@ class Unauthenticated(ClientError):
 
     status = 401
     http_code = "unauthorized"
-    hint = "send a valid bearer token"
+    hint = (
+        "run `omnigraph login` with the server and a valid token, set OMNIGRAPH_TOKEN, or pass the token to "
+        "omnigraph.open(url, token=…)"
+    )
     extended_exit_code = 6
 
 

@@ -22,7 +22,7 @@ from .refs import Ref
 from .snapshot import Snapshot, manifest_snapshot
 from .tags import tag_snapshot
 
-_MAINTENANCE_OPERATIONS = frozenset({"optimize", "ensure_indices"})  # these commits change no entity
+MAINTENANCE_OPERATIONS = frozenset({"optimize", "ensure_indices"})  # these commits change no entity
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _commits_missing_from(other_head: Snapshot, head: Snapshot) -> list[Commit]:
     return [
         commit
         for commit_id, commit in own_commits.items()
-        if commit_id not in other_ids and commit.operation not in _MAINTENANCE_OPERATIONS
+        if commit_id not in other_ids and commit.operation not in MAINTENANCE_OPERATIONS
     ]
 
 

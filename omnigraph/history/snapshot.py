@@ -203,7 +203,8 @@ def _commit_at_time(log: HistoryLog, manifest: LoadedManifest, timestamp: dateti
     for commit in log.first_parents(manifest.state.head.commit_id):
         if commit.published_at <= timestamp_micros:
             return commit
-    raise SnapshotNotFound(f"the graph did not exist at {timestamp.isoformat()}")
+    message = f"the graph did not exist at {timestamp.isoformat()}"
+    raise SnapshotNotFound(message, hint="run `omnigraph log --all` to see the times of the commits")
 
 
 def _commit_at_version(log: HistoryLog, manifest: LoadedManifest, manifest_version: int) -> Commit:

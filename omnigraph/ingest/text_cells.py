@@ -66,7 +66,10 @@ def with_decimal_points(
         return cells
     has_point = pc.fill_null(pc.match_substring(cells, "."), False)
     for position in pc.indices_nonzero(has_point).to_pylist():
-        expected, actual = f"{prop.type.display()} with '{decimal_sign}'", f"string '{cells[position]}'"
+        expected, actual = (
+            f"{prop.type.display()} with the decimal separator '{decimal_sign}'",
+            f"string '{cells[position]}'",
+        )
         error = PropertyValueError(type_name=type_name, property=prop.name, expected=expected, actual=actual)
         report_fault(position, error)
     numbers = pc.if_else(has_point, pa.scalar("0"), cells)  # the record is rejected, so its value does not matter

@@ -235,3 +235,10 @@ def test_properties_named_like_keywords_can_be_filtered(tmp_path: Path, predicat
     graph = omnigraph.init(tmp_path / "g", schema, durability="os")
     graph.insert("P", {"k": "a", "in": "z", "not": "n"}, {"k": "b", "in": "y", "not": "m", "null": "set"})
     assert graph.nodes("P").filter(predicate).order_by("k").ids() == ids
+
+
+def test_where_with_a_predicate_names_filter(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node P { n: String @key  age: I32? }")
+    with pytest.raises(UsageError, match="where accepts values by property name") as caught:
+        graph.nodes("P").where("age > 30")  # type: ignore[arg-type]
+    assert caught.value.hint == 'write .filter("age > 30")'

@@ -1,6 +1,7 @@
 """Small promises of the command line: undo, lint --fix, silence, old spellings, generated ids, key conflicts."""
 
 import json
+import socket
 import warnings
 from pathlib import Path
 
@@ -179,3 +180,46 @@ def test_doctor_checks_the_configuration(omnigraph: Program, tmp_path: Path, mon
     for text, expected in (("defaults: {output: csv}", "ok"), ("profiles: {a: {}}", "warning"), ("- a", "error")):
         (tmp_path / "config.yaml").write_text(text)
         assert outcome() == expected
+
+
+def test_undo_skips_maintenance_commits(omnigraph: Program, graph: package.Graph) -> None:
+    insertion = graph.head.id
+    for number in range(8):
+        graph.insert("Person", {"name": f"p{number}", "age": number})
+    newest = graph.head.id
+    assert omnigraph("optimize", "g").code == 0
+    assert package.open("g").head.id not in (insertion, newest)
+    ended = omnigraph("undo", "g")
+    assert ended.out.startswith(f"reverted {newest} on main: 0 added, 0 changed, 1 removed; commit "), ended.out
+    assert "p7" not in names(package.open("g"))
+
+
+def test_undo_says_that_it_keeps_a_schema_change(omnigraph: Program, graph: package.Graph) -> None:
+    branch = graph.branches.create("b")
+    branch.schema.apply(SCHEMA.replace("age: I32?", "age: I32?  nickname: String?"))
+    branch.insert("Person", {"name": "cyd", "nickname": "c"})
+    graph.merge("b")
+    ended = omnigraph("undo", "g")
+    assert "1 removed" in ended.out
+    assert "note: the schema change in HEAD is kept" in ended.err
+    assert "omnigraph schema apply" in ended.err
+    again = omnigraph("undo", "g")
+    assert "schema change" not in again.err
+
+
+def test_time_before_the_graph_existed_is_not_a_misspelling(omnigraph: Program, graph: package.Graph) -> None:
+    ended = omnigraph("query", "g", "--at", "2001-01-01", "-e", "match { $p: Person } return { $p.name }")
+    assert ended.code != 0
+    assert "the graph did not exist at 2001-01-01" in ended.err
+    assert "spelling" not in ended.err
+    assert "omnigraph log" in ended.err
+
+
+def test_address_in_use_is_not_called_invalid_configuration(omnigraph: Program, graph: package.Graph) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        ended = omnigraph("serve", "g", "--bind", address, "--unauthenticated")
+    assert ended.code != 0
+    assert f"cannot listen on {address}: Address already in use" in ended.err
+    assert "configuration" not in ended.err
+    assert "--bind" in ended.err

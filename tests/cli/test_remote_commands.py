@@ -20,7 +20,10 @@ edge Knows: Person -> Person { since: I32? }
 """
 ADA, DOC = {"name": "ada", "age": 36, "born": "1815-12-10", "score": 1.5}, {"slug": "a", "body": b"hello"}
 PEOPLE = "match { $p: Person } return { $p.name, $p.age, $p.born, $p.seen, $p.score, $p.tags } order { $p.name }"
-TOKENS = {"ann": {"token": "og_secret", "permission": "admin"}}
+TOKENS = {
+    "ann": {"token": "og_secret", "permission": "admin"},
+    "rod": {"token": "og_reader", "permission": "read"},
+}
 
 
 @dataclass(frozen=True)
@@ -190,3 +193,18 @@ def test_writes_print_the_same(remote: Program, twins: Twins, tmp_path: Path) ->
             _compare(remote, twins, words)
         except AssertionError as error:
             raise AssertionError(words) from error
+
+
+def test_reader_need_not_name_the_graph_of_a_server_with_one_graph(
+    remote: Program, twins: Twins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_TOKEN", "og_reader")
+    ended = remote("query", f"http://{twins.server.address}", "-e", PEOPLE, "--format", "csv")
+    assert (ended.code, ended.out.splitlines()[0]) == (0, "p.name,p.age,p.born,p.seen,p.score,p.tags"), ended.err
+    assert ended.err == f"using graph default on http://{twins.server.address}\n"
+
+
+def test_graph_id_directly_after_the_host_is_explained(remote: Program, twins: Twins) -> None:
+    ended = remote("query", f"http://{twins.server.address}/git", "-e", PEOPLE)
+    assert ended.code == 2
+    assert f"to address a graph, write http://{twins.server.address}/graphs/git" in ended.err

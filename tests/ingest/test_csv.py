@@ -388,9 +388,12 @@ def test_decimal_commas() -> None:
     rows, problems = read("k;d;s\na;1.5;x,y\nb;1.234,5;1.5\nc;1,5;1.5\n", decimal=",")
     assert [(row["line"], row["d"], row["s"]) for row in rows] == [(4, 1.5, "1.5")]
     assert [problem.partition(": ")[2] for problem in problems] == [
-        "property 'A.d' of 'a': expected F64? with ',', got string '1.5'",
-        "property 'A.d' of 'b': expected F64? with ',', got string '1.234,5'",
+        "property 'A.d' of 'a': expected F64? with the decimal separator ',', got string '1.5'",
+        "property 'A.d' of 'b': expected F64? with the decimal separator ',', got string '1.234,5'",
     ]
+    assert read("k;i\na;12.0\n", decimal=",")[1][0].endswith(
+        "property 'A.i' of 'a': expected I32? with the decimal separator ',', got string '12.0'"
+    )
     with pytest.raises(UsageError, match=r"decimal must be '\.' or ','"):
         CsvOptions(decimal=";")
 

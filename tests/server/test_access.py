@@ -139,6 +139,18 @@ def test_the_permission_of_a_token_decides(guarded: HttpServer) -> None:
     assert statuses("bob-token") == [200, 200, 200, 200, 200]
 
 
+def test_denials_say_how_to_get_access(guarded: HttpServer) -> None:
+    denied = guarded.post(f"{GRAPH}/mutate", {"query": ADD, "params": {"n": "no"}}, token="rita-token").json()
+    assert denied["hint"] == (
+        "the token has the permission 'read'; create a token with `omnigraph token new rita --permission write`"
+    )
+    assert "--permission admin" in guarded.get("/metrics", token="rita-token").json()["hint"]
+    missing = guarded.get("/whoami", headers={"Authorization": ""}).json()
+    assert missing["error"] == "missing bearer token"
+    for remedy in ("omnigraph login", "OMNIGRAPH_TOKEN", "omnigraph.open(url, token=…)"):
+        assert remedy in missing["hint"]
+
+
 def test_the_same_idempotency_key_of_two_actors_is_two_keys(guarded: HttpServer) -> None:
     headers = {"Idempotency-Key": "shared"}
     replies = [

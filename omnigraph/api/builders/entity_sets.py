@@ -4,9 +4,10 @@ A chain only builds query text, which `to_query` returns, and every value is pas
 so each call returns a new set.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Never, Self
 
 from omnigraph.api.builders.predicates import parameter_declaration, property_in_queries, translate_predicate
 from omnigraph.api.builders.type_lookup import require_node_type
@@ -83,12 +84,15 @@ class EntitySet(LazyResult):
             raise InputError(message, reason="duplicate parameter")
         return self._add_clause(f"({translated.text})", new_parameters)
 
-    def where(self, **values: Any) -> Self:
+    def where(self, *predicates: Never, **values: Any) -> Self:
         """Keep the entities whose properties have the given values.
 
         None matches a missing property, and a list matches any of its members. A list property
         matches if it contains the value.
         """
+        if predicates:
+            reason = "where accepts values by property name, as in where(age=30)"
+            raise UsageError(reason=reason, hint=f"write .filter({json.dumps(predicates[0], default=str)})")
         self._require_no_limit("where")
         filtered_set = self
         for property_name, value in values.items():

@@ -13,6 +13,10 @@ _KEYWORD = re.compile(
     "match|return|having|union|all|order|limit|offset|set|where|as|insert|upsert|patch|update|delete|distinct|asc|desc|optional|not"
     "|and|or|in|is|null|true|false|contains|starts_with|query"
 )
+_BARE_NAME = re.compile(r"(?<![\w$.])([a-z]\w*)$")
+_PROPERTY_NAME = re.compile(r"[a-z]\w*")
+_VARIABLE_AND_DOT = re.compile(r"\$([a-z]\w*)\.$")
+_MAX_NAME_LENGTH = 100
 _TEXT_TESTS = "use `contains` or `starts_with`, `matches(..)` for a regular expression, or `search(..)` for words"
 
 _NODE_HINT = "write a node as `$p: Person` and a traversal as `$p knows $q`, without parentheses"
@@ -56,7 +60,18 @@ def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozen
         return _NODE_HINT
     if _CYPHER_LABEL.match(source.text, span.start) and _OPENED_NODE.search(source.text[: span.start]):
         return _NODE_HINT
-    return _suggest_variable(found_text, expected_terminals)
+    return _suggest_property(source, span, found_text) or _suggest_variable(found_text, expected_terminals)
+
+
+def _suggest_property(source: SourceText, span: Span, found_text: str) -> str | None:
+    """Return a hint about a property without a `$`, as in `p.name`, or about all properties, as in `$p.*`."""
+    text_before = source.text[max(0, span.start - _MAX_NAME_LENGTH) : span.start]
+    if found_text == "." and (bare_name := _BARE_NAME.search(text_before)) is not None:
+        property_name = _PROPERTY_NAME.match(source.text, span.end)
+        return f"variables begin with `$`: write `${bare_name[1]}.{property_name[0] if property_name else 'name'}`"
+    if found_text == "*" and (variable := _VARIABLE_AND_DOT.search(text_before)) is not None:
+        return f"list the properties to return; `${variable[1]}` returns the whole node or edge"
+    return None
 
 
 def _suggest_variable(found_text: str, expected_terminals: frozenset[str]) -> str | None:

@@ -158,7 +158,7 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
     (r"\|\|", "write `or`; join strings with `+`"),
     (r"!(?!=)", "write `not`"),
     (r"#|--", "a comment begins with `//`"),
-    (r"-\[|->|<-|(?<=-)>|(?<=-\[)", _TRAVERSAL_HINT),
+    (r"-\[|->|<-|(?<=-)>|(?<=-\[)|(?<=-)[a-z]\w*[ \t]*->", _TRAVERSAL_HINT),
     (r"\$[A-Z]", "variable names begin with a lowercase letter"),
     (r"\$[0-9]", "a variable is `$` followed by a name that begins with a letter"),
     (r"\+", "a value cannot have a leading `+`"),
@@ -213,7 +213,8 @@ def _is_missing_brace(found_text: str, expected_terminals: ExpectedTerminals) ->
 # would have been allowed.
 _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ...] = (
     (lambda f, e: f == "," and _expects_clause(e), "clauses are not separated by commas"),
-    (lambda f, e: f == "where" and (_expects_clause(e) or "_RETURN" in e), _CONDITIONS_HINT),
+    (lambda f, e: f == "where" and _expects_clause(e), "drop `where`: a condition is a clause inside `match { .. }`"),
+    (lambda f, e: f == "where" and "_RETURN" in e, _CONDITIONS_HINT),
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
     (lambda f, e: "_RETURN" in e, "`match { .. }` must be followed by `return { .. }`, `update` or `delete`"),
     (lambda f, e: e == {"_WHERE"}, "add a `where` condition; `update` and `delete` require one"),

@@ -69,8 +69,23 @@ def authorize(principal: Principal, action: Action, scope: BranchScope = NO_BRAN
     """
     if action not in principal.actions:
         raise PermissionDenied(
-            actor=principal.actor, action=action, branch=scope.branch, target_branch=scope.target_branch
+            actor=principal.actor,
+            action=action,
+            branch=scope.branch,
+            target_branch=scope.target_branch,
+            hint=_suggest_permission(principal, action),
         )
+
+
+def _suggest_permission(principal: Principal, action: Action) -> str | None:
+    """Return how to get the smallest permission that allows an action; open servers have no permissions."""
+    required = next((name for name, actions in _ACTIONS.items() if action in actions), None)
+    if required is None or principal.authentication == "open":
+        return None
+    facts = f"the token has the permission '{principal.permission}'"
+    if principal.authentication == "oidc":
+        return f"{facts}; the action requires '{required}', which the identity provider must grant"
+    return f"{facts}; create a token with `omnigraph token new {principal.actor} --permission {required}`"
 
 
 def parse_permission(text: str) -> Permission:

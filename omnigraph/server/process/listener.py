@@ -3,12 +3,14 @@
 import os
 import socket
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 from omnigraph.errors import ConfigError
 from omnigraph.server.settings import ServerSettings, parse_bind
 
 _BACKLOG = 2048
+_LISTEN_HINT = "stop the process that uses the address, or choose another one with --bind or --unix-socket"
 
 
 def open_listener(settings: ServerSettings) -> socket.socket:
@@ -19,15 +21,18 @@ def open_listener(settings: ServerSettings) -> socket.socket:
         return _open_tcp_socket(*parse_bind(settings.bind))
     except OSError as error:
         address = settings.unix_socket or settings.bind
-        raise ConfigError(reason=f"cannot listen on {address}: {error.strerror or error}") from None
+        reason = f"cannot listen on {address}: {error.strerror or error}"
+        raise ConfigError(reason, reason=reason, hint=_LISTEN_HINT) from None
 
 
 def _open_tcp_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    listener.listen(_BACKLOG)
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(family))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+        stack.pop_all()
     return listener
 
 

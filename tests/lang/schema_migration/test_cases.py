@@ -86,3 +86,14 @@ def test_every_case_is_complete() -> None:
         assert case.sections.keys() <= SECTIONS, case
         assert {"before"} < case.sections.keys(), case
         assert {"steps", "ids", "identity"} & case.sections.keys(), case
+
+
+def test_added_and_dropped_property_of_the_same_type_look_like_a_rename() -> None:
+    def reasons(before: str, after: str) -> list[str]:
+        steps = plan_migration(compile_schema(before), compile_schema(after)).steps
+        return [step.reason for step in steps if isinstance(step, UnsupportedChange)]
+
+    (reason,) = reasons("node A { note: String  n: I32 }", "node A { text: String  extra: I32? }")
+    assert reason.endswith('; if it is the renamed property note, add @rename_from("note") to it')
+    (reason,) = reasons("node A { note: String  memo: String }", "node A { text: String }")
+    assert "rename" not in reason

@@ -17,6 +17,9 @@ KNOWN_ANNOTATIONS = frozenset(
     {*INLINE_CONSTRAINTS, "description", "instruction", "rename_from", "embed", "default", "allow"}
 )
 _REPEATABLE = frozenset({"allow"})
+_REPETITION_HINTS = {
+    "rename_from": "keep only the previous name; a rename that was applied needs no annotation any more"
+}
 _NEVER_ON_HEADERS = frozenset({*INLINE_CONSTRAINTS, "embed"})
 _CONSTRAINT_NAMES = frozenset({*INLINE_CONSTRAINTS, "range", "check"})
 
@@ -88,9 +91,8 @@ def _drop_repeated_annotations(
     for annotation in annotations:
         annotation_name = annotation.name.text
         if annotation_name in seen_names and annotation_name in KNOWN_ANNOTATIONS - _REPEATABLE:
-            _reject_annotation(
-                findings, annotation.span, f"`@{annotation_name}` is specified more than once", "keep only one"
-            )
+            hint = _REPETITION_HINTS.get(annotation_name, "keep only one")
+            _reject_annotation(findings, annotation.span, f"`@{annotation_name}` is specified more than once", hint)
         elif check_arguments(annotation, findings):
             valid_annotations.append(annotation)
         seen_names.add(annotation_name)

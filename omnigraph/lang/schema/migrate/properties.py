@@ -56,7 +56,7 @@ def _add_property_steps(type_pair: TypePair, definition: PropertyDefinition) -> 
     default_text = None if definition.default is None else definition.default.text
     if type_pair.has_rows and not definition.type.nullable and default_text is None:
         reason = f"a required {definition.type.display()} property has no value in existing entities"
-        advice = "make the property nullable or give it a @default"
+        advice = f"make the property nullable or give it a @default{_suggest_rename(type_pair, definition)}"
         yield make_unsupported_change("OG-MF-103", type_pair.entity_label(definition.name), f"{reason}; {advice}")
         return
     # A new nullable property is null in existing entities, and its default applies only to new entities.
@@ -64,6 +64,14 @@ def _add_property_steps(type_pair: TypePair, definition: PropertyDefinition) -> 
     yield AddProperty(
         **type_pair.step_members, property_name=definition.name, property_type=definition.type, default=fill_value
     )
+
+
+def _suggest_rename(type_pair: TypePair, definition: PropertyDefinition) -> str:
+    """Return advice to annotate a rename if exactly one dropped property has the type of an added one."""
+    candidates = [dropped.name for dropped in type_pair.dropped_properties if dropped.type == definition.type]
+    if len(candidates) != 1:
+        return ""
+    return f'; if it is the renamed property {candidates[0]}, add @rename_from("{candidates[0]}") to it'
 
 
 def _drop_property_step(type_pair: TypePair, definition: PropertyDefinition) -> MigrationStep:
