@@ -3,7 +3,7 @@
 import pytest
 
 from omnigraph import Graph
-from omnigraph.errors import InputError, MergeConflict, NotSupportedRemotely, ReadSetConflict, UsageError
+from omnigraph.errors import InputError, MergeConflict, NotSupportedRemotely, ReadSetConflict
 
 
 @pytest.fixture
