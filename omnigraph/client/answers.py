@@ -1,6 +1,6 @@
 """Build the objects of the public API from the JSON that a server returns.
 
-The classes are those of an embedded graph, so that callers need not distinguish the two. Nothing is sent from here.
+The classes are those of an embedded graph, so that callers need not distinguish the two. This module sends nothing.
 """
 
 from collections.abc import Mapping

@@ -170,7 +170,7 @@ class RemoteWrites:
     ) -> Any:
         """Combine several writes into one commit; see `Graph.transaction`.
 
-        Each step is checked by the server at once, and all steps are sent again at the end of the block.
+        The server checks each step immediately, and all steps are sent again at the end of the block.
         """
         options = WriteOptions(if_commit, message, actor, idempotency_key)
         return RemoteTransaction(self._handle, branch, options)

@@ -19,7 +19,7 @@ def read_load_limit(exchange: Exchange, size: int) -> int:
 
 
 def find_exceeded_limit(error: ResourceLimitExceeded, size: int) -> int:
-    """Return the limit for requests that a load of this size exceeds. Raise an error about another limit again."""
+    """Return the limit for requests that a load of this size exceeds. An error about another limit is raised again."""
     limit = error.limit or UNQUESTIONED_BYTES  # a proxy does not report its limit
     if error.resource not in (None, _REQUEST_RESOURCE) or size <= limit:
         raise error

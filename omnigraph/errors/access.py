@@ -74,7 +74,8 @@ class ServerBusy(ServerError, Transient):
 class ServerUnreachable(ServerError, Transient):
     """The server could not be reached, or the connection was lost.
 
-    `effect` is `none` if the request was never sent, or only reads. Otherwise, the request may have been processed.
+    `effect` is `none` if the request was never sent, or if it only reads data. Otherwise, the request may have been
+    processed.
 
     >>> print(ServerUnreachable(server="http://localhost:8080", reason="connection refused").message)
     cannot reach the server at http://localhost:8080: connection refused

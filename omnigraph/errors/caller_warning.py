@@ -1,7 +1,7 @@
 """Issue warnings that show the line of the program that called this package.
 
-Python shows the line that a fixed number of calls separates from the warning. That number depends on the path through
-this package, so this module counts the calls.
+To show that line, Python must know how many calls lie between it and the warning. The number depends on the path
+through this package, so this module counts the calls.
 """
 
 import sys

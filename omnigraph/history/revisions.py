@@ -137,7 +137,7 @@ def warn_if_name_is_ambiguous(ref_name: str, name_kind: str) -> None:
 
 
 def warn_if_name_is_shared(ref_name: str, name_kind: RefKind, numbers_by_name: Mapping[str, int]) -> None:
-    """Warn if a new branch has the name of a tag, or the other way round; `numbers_by_name` are those of the others."""
+    """Warn if a new branch has the name of a tag, or vice versa; `numbers_by_name` is for the other kind of ref."""
     if numbers_by_name.get(ref_name, 0) % 2 == 0:
         return
     other_kind = "branch" if name_kind == "tag" else "tag"
@@ -146,7 +146,7 @@ def warn_if_name_is_shared(ref_name: str, name_kind: RefKind, numbers_by_name: M
 
 
 def _warn_if_ambiguous(store: Store, branch_state: BranchState, ref_name: str, readings: list[str]) -> None:
-    """Warn if a name can also be read in other ways; the first of the `readings` is the one that is used."""
+    """Warn if a name can be read in several ways; the first entry in `readings` is the reading that is used."""
     if parse_moment(ref_name, clock_and_ids.now()) is not None:
         readings.append("time")
     if _is_version(ref_name):

@@ -122,7 +122,7 @@ def new_streamed_blobs(limits: LoadLimits) -> StreamedBlobs | None:
 
 
 def _find_large_blob(text: bytes) -> tuple[int, bool]:
-    """Return the position of the first large blob and True, or the end of the text that contains none and False."""
+    """Return the position of the first large blob and True, or the end of the text without blobs and False."""
     position = 0
     while (start := text.find(_START, position)) >= 0:
         digits_start = start + len(_START)
@@ -138,14 +138,14 @@ def _find_large_blob(text: bytes) -> tuple[int, bool]:
 
 
 class _DigitDecoder:
-    """Decodes the base64 digits in front of a closing quote.
+    """Decodes the base64 digits before a closing quote.
 
     `unread` is the text from the closing quote, or from the end of a line without a closing quote.
     """
 
     def __init__(self, text: bytes, pieces: Iterator[bytes], max_bytes: int | None) -> None:
         self._text, self._pieces, self._max_bytes = text, pieces, max_bytes
-        self._digits = self._held = b""  # digits, and text, that cannot be decoded without what follows
+        self._digits = self._held = b""  # digits and text that cannot be decoded without the next piece
         self._decoded_bytes = 0
         self._ended = self._padded = False
         self.unread = b""

@@ -54,8 +54,8 @@ class Lane:
     ) -> "asyncio.Future[CallResult]":
         """Start a call in this lane; raise `ServerBusy` if its queue is full.
 
-        A call of a request that is already being answered, such as the next chunk of a stream, is admitted: it is
-        queued in any case, so that load never breaks a running response.
+        A call for a response that has already begun, such as the next chunk of a stream, is always queued, so that a
+        high load never breaks a running response.
         """
         if self._call_count >= self._max_calls and not is_admitted:
             raise ServerBusy()

@@ -15,12 +15,12 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 LARGE_BYTES = 512 << 10
 _PIECE_BYTES = 256 << 10
 _STALLED_SECONDS = 0.25  # a client that delays a piece for longer is slow
-# Once the bodies in memory take this much together, a client is slow if it delays a piece at all.
+# Once all bodies in memory together exceed this size, a client that delays a piece at all is slow.
 _MEMORY_BYTES = 32 << 20
 
 
 class BodySpooling:
-    """Where bodies wait for slow clients, for how long, and how much memory they take now. No time limit is 0."""
+    """The folder for bodies of slow clients, the time limit for sending a piece (0 for none), and the memory in use."""
 
     def __init__(self, directory: str | None, write_seconds: float) -> None:
         self.directory, self.write_seconds = directory, write_seconds

@@ -80,7 +80,7 @@ def collect_rejected(
 
 
 def _select_rejects(task_reports: "DataFrame", found: SetViolations) -> "DataFrame":
-    """Select the reports about rejected records. An id that exists is no problem if a later record has it, too."""
+    """Select the reports about rejected records. An existing id is not a problem if a later record also has it."""
     rejects = task_reports.where(task_reports.kind.isin(list(REJECT_KINDS)))
     if found.replaced_positions:
         is_replaced = rejects.spot.isin(sorted(found.replaced_positions))
@@ -102,7 +102,7 @@ def _to_problems(reports: Iterable[TaskReport], found: SetViolations) -> list[Lo
 
 
 def _without_explained(rejects: "DataFrame", found: SetViolations) -> SetViolations:
-    """Leave out the violations that an unreadable record explains. Tasks find them, because they read all records."""
+    """Omit the violations that an unreadable record explains; tasks find these violations by reading all records."""
     required = [violation for violation in found.others if violation.required_id is not None]
     if not required:
         return found

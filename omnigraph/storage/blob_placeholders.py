@@ -86,7 +86,7 @@ class AcceptedContents:
     def abandon(self) -> None:
         """Remove the folder, and leave the placeholders to the next write.
 
-        The garbage collector calls this function at any time, even in a thread that holds the lock.
+        The garbage collector may call this function at any time, even in a thread that holds the lock.
         """
         self._remove_folder()
         if self.contents:

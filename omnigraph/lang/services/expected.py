@@ -36,7 +36,7 @@ class Expectation:
 
 
 def first_expectation(language: str, versions: Iterable[str]) -> Expectation | None:
-    """Return what may follow the first version that the parser can read, or None if the parser can read no version."""
+    """Return what may follow the first version that the parser can read, or None if it cannot read any of them."""
     return next((result for version in versions if (result := read_prefix(language, version)) is not None), None)
 
 

@@ -29,6 +29,6 @@ CONSTRAINTS = {
     "unique": "rejects entities with equal values in all of these columns",
     "index": "an index on these columns",
     "range": "the inclusive bounds of a number, as in `@range(age, 0..150)`",
-    "check": "an RE2 pattern that each value must contain a match for",
+    "check": "an RE2 pattern that must match part of each value",
 }
 ANNOTATIONS = CONSTRAINTS | HEADER_ANNOTATIONS | CARDINALITY | PROPERTY_ANNOTATIONS
