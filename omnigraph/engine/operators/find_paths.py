@@ -208,7 +208,7 @@ def _find_every(
 
 
 def _group_to_end(found: PathLayers, choose: _PathChoice, costs: npt.NDArray[np.float64]) -> PathGroup:
-    """Return the path to the only end, which is chosen if a query needs its nodes or edges."""
+    """Return the path to the only end; the path is chosen only if a query needs its nodes or edges."""
     return PathGroup(len(found.layers), found.ends[-1], lambda: choose(found)[-1], costs)
 
 
