@@ -9,7 +9,7 @@ _REQUEST_RESOURCE = "graph_batch_request_bytes"
 
 
 def read_load_limit(exchange: Exchange, size: int) -> int:
-    """Return how many bytes a load of this size may have in one request."""
+    """Return how many bytes of a load of this size may be sent in one request."""
     if size <= UNQUESTIONED_BYTES:
         return size
     try:

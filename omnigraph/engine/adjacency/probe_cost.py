@@ -1,8 +1,8 @@
 """Limit how much work lookups in an edge table may do before neighbor lists are built, in scanned rows.
 
 The estimates depend only on row counts and index coverage, never on measured time, so the choice is repeatable. Lookups
-stop before all of them together cost more than the lists. Therefore, any number of traversals costs at most about twice
-as much as the cheaper choice.
+stop before their total cost exceeds that of the lists. Therefore, any number of traversals costs at most about twice as
+much as the cheaper choice.
 """
 
 import os
