@@ -1,7 +1,7 @@
 """`with graph.branch(..)`: work on a branch for the duration of a block.
 
 This module creates or opens the branch before the block runs, and merges, deletes or keeps it afterward. A branch is
-never deleted if the block raised an exception, and it loses unmerged commits only if the caller asked for it.
+never deleted if the block raised an exception, and unmerged commits are discarded only if the caller requests it.
 """
 
 from contextlib import contextmanager, suppress
@@ -36,11 +36,11 @@ def branch(
     """Yield a graph on a new branch for the duration of a `with` block.
 
     The branch is created as in `graph.branches.create`. If `exist_ok` is true, an existing branch with that name is
-    opened instead. `on_exit` says what happens to the branch after the block: `"merge"` merges the branch into this
-    graph's branch and then deletes it, `"drop"` deletes it together with its unmerged commits, and `"keep"` keeps it.
-    If `delete` is true, a branch that would be kept is deleted if all of its commits have been merged into this graph's
-    branch or into the branch's parent. After an exception, the branch is always kept, so that you can inspect its
-    state. If the merge has conflicts, `MergeConflict` is raised and the branch is kept, too.
+    opened instead. `on_exit` determines what happens to the branch after the block: `"merge"` merges the branch into
+    this graph's branch and then deletes it, `"drop"` deletes it together with its unmerged commits, and `"keep"` keeps
+    it. If `delete` is true, a branch that would be kept is deleted if all of its commits have been merged into this
+    graph's branch or into the branch's parent. After an exception, the branch is always kept, so that you can inspect
+    its state. If the merge has conflicts, `MergeConflict` is raised and the branch is kept, too.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:

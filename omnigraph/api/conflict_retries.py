@@ -1,7 +1,6 @@
 """Repeat a call that lost a conflict, for `retry` of embedded and remote graphs.
 
-This module decides when another attempt makes sense. How long to wait, and how to refresh the graph, is up to the
-caller.
+This module decides when another attempt makes sense. The caller decides how long to wait and how to refresh the graph.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Read the key of an entity from text, as command lines and URLs spell it."""
+"""Parse the key of an entity in a command line or a URL."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from omnigraph.lang.schema.catalog import Catalog
 
 
 def parse_entity_key(catalog: Catalog, type_name: str, kind: str | None, text: str) -> Any:
-    """Return the key that a string represents; it is parsed as JSON unless the key is one String.
+    """Return the key that a string represents; the string is parsed as JSON unless the key is a single String.
 
     A composite key is given as the id of the entity.
 

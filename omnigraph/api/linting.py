@@ -57,12 +57,12 @@ class ReportedFinding:
 
     @property
     def message(self) -> str:
-        """What is wrong."""
+        """A description of the problem."""
         return self.diagnostic.message
 
     @property
     def hint(self) -> str | None:
-        """What to do about it, or None."""
+        """A suggested fix, or None."""
         return self.diagnostic.hint
 
     @property

@@ -133,7 +133,7 @@ def run_load(
 
 
 def _names_files(load_source: Any) -> bool:
-    """Return whether errors must name the file, because the caller may have passed several."""
+    """Return whether errors must name the file, because the input may consist of several files."""
     is_single_path = isinstance(load_source, StreamedInput) and load_source.is_single_path
     return isinstance(load_source, InputFiles | SparkInput | StreamedInput) and not is_single_path
 

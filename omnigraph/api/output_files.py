@@ -71,7 +71,7 @@ def _compressed_blocks(lines: Iterable[bytes], suffix: str) -> Iterator[bytes]:
 
 
 class _KeepBuffer(io.RawIOBase):
-    """A file that appends to a buffer and leaves the buffer open when it is closed."""
+    """A file that appends to a buffer. Closing the file leaves the buffer open."""
 
     def __init__(self, buffer: io.BytesIO) -> None:
         self._buffer = buffer

@@ -85,7 +85,7 @@ class QueryPool(Guarded):
         self._is_free = threading.Condition()
         self._is_closed = False
         self._busy: set[_PoolWorker] = set()
-        self._idle: deque[_PoolWorker | None] = deque()  # None is a place whose process could not be started
+        self._idle: deque[_PoolWorker | None] = deque()  # None stands for a process that could not be started
         self._size = processes
         try:
             for _ in range(processes):
@@ -196,7 +196,7 @@ class QueryPool(Guarded):
             return worker
 
     def _running_worker(self, worker: _PoolWorker | None) -> _PoolWorker:
-        """Return the process of a place in the pool, which is started if it does not run."""
+        """Return the given process, or start another process if it is missing or has exited."""
         if worker is not None and worker.process.poll() is None:
             return worker
         if worker is not None:

@@ -296,12 +296,12 @@ class Transaction(Guarded):
 
 
 def reuse_ids(transaction: Transaction, earlier_ids: Iterable[str]) -> None:
-    """Let the mutations of a new transaction insert rows with the ids that an earlier run of them generated."""
+    """Use these ids, which an earlier run generated, for the rows that a new transaction's mutations insert."""
     transaction._id_generator = IdGenerator(earlier_ids)
 
 
 def generated_ids(transaction: Transaction) -> tuple[str, ...]:
-    """Return the ids that the mutations of a transaction generated, in their order."""
+    """Return the ids that a transaction's mutations generated, in the order in which they were generated."""
     return transaction._id_generator.issued_ids
 
 

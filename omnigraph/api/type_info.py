@@ -50,7 +50,7 @@ class PropertyInfo:
 
 
 class _TypeInfo:
-    """What node types and edge types have in common."""
+    """The members that node types and edge types have in common."""
 
     __slots__ = ()
     source: str

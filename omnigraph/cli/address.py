@@ -159,7 +159,7 @@ def resolve_target(address: GraphAddress) -> "GraphRoot | ServerTarget":
 
 @record
 class _ServerLocation:
-    """A server as an address names it, before the server is contacted."""
+    """A server that an address names, which has not been contacted yet."""
 
     server: str
     graph_id: str | None = None

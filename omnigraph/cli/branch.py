@@ -88,7 +88,7 @@ def list_(address: GraphAddress) -> None:
 @yes_option
 @shared_options
 def delete(name: str, address: GraphAddress, actor: str | None, force: bool, yes: bool) -> None:
-    """Delete a branch. Each of its commits must also be on another branch or tag.
+    """Delete a branch. Each of its commits must also be reachable from another branch or a tag.
 
     A branch with unmerged commits is deleted only with --force. Its unmerged commits then become unreadable.
     """

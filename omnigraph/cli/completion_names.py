@@ -69,7 +69,7 @@ def find_names(uri: str, *, is_local: bool) -> GraphNames:
 
 
 def load_names(uri: str) -> tuple[GraphNames | None, int | None]:
-    """Return a graph's cached names and when they were saved, in milliseconds, or None for both."""
+    """Return a graph's cached names and the time at which they were saved (in milliseconds), or None for both."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         document = json.loads(_cache_path(uri).read_bytes())
         properties = {type_name: tuple(names) for type_name, names in document["properties"].items()}

@@ -108,7 +108,7 @@ def store_token(section: str, token: str) -> Path:
 
 
 def remove_token(section: str) -> bool:
-    """Remove the token of a server; return whether there was one."""
+    """Remove the token of a server; return whether a token was stored."""
     lines = _read_lines()
     remaining_lines = _without_section(lines, section)
     if len(remaining_lines) == len(lines):

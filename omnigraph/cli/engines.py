@@ -10,7 +10,7 @@ _ENGINE_NAMES = ("auto", "spark", "local")
 
 
 def engine_options(spark_condition: str) -> Callable[[Command], Command]:
-    """Add `--engine`, `--master` and `--remote`; `spark_condition` says when `auto` uses Spark."""
+    """Add `--engine`, `--master` and `--remote`; `spark_condition` describes when `auto` uses Spark."""
 
     def add_options(command: Command) -> Command:
         remote_option = click.option("--remote", metavar="URL", help="Spark Connect URL, such as sc://host")

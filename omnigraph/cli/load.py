@@ -105,7 +105,8 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
 
     With patch, each record identifies an existing entity by its key or id, and changes only the properties in the
     record. With delete, the entities that the records identify are deleted, nodes together with their edges; an edge
-    may also be identified by its endpoints. Entities that do not exist are counted, not rejected.
+    may also be identified by its endpoints. Records that match no entity are only counted. With patch, such a record is
+    an error.
 
     A load creates one commit. If any line is invalid, nothing is written. Files in different formats and of different
     types may be combined. With TYPE=PATH, every record in the file has that type, and NDJSON records have no envelope.

@@ -69,7 +69,7 @@ def query_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _reject_subcommand(word: str | None) -> None:
-    """Raise an error that names the right command if the word after the command is one that checks queries."""
+    """Raise an error that suggests `omnigraph lint` for `omnigraph query lint` and `omnigraph query check`."""
     if word in ("lint", "check"):
         raise click.UsageError("to check queries, use `omnigraph lint --schema FILE --query FILE`")
 

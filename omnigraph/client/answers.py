@@ -1,6 +1,6 @@
 """Build the objects of the public API from the JSON that a server returns.
 
-The classes are those of an embedded graph, so that callers need not distinguish the two. This module sends nothing.
+The classes are those of an embedded graph, so that callers need not distinguish the two. This module sends no requests.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""A baseline of a branch on a server: all entities at one commit, and a cursor to continue from there.
+"""A baseline of a branch on a server: all entities at one commit, and a cursor for later changes.
 
-The entities arrive as a stream, which is read once. An interrupted stream has no cursor.
+The entities arrive as a stream that can be read only once. An interrupted stream has no cursor.
 """
 
 import json
@@ -40,7 +40,7 @@ class RemoteBaseline(Iterator[dict[str, Any]]):
         return record
 
     def _read_entities(self) -> Iterator[bytes]:
-        """Yield the lines of all entities. The record after them has the cursor."""
+        """Yield the lines of all entities, and read the cursor from the record after them."""
         for line in self._lines:
             if line.startswith(b'{"baseline"'):
                 self.cursor = json.loads(line)["baseline"]["resume_cursor"]

@@ -119,7 +119,7 @@ class RemoteBlob:
 
 
 def _cut_chunks(chunks: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Yield the same bytes in chunks of one size; only the last chunk may be smaller."""
+    """Yield the same bytes in chunks of equal size; only the last chunk may be smaller."""
     rest = bytearray()
     for chunk in chunks:
         rest += chunk
@@ -131,7 +131,7 @@ def _cut_chunks(chunks: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
 
 
 def open_blob(handle: RemoteHandle, name: BlobName, kind: str | None, if_match: str | None) -> RemoteBlob:
-    """Read the headers of a blob. Without a kind, the schema tells whether the type is a node or an edge type."""
+    """Read the headers of a blob. Without a kind, the schema determines whether the type is a node or an edge type."""
     handle.require_open()
     address = resolve_address(handle.schema_ir(), *name, kind)
     names = {"entity": address.kind, "type": address.type_name, "property": address.property_name}
@@ -162,7 +162,7 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
     options: WriteOptions,
     progress: ProgressOption = None,
 ) -> Receipt:
-    """Replace the blob of a node as one commit. Bytes can be sent again, but files and streams only once."""
+    """Replace the blob of a node as one commit. Bytes can be sent again, but files and streams cannot."""
     handle.require_writable("replacing a blob")
     check_write_options(handle, options)
     started = clock_and_ids.monotonic()
@@ -195,7 +195,7 @@ def _read_content(content: Any, report: ProgressCallback | None) -> bytes | Iter
 
 
 def _report_read(chunks: Iterator[bytes], size: int | None, report: ProgressCallback | None) -> Iterator[bytes]:
-    """Yield chunks, and report how much has been read. The size of a file that is not on disk is not known before."""
+    """Yield chunks, and report how much has been read. The total is known in advance only for a file on disk."""
     byte_count = 0
     for chunk in chunks:
         byte_count += len(chunk)

@@ -83,7 +83,7 @@ def _read_endpoints(image: Document | None) -> dict[str, str] | None:
 
 
 def _compare_images(before: Document, after: Document) -> tuple[str, ...]:
-    """Return the names of the properties that differ, after `src` and `dst` if the endpoints differ."""
+    """Return the names of the properties that differ, preceded by `src` and `dst` if the endpoints differ."""
     old, new = before["properties"], after["properties"]
     old_ends, new_ends = _read_endpoints(before) or {}, _read_endpoints(after) or {}
     ends = tuple(name for name in ("src", "dst") if old_ends.get(name) != new_ends.get(name))

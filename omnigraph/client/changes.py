@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 Names = Any
 _PAGE_CHANGES, _PAGE_BYTES, _POLL_COMMITS = 1_000, 4 << 20, 128
 _MAX_PAGE_CHANGES, _MAX_PAGE_BYTES = 8_192, 32 << 20
-_WAIT_SECONDS = 1.0  # how long one request waits for a commit; then the reader checks whether it must stop
+_WAIT_SECONDS = 1.0  # after this wait for a commit, the reader checks whether it must stop
 
 
 class RemoteFeed(Iterator[RemoteBlock]):
-    """The blocks after a position, up to the head of the branch when the feed was opened.
+    """The blocks after a position, up to the commit that was the head of the branch when the feed was opened.
 
     `cursor` points past the last block that was read. Before the first block of a feed that starts at the beginning or
     after a revision, it is None.

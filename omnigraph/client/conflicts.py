@@ -11,7 +11,7 @@ from .wire_values import decode_properties
 
 
 def decode_conflicts(handle: RemoteHandle, conflicts: Iterable[EntityConflict]) -> tuple[EntityConflict, ...]:
-    """Return conflicts with typed values, as the schema of the handle declares them."""
+    """Return conflicts with values of the types that the schema of the handle declares."""
     conflicts = tuple(conflicts)
     if not any(conflict.base or conflict.ours or conflict.theirs for conflict in conflicts):
         return conflicts

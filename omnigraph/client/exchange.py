@@ -185,7 +185,7 @@ def _read_error(reply: Reply, request: _Request, retry_after: float | None) -> O
 
 
 def _write_request(connection: http.client.HTTPConnection, request: _Request) -> None:
-    """Send a request. The server may answer before it has read the whole body, so a broken pipe is ignored."""
+    """Send a request. Ignore a broken pipe, because the server may answer before it has read the whole body."""
     content = request.content() if callable(request.content) else request.content
     is_chunked = not isinstance(content, bytes | None) and "Content-Length" not in request.headers
     try:

@@ -218,7 +218,7 @@ def read_conflict(document: dict[str, Any]) -> EntityConflict:
 
 
 def read_known_members(record_class: type[Item], document: Mapping[str, Any]) -> Item:
-    """Return a record with the members that it declares. A newer server may send more of them.
+    """Return a record with only the members that its class declares, because a newer server may send others.
 
     >>> read_known_members(Diagnostic, {"code": "T1", "kind": "type", "message": "m", "fix": "new"}).code
     'T1'

@@ -88,7 +88,7 @@ class RemoteGraph(RemoteWrites):
 
     @property
     def warnings(self) -> list[LimitWarning]:
-        """An empty list, because the server logs the limits that writes exceed."""
+        """Always an empty list, because warnings about writes appear only in the server's log."""
         return []
 
     @property

@@ -114,7 +114,7 @@ class RemoteHandle:
 
     @staticmethod
     def pause_before_retry(attempt: int) -> None:
-        """Wait for a random time before a conflict is retried. Its upper bound doubles from 4 to 500 milliseconds."""
+        """Wait for a random time, whose upper bound doubles with each attempt, from 4 up to 500 milliseconds."""
         time.sleep(min(0.5, 0.002 * 2**attempt) * clock_and_ids.random_fraction())
 
     # Checks before a call -----------------------------------------------------------------------

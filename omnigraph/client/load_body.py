@@ -1,4 +1,4 @@
-"""The body of a load: NDJSON in a temporary file, which can be sent again, or in parts if the server limits requests.
+"""The body of a load: NDJSON in a temporary file, which can be sent again, or in parts if it is too large.
 
 A part contains only nodes or only edges, because an edge is accepted only after the nodes at its ends. This module
 sends nothing.
@@ -64,7 +64,7 @@ class LoadBody:
             yield chunk
 
     def reader(self, report_progress: Callable[[int], None]) -> Callable[[], Iterator[bytes]]:
-        """Return a function that yields all bytes. It reports the progress of a body that may take long to send."""
+        """Return a function that yields all bytes and, if the body is large, reports progress."""
 
         def read_chunks() -> Iterator[bytes]:
             sent_bytes = 0

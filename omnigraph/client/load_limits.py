@@ -4,12 +4,12 @@ from omnigraph.errors import NotFound, ResourceLimitExceeded
 
 from .exchange import Exchange
 
-UNQUESTIONED_BYTES = 16 << 20  # a body of this size is sent without asking for the limit of the server
+UNQUESTIONED_BYTES = 16 << 20  # up to this size, a body is sent without reading the server's limit
 _REQUEST_RESOURCE = "graph_batch_request_bytes"
 
 
 def read_load_limit(exchange: Exchange, size: int) -> int:
-    """Return how many bytes of a load of this size may be sent in one request."""
+    """Return the maximum number of bytes per request for a load of this size."""
     if size <= UNQUESTIONED_BYTES:
         return size
     try:
@@ -19,7 +19,7 @@ def read_load_limit(exchange: Exchange, size: int) -> int:
 
 
 def find_exceeded_limit(error: ResourceLimitExceeded, size: int) -> int:
-    """Return the limit for requests that a load of this size exceeds. An error about another limit is raised again."""
+    """Return the size limit for requests that a load has exceeded. Reraise an error about any other limit."""
     limit = error.limit or UNQUESTIONED_BYTES  # a proxy does not report its limit
     if error.resource not in (None, _REQUEST_RESOURCE) or size <= limit:
         raise error

@@ -24,7 +24,7 @@ from .load_input import iter_ndjson
 from .load_limits import find_exceeded_limit, read_load_limit
 from .writes import check_write_options, write_branch
 
-_MAX_ERRORS = 100  # the largest number of problems that a server lists
+_MAX_ERRORS = 100  # the maximum number of problems that a server lists
 _BODY_NAME = "<body>"
 
 
@@ -67,7 +67,7 @@ def load_data(  # noqa: PLR0913, PLR0917 - the parts of one load
 
 
 def _schema_handle(handle: RemoteHandle, branch: str | None, settings: LoadSettings) -> RemoteHandle:
-    """Return a handle whose schema the data must match: the branch, or what a new branch is forked from."""
+    """Return a handle on the state whose schema the data must match: the branch, or the origin of a new branch."""
     if settings.from_ is None or branch is None or branch.strip() in handle.exchange.get("branches")["branches"]:
         return handle.for_read(branch, None)
     return handle.at(settings.from_)

@@ -1,4 +1,4 @@
-"""`graph.maintenance` on a server. Each operation is a job on the server; the methods wait until it ends.
+"""`graph.maintenance` on a server. Each method runs a job on the server and waits until the job ends.
 
 A job continues if the client disconnects. Its result is a report with the members that the command line prints as JSON.
 """
@@ -113,7 +113,7 @@ class RemoteMaintenance(RemoteFacet):
         return RemoteReport(self._handle.exchange.get("status", branch=self._handle.branch_name)["status"])
 
     def _run_job(self, kind: str, body: Mapping[str, Any], progress: Any = None) -> RemoteReport:
-        """Start a job and wait for its result; the wait between requests grows."""
+        """Start a job, poll its state at growing intervals, and return its result."""
         self._handle.require_open()
         exchange, pause, shown = self._handle.exchange, _FIRST_POLL_SECONDS, None
         job = exchange.post("maintenance", kind, body=body)

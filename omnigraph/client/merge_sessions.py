@@ -1,7 +1,7 @@
 """Merge sessions on a server. Conflicts are resolved one by one, and the decisions are sent with each preview.
 
 The server keeps no state between requests. The session therefore captures the commits of both branches when it is
-opened, and fails if the target changes before the merge is committed.
+opened, and `commit` fails if the target has changed since then.
 """
 
 from collections.abc import Mapping
@@ -144,7 +144,7 @@ class RemoteMergeSession:
         return replace(result, conflicts=tuple(map(self._name_source, result.conflicts)))
 
     def _name_source(self, conflict: EntityConflict) -> EntityConflict:
-        """Return a conflict whose message names the source as the caller did, instead of its commit."""
+        """Return a conflict whose message contains the caller's name for the source instead of its commit id."""
         return replace(conflict, message=conflict.message.replace(self._source_id, self._source))
 
     def _body(self, decisions: Mapping[EntityConflict, Mapping[str, Any]]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _is_schema_conflict(conflict: EntityConflict) -> bool:
 
 
 def _write_decision(conflict: EntityConflict, choice: ConflictAnswer) -> dict[str, Any]:
-    """Return a decision as the server reads it."""
+    """Return a decision in the format that the server expects."""
     resolution = {"type_name": conflict.type_name, "kind": conflict.kind, "entity_id": conflict.entity_id}
     if conflict.entity_kind in ("node", "edge"):
         resolution["entity_kind"] = conflict.entity_kind

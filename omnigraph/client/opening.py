@@ -41,8 +41,8 @@ def open(  # noqa: PLR0913 - all but the first are keywords
 
     `https://HOST/graphs/GRAPH` opens a graph on a server. `token` is the bearer token; the default is
     `OMNIGRAPH_TOKEN`. `ca_file` is the CA of the server's certificate, `timeout` limits the wait for each response, in
-    seconds, and `retries` is how often a request that is safe to repeat is sent again. The graph has the same methods
-    as one that is opened from its files; those that need the files raise `NotSupportedRemotely`.
+    seconds, and `retries` limits how often a request that is safe to repeat is sent again. The graph has the same
+    methods as one that is opened from its files; those that need the files raise `NotSupportedRemotely`.
     """
     server_options: dict[str, Any] = {"token": token, "ca_file": ca_file, "timeout": timeout}
     file_options: dict[str, Any] = {

@@ -27,7 +27,7 @@ from .loads import LoadSettings, send_load
 from .merges import run_merge
 
 _MAX_PART_BYTES = 64 << 20  # a part is kept in memory
-_SEARCHED_COMMITS = 4096  # as many as the server searches for the key of any other write
+_SEARCHED_COMMITS = 4096  # the server searches the same number of commits for a key
 _POSITIONS = ("line", "first_input_position", "second_input_position")
 _LINE = re.compile(r"\bline (\d+)\b")
 
@@ -147,7 +147,7 @@ def _digest_key(idempotency_key: str, target: str) -> str:
 def _find_earlier_load(
     handle: RemoteHandle, target: str, key: str, digest: str, options: WriteOptions
 ) -> Document | None:
-    """Return the commit with which a load with the same key reached the target, or None."""
+    """Return the commit that made an earlier load with the same key visible on the target, or None."""
     commits: list[Document] = handle.exchange.get("commits", branch=target, limit=_SEARCHED_COMMITS)["commits"]
     parts = {
         commit["graph_commit_id"]: commit for commit in commits if commit["graph_branch"].startswith(f"load-{key}-")
@@ -165,7 +165,7 @@ def _find_earlier_load(
 
 
 def _replay(handle: RemoteHandle, target: str, body: LoadBody, commit: Document, settings: LoadSettings) -> Receipt:
-    """Return the receipt of a load that an earlier request has finished."""
+    """Return the receipt of a load that was already completed by an earlier call."""
     receipt = Receipt(read_commit(commit), branch=target, replayed=True)
     if settings.mode not in ("append", "merge"):
         return receipt
@@ -181,7 +181,7 @@ def _replay(handle: RemoteHandle, target: str, body: LoadBody, commit: Document,
 
 
 def _relocate_lines(error: ClientError, part: LoadPart) -> None:
-    """Replace the line numbers of a part by those of the whole input."""
+    """Replace line numbers in a part with line numbers in the whole input."""
 
     def line_number_of(position: Any) -> Any:
         is_known = isinstance(position, int) and 0 < position <= len(part.line_numbers)

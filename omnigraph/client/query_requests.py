@@ -1,4 +1,4 @@
-"""Read a query before it is sent, and show errors that the server finds with the caller's own text.
+"""Read a query before it is sent, and add the caller's own text to language errors that the server returns.
 
 A bare body is wrapped here, because only the caller's values determine the types of its parameters: JSON has no dates.
 """

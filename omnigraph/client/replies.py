@@ -1,7 +1,7 @@
 """Read the answers of a server, and recognize answers that another program sent, such as a proxy or a login page.
 
 Redirects are reported with the address to use instead. They are never followed, because the token must not reach
-another host. This module knows no routes.
+another host. This module does not depend on routes.
 """
 
 import http.client
@@ -22,7 +22,7 @@ _FIRST_REDIRECT_STATUS, _FIRST_ERROR_STATUS = 300, 400
 
 @record
 class RequestTarget:
-    """Where a request is sent, and what is known about its answer. `effect_if_lost` is `none` for reads."""
+    """A request's destination, expected media type, and effect to report if its answer is lost (`none` for reads)."""
 
     server: str
     graph: str
@@ -39,7 +39,7 @@ class RequestTarget:
         return ServerUnreachable(server=self.server, reason=reason.lower(), effect=effect or self.effect_if_lost)
 
     def foreign_answer(self, status: int, description: str) -> ServerError:
-        """Return the error for an answer with a status of success that did not come from an Omnigraph server."""
+        """Return the error for a successful answer that did not come from an Omnigraph server."""
         return ServerError(
             f"{self.server} sent {description}, which is not a response from an Omnigraph server",
             status=status,

@@ -26,7 +26,7 @@ _REJECTED_BEFORE_START = (TooManyRequests, ServerBusy, Shutdown)
 class RetryPolicy:
     """How often a request is repeated, and how long to wait.
 
-    If the server asks for a longer wait than `max_wait`, the request is not repeated.
+    If the server requests a longer wait than `max_wait`, the request is not repeated.
 
     >>> RetryPolicy(retries=2).may_retry(2)
     False
@@ -42,7 +42,7 @@ class RetryPolicy:
         return attempt < self.retries and (retry_after is None or retry_after <= self.max_wait)
 
     def delay_before(self, attempt: int, retry_after: float | None) -> float:
-        """Return the seconds to wait before the next attempt: what the server asked for, or a random backoff."""
+        """Return the number of seconds before the next attempt: the server's `Retry-After`, or a random backoff."""
         if retry_after is not None:
             return retry_after
         ceiling = min(self.first_delay * 2.0**attempt, self.max_delay)
@@ -53,7 +53,7 @@ NO_RETRIES = RetryPolicy(retries=0)
 
 
 def is_worth_repeating(error: OmnigraphError, status: int, *, is_repeatable: bool) -> bool:
-    """Return whether the same request may succeed, and whether sending it again is safe.
+    """Return whether the same request may succeed later and is safe to send again.
 
     `is_repeatable` is true for reads and for writes with an idempotency key.
 

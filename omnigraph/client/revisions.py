@@ -84,7 +84,7 @@ class RemoteRevisions(RemoteFacet):
     def _read_entity(
         self, type_name: str, key: Any, kind: str | None, view: str, **parameters: Any
     ) -> tuple[str, Document]:
-        """Request a view of an entity. Without a kind, the schema tells whether the type is a node or an edge type."""
+        """Request a view of an entity. If no kind is given, it is determined from the schema."""
         kind = kind or resolve_type(self._handle.schema_ir().catalog, type_name).kind
         parameters |= self._handle.position
         return kind, self._handle.exchange.get("entities", kind, type_name, write_key(key), view, **parameters)
@@ -139,7 +139,7 @@ class RemoteRevisions(RemoteFacet):
         handle.reject_actor(actor)
         check_merge_options(options["strategy"], "auto", None)
         text = write_revision(commit)
-        if ".." not in text:  # `HEAD` is the head of the branch that is reverted, but a pick is taken from this branch
+        if ".." not in text:  # `HEAD` is the target's head in a revert, and this branch's head in a cherry-pick
             text = (handle if route == "revert" else self._handle).resolve(text)
         body = {"commit": text, "branch": handle.branch_name, **options}
         return run_merge(handle, (route,), body, if_commit)

@@ -27,11 +27,11 @@ MAINTENANCE_OPERATIONS = frozenset({"optimize", "ensure_indices"})  # these comm
 
 @dataclass(frozen=True, slots=True)
 class BranchInfo:
-    """A branch: its head, what it was created from, and how far it is from its parent.
+    """A branch: its head, its origin, and how far it has diverged from its parent.
 
-    `ahead` is the number of commits that only this branch contains, and `behind` the number that only its parent
-    contains. Both are None for `main` and if the parent no longer exists. `created` and `created_by` are None for
-    `main`.
+    `ahead` is the number of commits that only this branch contains, and `behind` is the number of commits that only its
+    parent contains. Both are None for `main` and if the parent no longer exists. `created` and `created_by` are None
+    for `main`.
     """
 
     name: str

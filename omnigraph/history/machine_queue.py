@@ -45,14 +45,14 @@ class MachineQueue:
 
     @cached_property
     def _next_offset(self) -> int:
-        """The byte that a process locks to be next in line."""
+        """The offset of the byte that a process locks to be next in line."""
         from hashlib import sha256  # imported lazily, because it loads OpenSSL
 
         return int.from_bytes(sha256(self._queue_name.encode()).digest()[:6], "big") * 2
 
     @property
     def _turn_offset(self) -> int:
-        """The byte that a process locks to hold a turn."""
+        """The offset of the byte that a process locks to hold a turn."""
         return self._next_offset + 1
 
     @contextmanager

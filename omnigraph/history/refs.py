@@ -1,4 +1,4 @@
-"""Refs: branch and tag names, stored as numbered objects of which the highest is current.
+"""Refs: branch and tag names, stored as numbered objects; the object with the highest number is current.
 
 An object with an odd number claims a name, and an object with an even number releases it. No object is ever
 overwritten, so a late request for a deleted branch can never affect a new branch with the same name. The branch itself

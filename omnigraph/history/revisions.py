@@ -137,7 +137,10 @@ def warn_if_name_is_ambiguous(ref_name: str, name_kind: str) -> None:
 
 
 def warn_if_name_is_shared(ref_name: str, name_kind: RefKind, numbers_by_name: Mapping[str, int]) -> None:
-    """Warn if a new branch has the name of a tag, or vice versa; `numbers_by_name` is for the other kind of ref."""
+    """Warn if a new branch has the same name as a tag, or a new tag has the same name as a branch.
+
+    `numbers_by_name` maps each name of the other kind to its highest ref number.
+    """
     if numbers_by_name.get(ref_name, 0) % 2 == 0:
         return
     other_kind = "branch" if name_kind == "tag" else "tag"

@@ -255,7 +255,7 @@ def _has_index_faults(integrity: FileIntegrity, table_version: TableVersion) -> 
 def _table_fingerprint(
     contract: StoredSchema, validator: TableValidator, schema_type: NodeType | EdgeType
 ) -> tuple[object, ...]:
-    """Return what a table's check depends on: the schema, and the versions of the table and its endpoint tables."""
+    """Return the schema and the versions of a table and its endpoint tables, which determine the check's result."""
     type_keys = [table_key(schema_type)]
     type_keys += (
         [TableKey.node(schema_type.source), TableKey.node(schema_type.target)]

@@ -23,7 +23,7 @@ _CLEANUP_COMMAND = "run `omnigraph cleanup {} --keep 10 --older-than 7d --confir
 
 @dataclass(frozen=True, slots=True)
 class LimitWarning:
-    """A quantity that exceeds its limit, and the command that helps."""
+    """A quantity that exceeds its limit, and the recommended command."""
 
     what: str
     found: int

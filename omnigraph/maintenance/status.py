@@ -1,7 +1,7 @@
 """The status of a graph: fragments, versions, bytes, index coverage and unfinished operations.
 
 Only names, sizes and the metadata of the newest table versions are read, never rows. Every value that exceeds its limit
-is reported together with a command that helps.
+is reported together with the recommended command.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -218,10 +218,10 @@ class _Exchange:
             _release_frames(error)
 
     def _is_rejected_by_shutdown(self) -> bool:
-        """Return whether a stopping worker ends the request before it had an effect or a response.
+        """Return whether a stopping worker rejects the request, which has had no effect and no response yet.
 
-        The outcome of a write that has begun is unknown. Its connection is closed instead, because clients repeat a
-        request that a shutdown rejected.
+        Clients repeat a request that is rejected by a shutdown. A write that has begun is therefore not rejected: its
+        outcome is unknown, so its connection is closed instead.
         """
         call, has_response = self._call, self._status != _CLIENT_GONE_STATUS
         has_effect = call is not None and call.writes and call.has_begun
@@ -295,8 +295,8 @@ def _run_handler(handler: Handler, call: ServerCall, submitted: float) -> AnyAns
 def _release_frames(error: BaseException | None) -> None:
     """Drop the tracebacks of a handled error.
 
-    Their frames refer to the future of the call, which refers to the error. This cycle would keep the tables of a
-    query that failed or was stopped in memory until the next full garbage collection.
+    Their frames refer to the future of the call, which refers to the error. Until the next full garbage collection,
+    this cycle would keep the tables of a failed or stopped query in memory.
     """
     while error is not None:
         error.__traceback__ = None

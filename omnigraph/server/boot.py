@@ -50,7 +50,7 @@ def _check_settings(settings: ServerSettings, authenticator: Authenticator) -> N
 
 
 def _check_tracing_is_installed() -> None:
-    """Raise `ConfigError` if OpenTelemetry is not installed."""
+    """Raise `ConfigError` if OpenTelemetry, which tracing requires, is not installed."""
     try:
         is_installed = find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:

@@ -1,7 +1,7 @@
-"""Detect new commits on branches for all requests that wait for one.
+"""Detect new commits on branches for all requests that wait for them.
 
-A worker checks each watched branch once per interval, no matter how many clients follow it. The watch ends with its
-last subscriber. This module reads only the head of a branch: subscribers read the changes themselves.
+A worker checks each watched branch once per interval, no matter how many clients follow it. The watch ends when its
+last subscriber leaves. This module reads only the head of a branch: subscribers read the changes themselves.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ class BranchWatch:
         self._task = asyncio.ensure_future(self._poll())
 
     async def wait_for_change(self, seen_count: int, seconds: float) -> None:
-        """Return when the branch has changed since `change_count` was `seen_count`, or when the time has expired.
+        """Return as soon as `change_count` differs from `seen_count`, or after the given number of seconds.
 
-        To miss no commit, read `change_count` before the branch itself. The caller must check the branch, because this
-        method also returns if the head cannot be read or the worker stops.
+        To avoid missing a commit, read `change_count` before you read the branch. The caller must check the branch,
+        because this method also returns if the head cannot be read or the worker stops.
         """
         if self.change_count == seen_count:
             with suppress(TimeoutError):

@@ -1,7 +1,7 @@
 """The stored states of maintenance jobs: one small file per job, in a folder that all processes of a server share.
 
-Workers write the states of their jobs. The supervisor reports the jobs of a worker that died as failed. This module
-must load quickly, because the supervisor also imports it.
+Workers write the states of their jobs. If a worker dies, the supervisor marks its jobs as failed. This module must load
+quickly, because the supervisor also imports it.
 """
 
 import threading
@@ -59,13 +59,13 @@ def read_records(folder: Path) -> Iterator[JobRecord]:
 
 
 def fail_interrupted_job(folder: Path, record: JobRecord) -> None:
-    """Report a job as failed because its server stops or reloads, and the job did not finish within the grace."""
+    """Report a job as failed because it did not finish before its worker was stopped."""
     reason = "the job did not finish before its worker was stopped"
     _fail_job(folder, record, Shutdown(reason, effect="unknown", hint=_RETRY_HINT))
 
 
 def fail_jobs_of_dead_worker(folder: Path, process_id: int) -> None:
-    """Report the running jobs of a worker that died as failed."""
+    """Mark the running jobs of a dead worker as failed."""
     for record in read_records(folder):
         if record.process_id == process_id and record.job.state == "running":
             reason = "the worker that ran the job exited unexpectedly"

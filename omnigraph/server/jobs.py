@@ -72,7 +72,7 @@ class JobStore:
     def close(self, deadline: float) -> None:
         """Start no further jobs, wait for the running jobs until a deadline, and report the others as failed.
 
-        The deadline is a time of the monotonic clock. The jobs that are still running must not continue afterward, so
+        The deadline is a time on the monotonic clock. The jobs that are still running must not continue afterward, so
         the worker must exit without waiting for their threads.
         """
         with self._changes:

@@ -54,8 +54,8 @@ class Lane:
     ) -> "asyncio.Future[CallResult]":
         """Start a call in this lane; raise `ServerBusy` if its queue is full.
 
-        A call for a response that has already begun, such as the next chunk of a stream, is always queued, so that a
-        high load never breaks a running response.
+        Set `is_admitted` for a request whose response has already started, for example to produce the next chunk of a
+        stream. The call is then queued even if the queue is full, so that high load never breaks a running response.
         """
         if self._call_count >= self._max_calls and not is_admitted:
             raise ServerBusy()

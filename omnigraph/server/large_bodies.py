@@ -14,8 +14,8 @@ from .wire.body import ClientGoneError
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 LARGE_BYTES = 512 << 10
 _PIECE_BYTES = 256 << 10
-_STALLED_SECONDS = 0.25  # a client that delays a piece for longer is slow
-# Once all bodies in memory together exceed this size, a client that delays a piece at all is slow.
+_STALLED_SECONDS = 0.25  # a client that takes longer to accept a piece is slow
+# Once the bodies in memory exceed this total, any client that does not accept a piece immediately is slow.
 _MEMORY_BYTES = 32 << 20
 
 
@@ -28,7 +28,7 @@ class BodySpooling:
 
     @property
     def stalled_seconds(self) -> float:
-        """How long a client may delay a piece before the rest of its body moves to disk."""
+        """How long a client may take to accept a piece before the rest of its body moves to disk."""
         return _STALLED_SECONDS if self.memory_bytes <= _MEMORY_BYTES else 0.0
 
 
@@ -43,11 +43,11 @@ class RemainingBody:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether the rest of the body takes memory."""
+        """Whether the rest of the body is in memory."""
         return self._file is None
 
     def take_piece(self) -> bytes:
-        """Return the next bytes, or no bytes at the end."""
+        """Return the next bytes, or empty bytes at the end."""
         if self._file is not None:
             return self._file.read(_PIECE_BYTES)
         piece = self._body[self._position : self._position + _PIECE_BYTES]
@@ -92,7 +92,7 @@ async def _take_piece(remaining: RemainingBody) -> bytes:
 
 
 async def _send_piece(piece: bytes, remaining: RemainingBody, send: Send) -> None:
-    """Send a piece, and move the rest to disk if that takes long."""
+    """Send a piece. If the client is slow to accept it, move the rest of the body to disk."""
     sending = asyncio.ensure_future(send({"type": "http.response.body", "body": piece, "more_body": True}))
     try:
         done, _ = await asyncio.wait([sending], timeout=remaining.spooling.stalled_seconds)

@@ -1,7 +1,7 @@
 """The server's log: one line per event on standard error, as text or as JSON.
 
-Nothing in the log shows where graphs are stored, what tokens are, or what requests contain. This module must load
-quickly, because the supervisor also imports it.
+The log never contains storage locations, tokens, or the contents of requests. This module must load quickly, because
+the supervisor also imports it.
 """
 
 import json
@@ -40,9 +40,9 @@ class _TextFormatter(logging.Formatter):
 
 
 def _format_traceback(error: BaseException | None) -> str:
-    """Return where an error was raised, and its causes.
+    """Return the stack frames of an error and of its causes.
 
-    Messages are omitted, because they may contain paths, query texts and values. The paths of the code begin at its
+    Messages are omitted, because they may contain paths, query texts and values. Paths of modules begin at their
     package.
     """
     parts: list[str] = []

@@ -31,7 +31,7 @@ class ServerMetrics:
         )
         self._feed_reads = Counter(
             "omnigraph_feed_reads",
-            "Reads for clients that follow the change feed: of a branch's head, or of a page of changes",
+            "Reads of branch heads and of pages of changes, for clients that follow the change feed",
             ["kind"],
             registry=self._registry,
         )
@@ -54,7 +54,7 @@ class ServerMetrics:
             self.rejections.labels(str(status)).inc()
 
     def observe_lane(self, lane: str, call_count: int) -> None:
-        """Record the number of calls in a lane. Another worker may report it, so it is recorded at every change."""
+        """Record the number of calls in a lane at every change, because any worker may report it."""
         self._in_flight.labels(lane).set(call_count)
 
     def count_feed_read(self, kind: Literal["head", "page"]) -> None:

@@ -24,6 +24,6 @@ def log_request(
 
 
 def log_failure(call: ServerCall | None, error: BaseException, request_id: str) -> None:
-    """Log an unexpected failure and where it was raised; neither is ever sent to the client."""
+    """Log an unexpected failure with its stack frames, which are never sent to the client."""
     facts = {"id": request_id, "route": None if call is None else call.route.path}
     LOGGER.error("request failed: %s", type(error).__name__, exc_info=error, extra={"facts": facts})

@@ -28,7 +28,7 @@ def encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 async def send_answer(answer: Answer, send: Send, headers: Mapping[str, str], spooling: BodySpooling) -> None:
-    """Send a response with its whole body. A large body is taken out of the answer."""
+    """Send a response with its whole body. A large body is removed from the answer to release its memory."""
     has_body = answer.status not in (204, 304)
     own_headers = {"content-type": answer.media_type, "content-length": str(len(answer.body))} if has_body else {}
     # A handler may replace any header, such as the length in a response to HEAD, so names are compared in lower case.

@@ -17,9 +17,9 @@ GRAPH_ID_PATTERN = re.compile(r"[a-zA-Z0-9-]{1,64}")
 RESERVED_GRAPH_IDS = frozenset({"policies", "healthz", "openapi", "graphs"})
 DEFAULT_GRAPH_ID = "default"
 DEFAULT_BIND = "127.0.0.1:8080"
-DEFAULT_REFRESH_SECONDS = 300.0  # how long a key that an identity provider revokes is accepted
+DEFAULT_REFRESH_SECONDS = 300.0  # a revoked key may remain accepted for this long
 MEBIBYTE = 1 << 20
-DEFAULT_QUERY_MEMORY = 4096 * MEBIBYTE  # of all workers together
+DEFAULT_QUERY_MEMORY = 4096 * MEBIBYTE  # the total for all workers
 
 
 class GraphLocation(msgspec.Struct, frozen=True):

@@ -77,7 +77,7 @@ class RequestTracer:
         return f"{span.get_span_context().trace_id:032x}"
 
     def _record_phases(self, request_span: Span, intervals: Sequence[PhaseInterval], offset: int) -> None:
-        """Record the phases as children of the request, and the phases of the engine as children of its phase."""
+        """Record the phases as children of the request, and those within the engine as children of the engine phase."""
         engine = next((interval for interval in intervals if interval.phase == ENGINE_PHASE), None)
         request_context = set_span_in_context(request_span)
         engine_context = request_context

@@ -1,7 +1,7 @@
 """Find records that agree in some columns, by shuffling only the hashes of these columns.
 
-The tasks hash the columns where they read them, so Spark receives eight bytes per record. Records with repeated hashes,
-of which there are usually none, are read again and compared by value.
+Each task hashes the columns of the records that it reads, so Spark receives eight bytes per record. Records with
+repeated hashes, of which there are usually none, are read again and compared by value.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -58,7 +58,8 @@ def collect_rejected(
 ) -> RejectedRecords:
     """Return the records that tasks rejected, and those that break a rule that involves all records.
 
-    If there are many, write them to files in the rejects folder, if there is one. Otherwise, the caller writes them.
+    If there are many records and a rejects folder is given, write them to files in that folder. Otherwise, the caller
+    writes them.
     """
     line_counts = {report.piece_number: report.line_count for report in select_reports(collected, LineCountReport)}
     positions = map_record_positions(pieces, line_counts)
@@ -80,7 +81,7 @@ def collect_rejected(
 
 
 def _select_rejects(task_reports: "DataFrame", found: SetViolations) -> "DataFrame":
-    """Select the reports about rejected records. An existing id is not a problem if a later record also has it."""
+    """Select the reports about rejected records. An existing id is not a problem if a later record has the same id."""
     rejects = task_reports.where(task_reports.kind.isin(list(REJECT_KINDS)))
     if found.replaced_positions:
         is_replaced = rejects.spot.isin(sorted(found.replaced_positions))
@@ -102,7 +103,10 @@ def _to_problems(reports: Iterable[TaskReport], found: SetViolations) -> list[Lo
 
 
 def _without_explained(rejects: "DataFrame", found: SetViolations) -> SetViolations:
-    """Omit the violations that an unreadable record explains; tasks find these violations by reading all records."""
+    """Leave out the violations that an unreadable record explains.
+
+    Tasks identify these violations, because the driver does not read all rejected records.
+    """
     required = [violation for violation in found.others if violation.required_id is not None]
     if not required:
         return found

@@ -73,7 +73,7 @@ def stream_load(  # noqa: PLR0913 - all but three are keyword-only
         raise InputError(
             "this DataFrame is not a stream",
             reason="not streaming",
-            hint="create the DataFrame with spark.readStream; load a bounded DataFrame with graph.load",
+            hint="create the DataFrame with spark.readStream, or use graph.load for a bounded DataFrame",
         )
     rejects_folder = None if rejects is None else os.fspath(rejects)
     metadata = commit_metadata or CommitMetadata()

@@ -126,7 +126,7 @@ def _mark_properties(tokens: list[PredicateToken], properties: Iterable[str]) ->
 
 
 def _is_comparison(tokens: list[PredicateToken], token_index: int) -> bool:
-    """Return whether a token is an operator; `in` is one only if a list or a parameter follows."""
+    """Return whether a token is an operator; `in` is an operator only if a list or a parameter follows."""
     text = tokens[token_index][1]
     if text != "in":
         return text in _COMPARISONS or text == "is"

@@ -73,7 +73,7 @@ def _encode_with_arrow(column: Any) -> list[Any] | None:
 def _format_timestamps(timestamps: Any) -> Any:
     """Return timestamps as text such as `2024-01-31T12:00:00.000Z`.
 
-    Return None for other units than milliseconds, which no property has, and for years outside 1 to 9999.
+    Return None for units other than milliseconds, which no property uses, and for years outside 1 to 9999.
     """
     if timestamps.type.unit != "ms":
         return None

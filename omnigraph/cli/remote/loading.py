@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _PARQUET = "application/vnd.apache.parquet"
 _BODY_NAME = "<body>"
-_MAX_ERRORS = 100  # the largest number of problems that a server lists
+_MAX_ERRORS = 100  # the maximum number of problems that a server lists
 _TEXT_SUFFIXES = (".ndjson", ".jsonl", ".json", "")
 _LOCAL_OPTIONS = {
     "mapping": "--mapping",
@@ -74,7 +74,7 @@ def _read_report(error: ClientError) -> LoadReport:
 
 
 def _send_upload(graph: "CommandGraph", upload: Upload, options: Mapping[str, Any]) -> Receipt:
-    """Send an upload in one request, or in parts if the server limits requests to less."""
+    """Send an upload in one request, or in parts if it exceeds the server's limit for requests."""
     with _open_body(upload, options["progress"]) as body:
         limit = read_load_limit(graph.exchange, body.size)
         if body.size <= limit:
@@ -90,7 +90,7 @@ def _send_upload(graph: "CommandGraph", upload: Upload, options: Mapping[str, An
 
 @contextmanager
 def _open_body(upload: Upload, report_progress: Any) -> Iterator["_FileBody | LoadBody"]:
-    """Return what can be sent. Compressed files, several files and standard input are read into a temporary file."""
+    """Return the body to send. Compressed files, several files and standard input are read into a temporary file."""
     path = upload.paths[0]
     if len(upload.paths) == 1 and path is not None and not path.endswith(".gz") and Path(path).is_file():
         yield _FileBody(upload, Path(path).stat().st_size, report_progress)
@@ -221,7 +221,7 @@ def _require_file(path: Any) -> str:
 
 
 def _read_chunks(upload: Upload, report_progress: Any) -> Iterator[bytes]:
-    """Yield the bytes of all files. A newline is added between files if the first one does not end with one."""
+    """Yield the bytes of all files, with a newline between two files unless the first file ends with a newline."""
     total_bytes = sum(Path(path).stat().st_size for path in upload.paths if path is not None)
     sent_bytes, last_byte = 0, b"\n"
     for path in upload.paths:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @record
 class ServedVersion:
-    """What one commit did to an entity."""
+    """A version of an entity, and the commit that created it."""
 
     commit: Commit
     op: str

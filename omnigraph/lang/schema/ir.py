@@ -105,7 +105,7 @@ class SchemaIR:
 
 
 def hash_ir(ir: SchemaIR) -> str:
-    """Return a hash of a schema that includes its identity ids."""
+    """Return a hash of a schema, including its ids."""
     return hash_json(ir.to_json())
 
 

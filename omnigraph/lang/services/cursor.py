@@ -1,7 +1,7 @@
 """Tokens around the cursor, in text that may not parse.
 
-This module finds the word under the cursor and the declaration that contains it, with the coarse scan. It knows
-nothing about the grammar.
+This module finds the word under the cursor and the declaration that contains it, with the coarse scan. It does not
+depend on the grammar.
 """
 
 import re

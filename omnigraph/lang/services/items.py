@@ -42,7 +42,7 @@ class HoverText:
 
 
 def rank_candidates(candidates: Iterable[Candidate], typed: str, replaced: Span) -> tuple[CompletionItem, ...]:
-    """Return the candidates that match the typed prefix: exact case first, then any case, then inner words.
+    """Return the candidates that match the typed prefix: exact case first, then any case, then later words.
 
     >>> names = [Candidate(label, "property") for label in ("age", "Name", "first_name", "name")]
     >>> [item.label for item in rank_candidates(names, "na", Span(0, 2))]

@@ -1,4 +1,4 @@
-"""Verify that an entity was erased by searching every file in a root, referenced or not.
+"""Search every file in a root, referenced or not, to verify that an entity was erased.
 
 This module defines what counts as a trace: the id as a value in an index or a stored row (deleted or not), or the id's
 bytes in any other file. The search reads files rather than versions and writes nothing.

@@ -67,7 +67,7 @@ class OidcVerifier:
         return principal
 
     def _drop_outdated_verdicts(self) -> None:
-        """Verify tokens again whose key may have been revoked."""
+        """Drop all cached results if the keys have changed, because the key of a token may have been revoked."""
         if self._generation != self._keys.generation:
             self._generation = self._keys.generation
             self._verdicts.clear()

@@ -1,7 +1,7 @@
 """The signing keys of an identity provider, as its key document (JWKS) lists them.
 
-The keys are fetched by one request at a time: before first use, for an unknown key id, and when they are old. A key
-that the document no longer lists is dropped. While the provider is unreachable, the keys stay valid up to a maximum
+The keys are fetched before first use, for an unknown key id, and when they are old, with at most one fetch at a time. A
+key that the document no longer lists is dropped. While the provider is unreachable, the keys stay valid up to a maximum
 age.
 """
 
@@ -19,7 +19,7 @@ from omnigraph.values import clock_and_ids
 if TYPE_CHECKING:
     from .oidc import OidcSettings
 
-_RETRY_SECONDS = 10.0  # unknown key ids must not make the server fetch the keys more often
+_RETRY_SECONDS = 10.0  # limits how often unknown key ids can cause a fetch
 _FETCH_SECONDS = 5.0
 _MAX_DOCUMENT_BYTES = 1 << 20
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -27,7 +27,7 @@ KeyDocuments = dict[str, dict[str, Any]]
 
 
 class ProviderKeys:
-    """The keys of one provider. Only the event loop uses it. `generation` changes with the keys."""
+    """The keys of one provider. Only the event loop uses it. `generation` increases whenever the keys change."""
 
     def __init__(self, settings: "OidcSettings") -> None:
         require_secure(settings.issuer)
@@ -40,7 +40,7 @@ class ProviderKeys:
         self._refresh: asyncio.Task[None] | None = None
 
     async def refresh_if_due(self) -> None:
-        """Start to refresh keys that are old. Wait only if the keys are too old to be used meanwhile."""
+        """Start a refresh if the keys are old. Wait for the refresh only if the keys are too old to use."""
         settings = self._settings
         if self._age >= settings.refresh_seconds:
             refresh = self._start_refresh()
@@ -62,7 +62,7 @@ class ProviderKeys:
         return clock_and_ids.monotonic() - self._fetched_at
 
     def _start_refresh(self) -> "asyncio.Task[None] | None":
-        """Return the running refresh, or a new one, or None if the last one began only a moment ago."""
+        """Return the running refresh, or start a new one. Return None if the last refresh began too recently."""
         if self._refresh is not None and not self._refresh.done():
             return self._refresh
         now = clock_and_ids.monotonic()

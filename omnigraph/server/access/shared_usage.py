@@ -51,7 +51,7 @@ class SharedUsage:
         self._all_rows, self._own_row = rows, rows[worker_index]
 
     def acquire(self, name: str, *, max_requests: int, size: int = 0, max_bytes: int = 0) -> int:
-        """Count a running request under a name. Return 0 if it is within the limits, or a positive number otherwise.
+        """Count a running request under a name. Return 0 if it is counted, or a positive number if it exceeds a limit.
 
         >>> usage = SharedUsage(create_usage_file(1), 0)
         >>> usage.acquire("ann", max_requests=1), usage.acquire("ann", max_requests=1)

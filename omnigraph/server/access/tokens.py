@@ -94,7 +94,7 @@ def load_token_table(environment: Mapping[str, str] = os.environ, *, permission:
     ('ann', None)
     """
     if environment.get(AWS_VARIABLE):
-        raise ConfigError(reason=f"{AWS_VARIABLE} is set, but this server cannot read AWS Secrets Manager")
+        raise ConfigError(reason=f"{AWS_VARIABLE} is set, but this server does not support AWS Secrets Manager")
     default_permission = parse_permission(permission)
     entries = [_parse_entry(actor, value, default_permission) for actor, value in _read_entries(environment)]
     if environment.get(SINGLE_VARIABLE):

@@ -74,7 +74,7 @@ async def _wait_for_page(call: ServerCall, page: ChangePage, deadline: float) ->
 
 
 def _subscribe(call: ServerCall) -> AbstractContextManager[BranchWatch]:
-    """Watch the branch of a request, together with all other requests for the same branch."""
+    """Watch the branch of a request. All requests for the same branch share one watch."""
     served, state, branch = call.graph, call.state, call.query_values.get("branch") or MAIN
     lane_context = LaneContext()
 
@@ -89,7 +89,7 @@ def _subscribe(call: ServerCall) -> AbstractContextManager[BranchWatch]:
 
 
 async def _read_next_page(call: ServerCall, page: ChangePage) -> ChangePage:
-    """Return the page that follows another one."""
+    """Return the page after the given page."""
     position = {"cursor": page.cursor} if page.next_page_token is None else {"page_token": page.next_page_token}
     call.state.metrics.count_feed_read("page")
     read = partial(_read_page, call, {**_without_position(call), **position})
@@ -138,7 +138,7 @@ def _change_filters(call: ServerCall) -> dict[str, Any]:
 
 
 async def stream_changes(call: ServerCall) -> EventAnswer:
-    """Follow the feed as server-sent events. Each event is a block of a commit, and its id is a cursor."""
+    """Follow the feed as server-sent events. Each event contains a page, and its id, if it has one, is a cursor."""
     values = dict(call.query_values)
     last_event = call.headers.get("last-event-id")
     if last_event:

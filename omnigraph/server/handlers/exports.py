@@ -24,7 +24,7 @@ def export(call: ServerCall) -> StreamAnswer:
 
 
 class ExportChunks(Iterator[bytes]):
-    """An iterator of lines in chunks of limited size, which occupies an export slot of the graph until it is closed."""
+    """Iterates over lines in chunks of limited size, and occupies an export slot of the graph until it is closed."""
 
     def __init__(self, call: ServerCall, lines: Iterator[bytes]) -> None:
         self._admission, self._graph_id = call.state.admission, call.graph.graph_id

@@ -145,7 +145,7 @@ def _run_load(call: ServerCall, data: Any, mode: LoadMode, branch: str, base: st
 
 
 def _with_problems(report: LoadReport) -> OmnigraphError:
-    """Return the error for the first problem, with all listed problems in its details."""
+    """Return the error for the first problem, with all reported problems in its details."""
     error = report.error or InputError("the input has problems; nothing was written", reason="bad input")
     error.details["problems"] = report.to_dicts()
     error.details["problems_left_out"] = report.left_out

@@ -34,7 +34,7 @@ def merge(call: ServerCall) -> Answer:
 
 
 def _require_branch(call: ServerCall, body: BranchMergeRequest, source: str) -> None:
-    """Raise `InputError` before a merge whose source could not be deleted after it."""
+    """Raise `InputError` unless the source is a branch, because only a branch can be deleted after the merge."""
     if source.strip() not in call.graph_for_read().branches:
         _run_merge(call, body, dry_run=True)  # raises the error for a source that does not exist
         raise InputError(f"'{source}' is not a branch", reason="only a branch can be deleted after the merge")

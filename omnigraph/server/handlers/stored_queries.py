@@ -51,7 +51,7 @@ def _describe_parameter(parameter: CheckedParameter) -> ParamDescriptor:
 
 
 def require_invocation(call: ServerCall) -> None:
-    """Check the permission and the name before the body is read. Both failures return the same response."""
+    """Check the permission and the name before the body is read. Both checks fail with the same response."""
     try:
         call.authorize("invoke_query")
     except PermissionDenied:

@@ -71,7 +71,7 @@ async def whoami(call: ServerCall) -> Answer:
 
 
 async def limits(call: ServerCall) -> Answer:
-    """Return the limits of requests and results, so that clients can split what is too large."""
+    """Return the limits of requests and results, so that clients can split larger requests."""
     configured = call.state.settings.limits
     return json_answer(
         LimitsOutput(

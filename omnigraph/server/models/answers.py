@@ -145,7 +145,7 @@ class TransactionResult(Struct, kw_only=True):
 class TransactionOutput(Struct, kw_only=True):
     """The effect of a transaction, and the results of its queries in order.
 
-    `ids` are the ids of the inserted entities by type, and `generated_ids` those that mutations generated, in order.
+    `ids` are the ids of the inserted entities by type. `generated_ids` are the ids that mutations generated, in order.
     """
 
     branch: str

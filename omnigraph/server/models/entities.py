@@ -22,7 +22,7 @@ class EntityOutput(Struct, kw_only=True):
 
 
 class EntityVersionOutput(Struct, kw_only=True):
-    """What one commit did to an entity."""
+    """A commit that changed an entity, and the entity's values before and after it."""
 
     commit: CommitOutput
     op: ChangeOpName

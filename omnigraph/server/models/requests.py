@@ -91,7 +91,7 @@ class TransactionRequest(Struct, kw_only=True):
     """Several steps that become one commit. With `rollback`, nothing is written, but all results are returned.
 
     With `arrow`, the rows of each result are an Arrow stream in base64, which keeps the types of all values.
-    `generated_ids` are the ids that an earlier run of the first operations returned. They are used again.
+    `generated_ids` are the ids that an earlier run of the first operations returned; this run uses the same ids.
     """
 
     operations: list[TransactionOperation]
@@ -285,7 +285,7 @@ class DiagnoseRequest(Struct, kw_only=True):
 
 
 class DescribeRequest(Struct, kw_only=True):
-    """A query document whose queries are described."""
+    """A query document to describe."""
 
     text: str
     branch: str | None = None

@@ -151,7 +151,7 @@ class Supervisor:
             self._log_end(worker)
 
     def _log_end(self, worker: WorkerProcess) -> None:
-        """Log a worker that exited unexpectedly."""
+        """Log a warning if the worker exited unexpectedly."""
         if worker.stop_deadline is None and self._has_announced:
             delay = 0.0 if worker.is_ready else self._backoff
             reason = name_graphs(worker.failure or "", self._settings.graphs) or None
@@ -286,7 +286,7 @@ class Supervisor:
 
 
 def _deadline_of(worker: WorkerProcess) -> float:
-    """Return when a worker is killed. A worker that stops sends no heartbeats, and has until the end of its grace."""
+    """Return the time at which a worker is to be killed unless it sends a heartbeat first."""
     if worker.stop_deadline is not None:
         return worker.stop_deadline
     return worker.last_heard + _SILENCE_SECONDS if worker.is_ready else worker.started_at + _READY_SECONDS

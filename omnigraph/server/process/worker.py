@@ -83,7 +83,7 @@ class WorkerServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, state: WorkerState, channel: socket.socket) -> None:
         super().__init__(config)
         self._state, self._channel = state, channel
-        self.stop_deadline = 0.0  # when the grace for running requests and jobs ends
+        self.stop_deadline = 0.0  # the time until which running requests and jobs may finish
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

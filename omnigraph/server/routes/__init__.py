@@ -17,7 +17,7 @@ from .system import SYSTEM_ROUTES
 
 
 def _add_conditional_paths(routes: Iterable[Route]) -> Iterator[Route]:
-    """Yield the routes with the paths of their conditional forms. A deprecated route names that of its successor."""
+    """Yield each route with the path of its conditional form; a deprecated route gets its successor's path."""
     routes = tuple(routes)
     conditional_paths = {route.path for route in routes if route.takes_condition}
     for route in routes:

@@ -38,7 +38,7 @@ class BodyReader:
             raise self._limit_error(content_length)
 
     async def read_bytes(self, account: BodyAccount) -> bytes:
-        """Return the whole body; raise `ServerBusy` if the worker already holds too many bytes of bodies."""
+        """Return the whole body; raise `ServerBusy` if request bodies exceed the worker's memory limit."""
         chunks = []
         async for chunk in self._iter_chunks():
             account.add(len(chunk))

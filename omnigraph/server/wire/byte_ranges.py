@@ -32,7 +32,7 @@ def select_range(values: Sequence[str], length: int) -> tuple[int, int] | None:
 
 
 def keeps_range(if_range: str | None, etag: str) -> bool:
-    """Return whether a range applies, which requires `If-Range` to be absent or exactly the blob's strong tag.
+    """Return whether a range applies: `If-Range` must be absent, or equal to the blob's strong tag.
 
     >>> keeps_range(None, '"a"'), keeps_range('"a"', '"a"'), keeps_range('W/"a"', '"a"')
     (True, True, False)
