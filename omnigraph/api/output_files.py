@@ -21,7 +21,7 @@ from omnigraph.errors import InputError
 _SYSTEM_DIRECTORIES = ("/dev/", "/proc/")
 # Opening such a name again would truncate a file that the descriptor is redirected to.
 _DESCRIPTOR_PATTERN = re.compile(r"/dev/(stdout|stderr|fd/([0-9]{1,9}))")
-_BLOCK_BYTES = 8 << 20  # number of bytes sent to an object store at once
+_BLOCK_BYTES = 8 << 20  # number of bytes per write to an object store
 _NAMED_DESCRIPTORS = {"stdout": 1, "stderr": 2}
 
 

@@ -1,7 +1,7 @@
 """Mechanical corrections for `omnigraph lint --fix`.
 
-This module corrects misspelled names if the checker knows the right one, removes words that have no effect, and formats
-the text. A correction is kept only if it reduces the number of findings, so a fix never causes an error.
+This module corrects misspelled names if the checker suggests the correct name, removes words that have no effect, and
+formats the text. A correction is kept only if it reduces the number of findings, so a fix never causes an error.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Blocks and pages of changes that a server sends. Their members are those of an embedded graph's blocks and pages.
 
-The commit of a block, and the schema that gives values their types, are requested on first use.
+The commit of a block, and the schema that determines the types of values, are requested on first use.
 """
 
 import json

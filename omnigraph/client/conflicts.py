@@ -1,4 +1,4 @@
-"""Give the values of merge conflicts the Python types that an embedded graph returns."""
+"""Convert the values of merge conflicts to the Python types that an embedded graph returns."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -41,7 +41,7 @@ class RequestOptions(TypedDict, total=False):
 
 @record
 class _Request:
-    """A request that can be sent. A streamed body can be sent only once."""
+    """A request that is ready to be sent. A streamed body can be sent only once."""
 
     target: RequestTarget
     path: str
@@ -77,7 +77,7 @@ class Exchange:
         self._policy, self._timeout = policy or RetryPolicy(), timeout
 
     def get(self, *segments: str, **parameters: Any) -> Any:
-        """Return the JSON document at a path; parameters that are None are left out."""
+        """Return the JSON document at a path; parameters that are None are omitted."""
         return self.call("GET", segments, parameters)
 
     def get_from_server(self, *segments: str) -> Any:
@@ -98,7 +98,7 @@ class Exchange:
     def fetch(
         self, method: str, segments: Iterable[str], parameters: Mapping[str, Any], **options: Unpack[RequestOptions]
     ) -> Reply:
-        """Send a request and return the answer with its whole body. If the body is cut off, it is requested again."""
+        """Send a request and return the answer with its whole body; repeat the request if the body is incomplete."""
         return self._send(self._build_request(method, segments, parameters, options), reads_body=True)
 
     def stream(
@@ -213,7 +213,7 @@ def _check_headers(headers: Mapping[str, str]) -> None:
 
 
 def _present_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that have a value; booleans are spelled as JSON spells them."""
+    """Return the parameters that are not None, with booleans in JSON syntax."""
     return {
         name: str(value).lower() if isinstance(value, bool) else value
         for name, value in parameters.items()

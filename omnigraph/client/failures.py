@@ -120,7 +120,7 @@ def decode_error(
 
 
 def build_error(members: dict[str, Any]) -> OmnigraphError:
-    """Return the exception that the error of a failed job describes."""
+    """Return the exception for the error of a failed job."""
     return _build_error(_find_class(members, 500), str(members.get("error") or "the job failed"), members)
 
 

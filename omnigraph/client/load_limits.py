@@ -1,4 +1,4 @@
-"""The number of bytes that a server accepts in one load. Larger loads are sent in parts."""
+"""The maximum number of bytes that a server accepts in one load. Larger loads are sent in parts."""
 
 from omnigraph.errors import NotFound, ResourceLimitExceeded
 

@@ -1,6 +1,6 @@
 """Parse the address of a graph on a server.
 
-This module owns the spelling of addresses. An address never contains a secret, and an address with a password is
+This module defines the syntax of addresses. An address never contains a secret, and an address with a password is
 rejected without repeating it.
 """
 
@@ -16,7 +16,7 @@ REMOTE_SCHEMES = ("http://", "https://", f"{_UNIX_SCHEME}://")
 
 @record
 class ServerAddress:
-    """How to reach a server: its host and port, or its Unix socket. `prefix` is a path that a proxy adds.
+    """The address of a server: its host and port, or its Unix socket. `prefix` is a path that a proxy adds.
 
     >>> str(ServerAddress("https", "db.example.org", 443))
     'https://db.example.org'
@@ -50,7 +50,7 @@ class GraphUrl:
 
     @property
     def path(self) -> str:
-        """The path below which the routes of the graph are."""
+        """The path prefix of the graph's routes."""
         return f"/graphs/{quote(self.graph_id, safe='')}"
 
     def __str__(self) -> str:

@@ -41,7 +41,7 @@ def load_in_parts(  # noqa: PLR0913, PLR0917 - the parts of one load
     options: WriteOptions,
     report_progress: Callable[[int], None],
 ) -> Receipt:
-    """Load all parts, and make them visible on the target at once."""
+    """Load all parts, and make them visible on the target at the same time."""
     _reject_indivisible_load(settings, limit)
     started = clock_and_ids.monotonic()
     names = handle.exchange.get("branches")["branches"]

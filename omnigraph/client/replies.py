@@ -65,7 +65,7 @@ class Reply:
 
     @property
     def is_error(self) -> bool:
-        """Whether the status is that of an error."""
+        """Whether the status indicates an error."""
         return self.status >= _FIRST_ERROR_STATUS
 
     def chunks(self) -> Iterator[bytes]:

@@ -1,8 +1,7 @@
 """Decide whether and when a request is sent again.
 
-A request is repeated only if that cannot apply a write twice: reads, writes with an idempotency key, requests that
-never reached the server, and requests that the server rejected before it started them. This module never sends
-anything.
+Only requests that cannot apply a write twice are repeated: reads, writes with an idempotency key, requests that never
+reached the server, and requests that the server rejected before it started them. This module never sends anything.
 """
 
 from email.utils import parsedate_to_datetime
@@ -70,7 +69,7 @@ def is_worth_repeating(error: OmnigraphError, status: int, *, is_repeatable: boo
 
 
 def read_retry_after(value: str | None) -> float | None:
-    """Return the seconds of a `Retry-After` header, which is a number or a date.
+    """Return the delay in seconds that a `Retry-After` header specifies as a number or a date.
 
     >>> read_retry_after("2"), read_retry_after("soon"), read_retry_after(None)
     (2.0, None, None)

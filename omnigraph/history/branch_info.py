@@ -110,7 +110,7 @@ def _other_heads(store: Store, branch_name: str, preferred_targets: Iterable[str
             yield branch_head
     tag_numbers = refs.list_highest_numbers(store, layout.TAGS)
     for tag_name in (name for name, number in tag_numbers.items() if number % 2):
-        with suppress(NotFound, DamagedError):  # a tag that cannot be read keeps no commit reachable
+        with suppress(NotFound, DamagedError):  # an unreadable tag does not keep any commit reachable
             yield tag_snapshot(store, refs.find_ref(store, tag_name, layout.TAGS))
 
 

@@ -23,7 +23,7 @@ class RecoveryRecord:
     """The outcome of one recovered operation.
 
     `heads` maps table directories to the HEAD version up to which changes by external writers have been reported.
-    `error` says why an operation was set aside or failed, and `actor` is the actor that resolved or dropped the
+    `error` explains why an operation was set aside or failed, and `actor` is the actor that resolved or dropped the
     operation. The kind `unreadable` marks a record that is itself damaged.
     """
 

@@ -25,8 +25,8 @@ from .origin_record import RefKind
 class Ref:
     """The name of an existing branch or tag, and what it was created from.
 
-    `ulid` identifies its manifest, `parent` and `fork_commit` say what it was created from, `number` is its ref
-    object's number (0 for main, which has none), and `directory` contains its ref objects.
+    `ulid` identifies its manifest, `parent` and `fork_commit` describe its origin, `number` is its ref object's number
+    (0 for main, which has none), and `directory` contains its ref objects.
     """
 
     name: str

@@ -55,7 +55,7 @@ class LostVersionEvidence:
     missing_versions: list[int] = field(default_factory=list)
 
     def accept_commit(self, commit_id: str | None) -> bool:
-        """Treat a commit as published because the caller says so; return False if the commit is not a candidate."""
+        """Treat a commit as published at the caller's request; return False if the commit is not a candidate."""
         if commit_id is None or commit_id not in self.candidate_commits:
             return False
         self.proved_commits[commit_id] = self.candidate_commits[commit_id]

@@ -80,7 +80,7 @@ def optimize(
 ) -> OptimizeReport:
     """Compact small fragments and extend indexes to all rows, in all tables or in `types`.
 
-    A damaged table is left unchanged, and its report entry says why.
+    A damaged table is left unchanged, and its report entry explains why.
     """
     executor = executor or LocalExecutor()
     optimize_run, base_txn = _prepare_run(branch, types, executor)

@@ -16,7 +16,7 @@ from .index_maintenance import unbuilt_indexes
 
 @dataclass(frozen=True, slots=True)
 class TableMaintenance:
-    """The result for one table; `skipped` or `error` says why the table was not maintained.
+    """The result for one table; `skipped` or `error` explains why the table was not maintained.
 
     `version_after` is the last published version; the byte counts cover the table's data files.
     """
@@ -78,7 +78,7 @@ class OptimizeReport:
 
     @property
     def damaged(self) -> tuple[TableMaintenance, ...]:
-        """The tables that could not be maintained; `error` says why."""
+        """The tables that could not be maintained; `error` explains why."""
         return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
 

@@ -45,7 +45,7 @@ from .health_thresholds import (
 class DatasetStatus:
     """A table's status on a branch; `versions` and `bytes` include its retained history.
 
-    `error` says why a damaged table could not be examined; `rows` is then the row count that the branch records.
+    `error` explains why a damaged table could not be examined; `rows` is then the row count that the branch records.
     """
 
     type_key: TableKey

@@ -45,7 +45,7 @@ class ServerCall:
     principal: Principal = ANONYMOUS
     served: "ServedGraph | None" = None
     body: Any = None
-    only_reads: bool = False  # set by a handler if this request does not write, although its operation may
+    only_reads: bool = False  # set by a handler if this request cannot change the graph, although its operation can
     has_begun: bool = False  # whether the handler has been called
     timing: Timing = field(default_factory=Timing)
     lane_context: LaneContext = field(default_factory=LaneContext)

@@ -1,4 +1,4 @@
-"""The interface between the server and the engine, which opens graphs and creates a graph object for each request.
+"""The server's interface to the engine: open graphs, and create a graph object for each request.
 
 Every request has its own actor and its own read set. All requests share one store. Source text from a request is never
 interpreted as a path.
@@ -29,7 +29,8 @@ def open_served_graph(location: GraphLocation) -> Graph:
 def graph_for_request(opened: Graph, actor: str | None, branch: str | None, snapshot: str | None = None) -> Graph:
     """Return a graph for one request, on a branch (the default is `main`) or pinned to a revision.
 
-    Raises `InputError` if both a branch and a snapshot are given, and `NotFound` if they do not exist.
+    Raises `InputError` if both a branch and a snapshot are given, and `NotFound` if the branch or revision does not
+    exist.
     """
     if branch is not None and snapshot is not None:
         raise InputError("branch and snapshot are mutually exclusive", reason="pass only one of them")

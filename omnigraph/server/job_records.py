@@ -19,7 +19,7 @@ _RETRY_HINT = "start the job again; whatever it has already published remains in
 
 
 class JobRecord(msgspec.Struct, kw_only=True):
-    """The stored state of a job, with the process that runs it."""
+    """The stored state of a job, and the id of the process that runs it."""
 
     graph_id: str
     process_id: int

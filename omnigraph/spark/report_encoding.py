@@ -1,7 +1,7 @@
 """Encode errors, problems and violations as JSON, so tasks can report them to the driver.
 
-This encoding is specific to Spark; within one process, errors and violations are passed as objects. A value whose type
-JSON does not have becomes an object with one member, such as `{"$date": "2024-01-31"}`.
+This encoding is specific to Spark; within one process, errors and violations are passed as objects. A value of a type
+that JSON lacks becomes an object with one member, such as `{"$date": "2024-01-31"}`.
 """
 
 import json

@@ -112,7 +112,7 @@ class LineCountReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class RecordCountReport(TaskReport):
-    """The number of records with one type in a piece, their properties, and whether the piece truncates the type."""
+    """The number of records of one type in a piece, their properties, and whether the piece truncates the type."""
 
     kind: ClassVar[str] = "count"
     table_key: TableKey

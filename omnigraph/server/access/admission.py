@@ -15,7 +15,7 @@ from .shared_usage import SharedUsage
 _ANONYMOUS_NAME = "anonymous"
 _REMEMBERED_WRITES = 64
 _MAX_RETRY_SECONDS = 60
-SMALL_REQUEST_BYTES = 256  # size to count for a request without a body
+SMALL_REQUEST_BYTES = 256  # the size that is counted for a request without a body
 
 
 class Admission:
@@ -56,6 +56,6 @@ class Admission:
         self._usage.release(f"export:{graph_id}")
 
     def _retry_seconds(self, excess: int) -> int:
-        """Estimate when the actor's next write will finish, based on the durations of recent writes."""
+        """Estimate the number of seconds until the actor can write again, from the durations of recent writes."""
         seconds = median(self._write_seconds) * excess / max(self._limits.actor_requests, 1)
         return min(max(math.ceil(seconds), 1), _MAX_RETRY_SECONDS)

@@ -138,7 +138,7 @@ def _change_filters(call: ServerCall) -> dict[str, Any]:
 
 
 async def stream_changes(call: ServerCall) -> EventAnswer:
-    """Follow the feed as server-sent events. Each event contains a page, and its id, if it has one, is a cursor."""
+    """Follow the feed as server-sent events, one per page. An event that completes a commit has a cursor as its id."""
     values = dict(call.query_values)
     last_event = call.headers.get("last-event-id")
     if last_event:

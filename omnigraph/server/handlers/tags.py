@@ -1,4 +1,4 @@
-"""Tags: list, create, show and delete them."""
+"""List, create, show and delete tags."""
 
 from omnigraph.history.tags import Tag
 from omnigraph.server.call import ServerCall

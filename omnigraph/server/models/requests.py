@@ -252,7 +252,7 @@ class SearchRequest(Struct, kw_only=True, rename={"type_": "type"}):
 
 
 class CheckRequest(Struct, kw_only=True):
-    """How thoroughly to check a graph."""
+    """Options for checking a graph."""
 
     quick: bool = False
     sample: Annotated[float, Meta(gt=0, le=1)] | None = None
@@ -266,7 +266,7 @@ class OptimizeRequest(Struct, kw_only=True):
 
 
 class CleanupRequest(Struct, kw_only=True):
-    """What a cleanup removes. Without `confirm`, the cleanup only reports what would be removed."""
+    """The options of a cleanup. Without `confirm`, the cleanup only reports what would be removed."""
 
     keep: Annotated[int, Meta(ge=0)] | None = None
     older_than: str | float | None = None
