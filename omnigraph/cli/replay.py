@@ -131,7 +131,7 @@ def _other_side(verb: str, commit: str) -> str:
 
 
 def _changed_schema(graph: Any, details: Mapping[str, Any]) -> bool:
-    """Return whether a reverted commit or range also changed the schema; a server does not report what it reverted."""
+    """Return whether a reverted commit or range changed the schema, or False for a revert on a server."""
     last = details.get("commit")
     if last is None:
         return False

@@ -42,7 +42,7 @@ class RemoteMergeResult(MergeResult):
 
     @cached_property
     def delta(self) -> Diff:
-        """The changes to the target. A preview has them only for a fast-forward."""
+        """The changes to the target. In a preview, they are available only for a fast-forward."""
         if self.outcome == "already_up_to_date" or self.handle is None:
             return super().delta
         if self.commit is None and self.outcome != "fast_forward":

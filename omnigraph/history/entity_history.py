@@ -82,7 +82,7 @@ class EntityHistory(list[EntityVersion]):
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """A property, its current value, and the commit that set the value; `commit` is None if it was cleaned up."""
+    """A property, its current value, and the commit that set the value; `commit` is None if a cleanup removed it."""
 
     name: str
     value: Any

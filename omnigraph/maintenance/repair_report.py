@@ -20,7 +20,7 @@ class DatasetRepair:
     """A report entry for a table: the drift at its HEAD and the action that was taken.
 
     `manifest_version` is the version that is visible on the branch, and `lance_head_version` is the version that plain
-    Lance tools see. `skipped` explains why no action was taken, and `error` says why no action is possible.
+    Lance tools see. `skipped` explains why no action was taken, and `error` explains why no action is possible.
     """
 
     type_key: str

@@ -78,7 +78,7 @@ def authorize(principal: Principal, action: Action, scope: BranchScope = NO_BRAN
 
 
 def _suggest_permission(principal: Principal, action: Action) -> str | None:
-    """Return how to get the smallest permission that allows an action; open servers have no permissions."""
+    """Return a hint about the smallest permission that allows an action, or None on an open server."""
     required = next((name for name, actions in _ACTIONS.items() if action in actions), None)
     if required is None or principal.authentication == "open":
         return None

@@ -25,7 +25,7 @@ def create_usage_file(worker_count: int) -> int:
 
 
 def clear_worker_row(descriptor: int, worker_index: int) -> None:
-    """Set the counters of a worker that died to zero."""
+    """Set the counters of a dead worker to zero."""
     with _hold_lock(descriptor):
         os.pwrite(descriptor, bytes(ROW_BYTES), worker_index * ROW_BYTES)
 

@@ -137,7 +137,7 @@ def _run_load(call: ServerCall, data: Any, mode: LoadMode, branch: str, base: st
     except BranchNotFound as error:
         if base is not None:
             raise
-        hint = "create the branch first, or pass `from` with the branch to create it from"
+        hint = "create the branch first, or pass `from` to specify its origin"
         raise BranchNotFound(branch=error.branch or branch, hint=hint) from None
     if isinstance(outcome, LoadReport):
         raise _with_problems(outcome)

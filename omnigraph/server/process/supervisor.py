@@ -172,7 +172,7 @@ class Supervisor:
             self._to_replace.remove(worker)
         for successor in self._workers:
             if successor.replaces is worker:
-                successor.replaces = None  # the successor is now an ordinary replacement
+                successor.replaces = None  # there is no worker left to stop once the successor is ready
 
     def _delay_next_start(self, *, was_killed: bool) -> None:
         """Wait longer after each worker that fails to start, so that a broken store is not accessed in a loop.

@@ -18,7 +18,7 @@ KNOWN_ANNOTATIONS = frozenset(
 )
 _REPEATABLE = frozenset({"allow"})
 _REPETITION_HINTS = {
-    "rename_from": "keep only the previous name; a rename that was applied needs no annotation any more"
+    "rename_from": "keep only the previous name; a rename that has been applied no longer needs an annotation"
 }
 _NEVER_ON_HEADERS = frozenset({*INLINE_CONSTRAINTS, "embed"})
 _CONSTRAINT_NAMES = frozenset({*INLINE_CONSTRAINTS, "range", "check"})
