@@ -62,9 +62,8 @@ class JobStore:
         """Return a job of a graph; raise `NotFound` if the server has no record of it."""
         record = read_record(self._folder, job_id) if is_ulid(job_id) else None
         if record is None or record.graph_id != graph_id:
-            raise NotFound(
-                what="job", hint="a server has records only of the jobs that it started, and removes them when it stops"
-            )
+            hint = "only the server that started the job has a record of the job, and only until that server stops"
+            raise NotFound(what="job", hint=hint)
         return record.job
 
     def list(self, graph_id: str) -> list[JobOutput]:
