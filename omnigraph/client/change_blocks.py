@@ -92,7 +92,7 @@ def _compare_images(before: Document, after: Document) -> tuple[str, ...]:
 
 
 class RemoteBlock:
-    """A commit or a part of it, with its changes relative to its first parent. `cursor` points past a whole commit."""
+    """All or part of a commit's changes relative to its first parent. `cursor` points past the whole commit."""
 
     def __init__(self, handle: RemoteHandle, document: Document, cursor: str | None = None) -> None:
         self._handle, self._document, self.cursor = handle, document, cursor

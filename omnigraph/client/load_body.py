@@ -1,4 +1,4 @@
-"""The body of a load: NDJSON in a temporary file, which can be sent again, or in parts if it is too large.
+"""The body of a load: NDJSON in a temporary file, from which it can be sent repeatedly or in parts.
 
 A part contains only nodes or only edges, because an edge is accepted only after the nodes at its ends. This module
 sends nothing.

@@ -1,4 +1,4 @@
-"""Schema changes as a server sends them: a description of each step, and the step as JSON."""
+"""Schema changes as a server sends them: each step as a description and as JSON."""
 
 from typing import Any, ClassVar, Literal
 

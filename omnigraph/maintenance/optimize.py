@@ -314,7 +314,7 @@ def _next_entry(prepared_table: _PreparedTable, txn: WriteTxn) -> TableEntry:
 
 
 def _has_outdated_tables(optimize_run: _OptimizeRun, table_commit: Commit | None) -> bool:
-    """Return whether a table could not be published as prepared, so that its indexes are not up to date."""
+    """Return whether any table has outdated indexes because it could not be published as prepared."""
     published_entries = table_commit.tables if table_commit is not None else {}
     return any(
         published_entry is None or published_entry.lance_version != prepared_table.lance_version

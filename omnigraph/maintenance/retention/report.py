@@ -97,7 +97,7 @@ class Cleanup:
         }
 
     def _orphans_to_json(self) -> dict[str, list[list[str]]]:
-        """Return the removed directories, and why other directories could not be removed."""
+        """Return the removed directories, and the reasons why other directories could not be removed."""
         failed = [[row.type_key, row.error] for row in self.failed if row.error is not None]
         manifest_failures = [failure for failure in failed if failure[0] == layout.MANIFEST]
         reclaimed = [[layout.MANIFEST, directory] for directory in self.orphans]
