@@ -46,4 +46,27 @@ FOUND: dict[str, Program] = {
         ("schema", "main", "add"),
         ("merge", "p", "main", "entity values"),
     ),
+    # The model forgot that the entities of a type that the second state does not have count as deleted.
+    "a_diff_back_to_a_schema_without_a_type": (
+        ("fork", "main", "p", None),
+        ("put", "main", ((("edge:Leads", "l3"), (("src", "b"), ("dst", "s"))),)),
+        ("schema", "main", ("set", "knows.card", (0, 1))),
+        ("schema", "p", ("set", "grades", True)),
+        (
+            "put",
+            "p",
+            (
+                (
+                    ("node:Person", "c"),
+                    (("name", "c"), ("age", 1), ("nick", None), ("score", 1.5), ("size", None), ("level", "low")),
+                ),
+            ),
+        ),
+        ("merge", "p", "main", "mixed"),
+        ("put", "p", ((("edge:Likes", "i2"), (("src", "b"), ("dst", "b"))),)),
+        ("schema", "p", ("cut", "level.values", "mid")),
+        ("merge", "p", "main", "entity none"),
+        ("put", "main", ((("edge:Grades", '["a","y"]'), (("src", "a"), ("dst", "t"), ("kind", "y"), ("mark", 1))),)),
+        ("diff", 10, 2),
+    ),
 }

@@ -30,7 +30,7 @@ from omnigraph.history import diff
 from omnigraph.storage import patch_columns
 from omnigraph.storage.effects import Fault
 from tests.crash.verbs import overdue
-from tests.model.declared_slots import has_misfit
+from tests.model.declared_slots import has_misfit, has_type
 from tests.model.program_comparison import Compared
 from tests.model.program_translation import (
     asked,
@@ -456,6 +456,7 @@ class Run(Compared):
         old, new = (known[at % len(known)] for at in (one, other))
         was, now = self.model.commits[old], self.model.commits[new]
         wanted = difference(was.shape.fit(was.graph, now.shape), now.graph)
+        wanted |= {one: (row, None) for one, row in was.graph.items() if not has_type(one[0], now.shape.slots)}
         if was.shape.misfits(was.graph, now.shape) and not self.gone:
             hits["boundary"] += 1
             with pytest.raises(ChangeSchemaBoundary):
