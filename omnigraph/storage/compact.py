@@ -60,19 +60,12 @@ def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
     return stage_task_results(table, [run_task(store, table, task) for task in tasks]) if tasks else None
 
 
-def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> StagedChange:
-    """Join exactly these fragments into one, preserving their order and content."""
-    if not store.root.is_local:
-        return stage_task_results(table, [_join_in_process(store, table, fragments)])
-    (task,) = _make_tasks(table, [fragments])
-    return stage_task_results(table, [run_task(store, table, task)])
+def stage_joined_rows(store: Store, table: Table, fragments: Sequence[Any], rows: pa.Table) -> StagedChange:
+    """Join adjacent fragments into one, given all of their rows in order, with row ids.
 
-
-def _join_in_process(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join fragments by writing the rows in this process, so that computing checksums needs no storage requests."""
-    fragment_ids = [fragment.fragment_id for fragment in fragments]
-    batches = read_fragments(table, fragment_ids, table.schema.names, with_row_ids=True)
-    return _write_joined(store, table, fragments, pa.Table.from_batches(batches))
+    The rows are written in this process, so that computing checksums needs no storage requests.
+    """
+    return stage_task_results(table, [_write_joined(store, table, fragments, rows)])
 
 
 def _join_heavy_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> str:

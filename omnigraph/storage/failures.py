@@ -5,13 +5,17 @@ paths and keys. If it is uncertain whether a failed call changed anything, its e
 """
 
 import errno
+import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
-from omnigraph.errors import Effect, StorageError, StorageKind, redact_text
+from omnigraph.errors import Effect, InternalError, OmnigraphError, StorageError, StorageKind, redact_text
 
 ExceptionKinds = Mapping[type[BaseException], StorageKind]
+MaintenanceResult = TypeVar("MaintenanceResult")
+_log = logging.getLogger("omnigraph")
 
 
 class AbsentError(StorageError, FileNotFoundError):
@@ -142,6 +146,23 @@ def failures_with_effect(effect: Effect) -> Iterator[None]:
     except StorageError as error:
         error.effect = effect
         raise
+
+
+def attempt_maintenance(location: str, maintain: Callable[[], MaintenanceResult]) -> MaintenanceResult | None:
+    """Run the table maintenance of a write; if it fails, log a warning and return None.
+
+    The write then continues without the maintenance. Files that the maintenance has already written are referenced by
+    no version that a manifest references, so a cleanup removes them. Conflicts, timeouts and cancellations concern the
+    write itself and are raised.
+    """
+    try:
+        with panics_as_errors():
+            return maintain()
+    except Exception as error:
+        if isinstance(error, OmnigraphError) and not isinstance(error, StorageError | InternalError):
+            raise
+        _log.warning("a write skipped the maintenance of %s, which failed: %s", location, failure_reason(error))
+        return None
 
 
 def _classify_error(error: BaseException, extra_kinds: ExceptionKinds) -> StorageKind:

@@ -54,7 +54,7 @@ def describe_fragments(table: Table) -> list[tuple[dict[str, Any], int]]:
     return [(fragment.metadata.to_json(), fragment.physical_rows) for fragment in fragments]
 
 
-def read_fragments(
+def read_fragments(  # noqa: PLR0913 - all but four are keyword-only
     table: Table,
     fragment_ids: Sequence[int],
     columns: Sequence[str],
@@ -62,8 +62,13 @@ def read_fragments(
     *,
     with_row_ids: bool = False,
     blob_handling: str = "all_binary",
+    batch_rows: int = 65_536,
+    batch_readahead: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in some fragments in batches, with blobs as bytes or as Lance's blob descriptions."""
+    """Yield the rows in some fragments in batches, with blobs as bytes or as Lance's blob descriptions.
+
+    At most `batch_readahead` batches are decoded ahead of the consumer; by default, Lance chooses the number.
+    """
     chosen_fragments = [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     try:
         scanner = table.dataset.scanner(
@@ -73,7 +78,8 @@ def read_fragments(
             with_row_id=with_row_ids,
             with_row_address=with_row_ids,
             blob_handling=blob_handling,
-            batch_size=65_536,
+            batch_size=batch_rows,
+            batch_readahead=batch_readahead,
             fragment_readahead=1,
         )
         yield from scanner.to_batches()

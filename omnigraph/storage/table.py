@@ -8,6 +8,7 @@ import copy
 import json
 from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 import lance
@@ -20,6 +21,7 @@ from omnigraph.records.frozen import record
 from .checksums import FileChecksums
 from .data_writer import LANCE_FILE_VERSION, manifest_checksum
 from .deletions import check_deletion_files, deletion_files
+from .failures import attempt_maintenance
 from .split_updates import split_update
 from .store import Store
 
@@ -138,7 +140,7 @@ def commit(store: Store, table: Table, staged: StagedChange) -> Table:
     Lance does not check whether the change applies, so the caller must first call `can_replay`.
     """
     for maintenance in staged.prior_maintenance:
-        table = commit(store, table, maintenance)
+        table = attempt_maintenance(table.location, partial(commit, store, table, maintenance)) or table
     if isinstance(staged.operation, LanceOperation.Rewrite):
         dropped_segments = _segments_to_drop(table, {touched.fragment_id for touched in staged.touched_fragments})
         table = (

@@ -3,7 +3,8 @@
 This module decides when tail compaction is due. Each single-row insert creates a fragment with one row. As soon as
 there are four such fragments, they are merged into one, along with preceding fragments that are not much larger. As a
 result, even an old table has few fragments, and each row is moved only about fifteen times. A write never depends on
-this maintenance, and work that is too large for a write is left to `optimize`.
+this maintenance: if the maintenance fails, the write continues without it, and work that is too large for a write is
+left to `optimize`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,8 +13,11 @@ from itertools import takewhile
 from typing import Any
 
 from .blobs import is_blob_field
+from .bounded_rows import known_value_bytes, read_newest_rows
 from .column_index import stage_index_extension
-from .compact import index_bound_fragments, stage_joined_fragments
+from .compact import index_bound_fragments, stage_joined_rows
+from .failures import attempt_maintenance
+from .sizes import FRAGMENT_BYTES
 from .store import Store
 from .table import StagedChange, Table, fragment_files
 
@@ -22,6 +26,10 @@ MIN_FRAGMENTS = 4  # minimum number of fragments to compact
 MAX_SIZE_RATIO = 8
 MAX_FRAGMENT_ROWS = 1 << 16  # fragments that reach this limit or `MAX_FRAGMENT_BYTES` are not compacted
 MAX_FRAGMENT_BYTES = 16 << 20
+# The limit on the uncompressed values of a joined fragment. The size of a data file says nothing about its values,
+# because long repetitive texts shrink a thousandfold, and Lance can neither join nor read a batch with more than 2 GiB
+# of text.
+MAX_VALUE_BYTES = FRAGMENT_BYTES
 MIN_INDEXED_ROWS = 512  # fragments with fewer rows are not indexed
 # The number of trailing fragments that a write searches for compacted rows that are not indexed yet.
 _RECENT_FRAGMENTS = 4
@@ -43,8 +51,12 @@ def with_tail_maintenance(
     untouched_fragments = [
         fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id not in touched_ids
     ]
-    maintenance = _compact_tail(store, table, untouched_fragments, are_files_intact) or _index_tail(
-        store, table, untouched_fragments, index_kinds
+    maintenance = attempt_maintenance(
+        table.location,
+        lambda: (
+            _compact_tail(store, table, untouched_fragments, are_files_intact)
+            or _index_tail(store, table, untouched_fragments, index_kinds)
+        ),
     )
     return replace(staged, prior_maintenance=(maintenance,)) if maintenance is not None else staged
 
@@ -54,14 +66,17 @@ def _compact_tail(
 ) -> StagedChange | None:
     if len(fragments) < MIN_FRAGMENTS or any(is_blob_field(column) for column in table.schema):
         return None
-    tail = _small_tail(fragments)
+    tail = _small_tail(store, table, fragments)
     due_count = due_fragment_count([_live_row_count(fragment) for fragment in tail])
     compacted_fragments = _unindexed_tail(table, tail[-due_count:]) if due_count else []
     if len(compacted_fragments) < MIN_FRAGMENTS or not are_files_intact(
         fragment_files(table, [fragment.metadata for fragment in compacted_fragments])
     ):
         return None
-    return stage_joined_fragments(store, table, compacted_fragments)
+    newest_rows = read_newest_rows(store, table, compacted_fragments, MAX_VALUE_BYTES)
+    if newest_rows is None:
+        return None
+    return stage_joined_rows(store, table, *newest_rows)
 
 
 def _unindexed_tail(table: Table, fragments: Sequence[Any]) -> list[Any]:
@@ -106,11 +121,18 @@ def due_fragment_count(row_counts: Sequence[int]) -> int:
     return fragment_count if is_due else 0
 
 
-def _small_tail(fragments: Sequence[Any]) -> list[Any]:
-    """Return the trailing fragments that are small enough to compact, oldest first."""
+def _small_tail(store: Store, table: Table, fragments: Sequence[Any]) -> list[Any]:
+    """Return the trailing fragments that are small enough to compact, oldest first.
+
+    The total size of the values is bounded too, as far as earlier writes have measured it.
+    """
     tail_fragments: list[Any] = []
+    value_bytes = 0
     for fragment in reversed(fragments):
-        if fragment.physical_rows >= MAX_FRAGMENT_ROWS or _data_byte_count(fragment) >= MAX_FRAGMENT_BYTES:
+        data_bytes = _data_byte_count(fragment)
+        value_bytes += known_value_bytes(store, table, fragment)
+        is_large = fragment.physical_rows >= MAX_FRAGMENT_ROWS or data_bytes >= MAX_FRAGMENT_BYTES
+        if is_large or value_bytes > MAX_VALUE_BYTES:
             break
         tail_fragments.append(fragment)
     return tail_fragments[::-1]

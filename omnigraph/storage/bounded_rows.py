@@ -1,0 +1,69 @@
+"""Read as many of the newest fragments as fit into a limit on the uncompressed size of their values.
+
+The size of the values is only known after they have been read. This module remembers the sizes of fragments that
+exceeded a limit, so that they are not read again by every write. It never writes to a table.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from .fragments import read_fragments
+from .store import Store
+from .table import Table
+
+_BATCH_ROWS = 256  # a batch must have less than 2 GiB of text, even if each text has several megabytes
+
+
+def read_newest_rows(
+    store: Store, table: Table, fragments: Sequence[Any], max_bytes: int
+) -> tuple[Sequence[Any], pa.Table] | None:
+    """Return the newest fragments whose values fit into `max_bytes`, and all of their rows, with row ids.
+
+    The fragments and the rows are in the given order. The result is None if fewer than two fragments fit.
+    """
+    batches: list[pa.RecordBatch] = []
+    sizes: dict[int, int] = {}
+    for fragment in reversed(fragments):
+        fragment_batches, size = _read_up_to(table, fragment, max_bytes - sum(sizes.values()))
+        sizes[fragment.fragment_id] = size
+        if fragment_batches is None:
+            _remember_sizes(store, table, fragments, sizes)
+            fragments = fragments[len(fragments) - len(sizes) + 1 :]
+            break
+        batches = fragment_batches + batches
+    return (fragments, pa.Table.from_batches(batches)) if len(fragments) > 1 else None
+
+
+def known_value_bytes(store: Store, table: Table, fragment: Any) -> int:
+    """Return the size of a fragment's values, or a lower bound, which is 0 if nothing is known."""
+    return store.object_cache.get(_cache_name(table, fragment)) or 0
+
+
+def _read_up_to(table: Table, fragment: Any, max_bytes: int) -> tuple[list[pa.RecordBatch] | None, int]:
+    """Return a fragment's rows and size; beyond `max_bytes`, stop and return None and the size of the rows so far."""
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    columns = table.schema.names
+    rows = read_fragments(
+        table, [fragment.fragment_id], columns, with_row_ids=True, batch_rows=_BATCH_ROWS, batch_readahead=1
+    )
+    for batch in rows:
+        size += batch.nbytes
+        if size > max_bytes:
+            return None, size
+        batches.append(batch)
+    return batches, size
+
+
+def _remember_sizes(store: Store, table: Table, fragments: Sequence[Any], sizes: Mapping[int, int]) -> None:
+    for fragment in fragments:
+        if fragment.fragment_id in sizes:
+            store.object_cache.put(_cache_name(table, fragment), sizes[fragment.fragment_id])
+
+
+def _cache_name(table: Table, fragment: Any) -> str:
+    """Name the size of a fragment by its data files, which never change."""
+    file_names = " ".join(data_file.path for data_file in fragment.metadata.files)
+    return f"value bytes of {table.location} {file_names}"
