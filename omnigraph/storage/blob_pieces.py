@@ -5,6 +5,7 @@ than a whole piece can be streamed: their rows contain markers, and the caller r
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -18,6 +19,9 @@ from .large_blobs import blob_columns, read_blob_blocks
 from .table import Table
 
 _PIECE_ROWS = 8192
+_FIRST_PIECE_ROWS = 256
+_PIECE_VALUE_BYTES = 64 << 20  # the target for values other than blobs; Lance cannot read 2 GiB of text at once
+_MAX_GROWTH = 8  # the number of rows grows at most eightfold after a piece, because later values may be longer
 _PIECE_BYTES = 8 << 20  # maximum total size of the blobs in a piece, unless a single row exceeds it
 _STREAMED_BYTES = 1 << 20  # blobs above this size are streamed
 # All markers have the same length, and start with the same random bytes, which no blob can contain by accident. The
@@ -38,22 +42,45 @@ class RowPiece:
     streamed: dict[bytes, ReadBlocks]
 
 
+@dataclass(slots=True)
+class _BlockSize:
+    """The number of rows to read next, which follows from the width of the rows read before."""
+
+    rows: int = _FIRST_PIECE_ROWS
+
+    def adapt(self, piece: pa.Table, blob_names: list[str]) -> None:
+        """Choose the next number of rows after reading a piece; blobs do not count, because they are split by size."""
+        value_bytes = piece.drop_columns(blob_names).nbytes
+        fitting_rows = _PIECE_VALUE_BYTES * piece.num_rows // max(value_bytes, 1)
+        self.rows = max(1, min(fitting_rows, self.rows * _MAX_GROWTH, _PIECE_ROWS))
+
+
 def take_pieces(table: Table, row_ids: pa.Array) -> Iterator[pa.Table]:
     """Yield the rows with these row ids, in order and with blobs as bytes."""
-    for piece_ids in _split_row_ids(table, row_ids, streams_blobs=False):
-        yield take_with_blobs(table, piece_ids)
+    names, block_size = blob_columns(table, table.schema.names), _BlockSize()
+    for piece_ids in _split_row_ids(table, row_ids, block_size, streams_blobs=False):
+        piece = take_with_blobs(table, piece_ids)
+        block_size.adapt(piece, names)
+        yield piece
 
 
 def take_streamed_pieces(table: Table, row_ids: pa.Array) -> Iterator[RowPiece]:
     """Yield the rows with these row ids, in order. Blobs are returned as bytes, and large blobs as markers."""
-    for piece_ids in _split_row_ids(table, row_ids, streams_blobs=True):
-        yield _take_streamed_piece(table, piece_ids)
+    names, block_size = blob_columns(table, table.schema.names), _BlockSize()
+    for piece_ids in _split_row_ids(table, row_ids, block_size, streams_blobs=True):
+        piece = _take_streamed_piece(table, piece_ids)
+        block_size.adapt(piece.rows, names)
+        yield piece
 
 
-def _split_row_ids(table: Table, row_ids: pa.Array, *, streams_blobs: bool) -> Iterator[pa.Array]:
+def _split_row_ids(
+    table: Table, row_ids: pa.Array, block_size: _BlockSize, *, streams_blobs: bool
+) -> Iterator[pa.Array]:
     names = blob_columns(table, table.schema.names)
-    for block_start in range(0, len(row_ids), _PIECE_ROWS):
-        block_ids = row_ids.slice(block_start, _PIECE_ROWS)
+    block_end = 0
+    while block_end < len(row_ids):
+        block_ids = row_ids.slice(block_end, block_size.rows)
+        block_end += len(block_ids)
         if not names:
             yield block_ids
             continue
