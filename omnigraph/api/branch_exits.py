@@ -1,4 +1,4 @@
-"""The ways in which a block `with graph.branch(..)` can end, for graphs in files and on servers."""
+"""The ways in which a `with graph.branch(..)` block can end, for graphs in files and on servers."""
 
 from typing import Literal
 

@@ -146,8 +146,8 @@ class Branches(Facet):
         (1, [], ['ada'])
 
         Raises `SchemaMismatch` if the schema has changed since that revision, `HistoryReclaimed` if a cleanup has
-        removed the revision's data, `ReadSetConflict` if the branch has moved in the meantime, `PreconditionFailed`,
-        and `ReadOnlyError`.
+        removed the revision's data, and `ReadSetConflict` if the branch has moved in the meantime. Also raises
+        `PreconditionFailed` and `ReadOnlyError`.
         """
         from omnigraph.api.merges import reset_branch
         from omnigraph.merging.merge import MergeRequest

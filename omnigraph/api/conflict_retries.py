@@ -1,4 +1,4 @@
-"""Repeat a call that lost a conflict, for `retry` of embedded and remote graphs.
+"""Repeat a call that failed with a conflict, for `retry` of embedded and remote graphs.
 
 This module decides when another attempt makes sense. The caller decides how long to wait and how to refresh the graph.
 """
@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 def retry_call(call: Callable[[], Answer], pause: Callable[[int], None], attempts: int) -> Answer:
     """Call a function again after each conflict that a newer state may resolve.
 
-    `pause` is called with the number of the failed attempt before the next one.
+    Before each new attempt, `pause` is called with the number of the attempt that failed.
     """
     for attempt in range(1, attempts + 1):
         try:

@@ -40,7 +40,7 @@ def upgrade(
     ('current', 100)
 
     Raises `InputError` if this release cannot upgrade the format, `Conflict` if operations are
-    unfinished, and `StorageError`.
+    unfinished, and `StorageError` if the store fails.
     """
     from omnigraph.maintenance.upgrade import upgrade_graph
 

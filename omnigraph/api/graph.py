@@ -341,7 +341,10 @@ class Graph(Guarded):
     log = delegate(lambda: comparisons.log)
 
     def acting(self, actor: str | None) -> "Graph":
-        """Return a graph on the same branch or commit that writes as `actor` (or no actor) with its own read set."""
+        """Return a graph on the same branch or commit, whose writes are attributed to `actor` (or to no actor).
+
+        The graph has its own read set.
+        """
         return type(self)(self._handle.acting(actor))
 
     def checkout(self, branch: str) -> "Graph":

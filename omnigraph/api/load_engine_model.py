@@ -1,8 +1,8 @@
 """Predict how long a load takes in this process and on Spark, and how much memory it needs in this process.
 
-The constants are measured by `python -m bench.engines`, which also prints at which size Spark becomes faster. This
-module only calculates; it never reads the input and never imports Spark. The prediction is approximate, so a tie goes
-to this process, which needs no Java.
+The constants are measured by `python -m bench.engines`, which also prints the size at which Spark becomes faster than
+this process. This module only calculates; it never reads the input and never imports Spark. The prediction is
+approximate, so a tie goes to this process, which needs no Java.
 """
 
 import os

@@ -70,8 +70,8 @@ class Maintenance(Facet):
         which uses Spark, if available, for 1 GiB of work or more. The result does not depend on the
         engine.
 
-        Raises `InputError` for an unknown type, `ConcurrentCommit` if the branch is too busy,
-        `ServerError` if Spark fails, and `ReadOnlyError`.
+        Raises `InputError` for an unknown type, `ConcurrentCommit` if the branch is too busy, `ServerError` if Spark
+        fails, and `ReadOnlyError` if the graph is read-only.
         """
         return runs.run_optimize(self._handle.for_branch(branch), types, (engine, spark), actor)
 
@@ -96,7 +96,8 @@ class Maintenance(Facet):
         ...     graph.maintenance.ensure_indices(rebuild=["Person.age"]).indexes
         {'node:Person': ['age']}
 
-        Raises `InputError` for an unknown type or a column without an index, and `ReadOnlyError`.
+        Raises `InputError` for an unknown type or a column without an index, and `ReadOnlyError` if the graph is
+        read-only.
         """
         return runs.build_indexes(self._handle.for_branch(branch), (engine, spark), actor, rebuild)
 
@@ -134,9 +135,9 @@ class Maintenance(Facet):
         session `spark`, or a new one) or "auto", which uses Spark, if available, for 100,000 files
         or more.
 
-        Raises `InputError`, `ConcurrentCommit` while another cleanup runs, `Conflict` if data that
-        must be kept cannot be read, `ServerError` if Spark fails (the next cleanup removes the
-        rest), and `ReadOnlyError`.
+        Raises `InputError` for invalid arguments, `ConcurrentCommit` while another cleanup runs, `Conflict` if data
+        that must be kept cannot be read, `ServerError` if Spark fails (the next cleanup removes the rest), and
+        `ReadOnlyError` if the graph is read-only.
         """
         self._handle.require_open()
         policy = make_policy(keep, older_than, grace, purge_dropped=purge_dropped or erase)

@@ -86,8 +86,8 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     "local" (this process), "spark" (the session `spark`, or a new one) or "auto", which uses Spark if both sides
     together changed millions of rows. The result does not depend on the engine.
 
-    Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved in the
-    meantime, `PreconditionFailed`, and `ReadOnlyError`.
+    Raises `MergeConflict`, `SchemaMismatch`, `PreconditionFailed`, `ReadOnlyError`, and `ReadSetConflict` if the target
+    has moved in the meantime.
     """
     elsewhere = choose_merge_engine((engine, spark))
     level = check_granularity(granularity)
@@ -182,7 +182,7 @@ def _revert_range(
 
 
 def _require_no_mainline(revision: Replay) -> str:
-    """Return a range as text. Reject a parent number, which would be ambiguous for several commits."""
+    """Return the range to revert as text. Reject a parent number, which would be ambiguous for several commits."""
     if revision.mainline is not None:
         message = f"mainline {revision.mainline} does not apply to the range '{revision.commit}'"
         raise InputError(message, reason="expected a single merge commit", hint="omit mainline to revert a range")

@@ -239,11 +239,11 @@ def pool(handle: Handle, processes: int = DEFAULT_PROCESSES) -> QueryPool:
     """Start processes that run queries on this graph in parallel, for programs that mostly read.
 
     Several threads in one process do not run more queries per second than one thread, because Python runs one thread at
-    a time. If queries take a few milliseconds, two processes on two cores can run more of them per second. If queries
-    take less than one millisecond, `query` itself is faster, because sending a query to a process and its result back
-    takes about 0.4 ms. Each process opens the graph and has its own caches. Queries in a pool see the same commits as
-    `query` on this graph, but writes do not check whether their results have changed. Close the pool, or use it as a
-    context manager.
+    a time. If queries take a few milliseconds, two processes on two cores can run more of them per second than one
+    process. If queries take less than one millisecond, `query` itself is faster than a pool, because sending a query to
+    a process and its result back takes about 0.4 ms. Each process opens the graph and has its own caches. Queries in a
+    pool see the same commits as `query` on this graph, but writes do not check whether their results have changed.
+    Close the pool, or use it as a context manager.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:

@@ -98,8 +98,8 @@ class Revisions(Facet):
         ...     graph.revisions.revert("HEAD~2..HEAD").stats["deletes"]
         2
 
-        Raises `MergeConflict`, `ReadSetConflict` if the branch has moved in the meantime,
-        `SchemaMismatch`, `HistoryReclaimed` and `ReadOnlyError`.
+        Raises `MergeConflict`, `SchemaMismatch`, `HistoryReclaimed`, `ReadOnlyError`, and `ReadSetConflict` if the
+        branch has moved in the meantime.
         """
         from omnigraph.api.merges import Replay, replay_commit
 
@@ -124,8 +124,7 @@ class Revisions(Facet):
 
         Conflicts are handled as in a merge, where `ours` is the branch and `theirs` is the commit.
 
-        Raises `MergeConflict`, `ReadSetConflict` if the branch has moved in the meantime, and
-        `ReadOnlyError`.
+        Raises `MergeConflict`, `ReadOnlyError`, and `ReadSetConflict` if the branch has moved in the meantime.
         """
         from omnigraph.api.merges import Replay, replay_commit
 

@@ -34,7 +34,7 @@ _NO_CLUSTER = "clusters are not supported yet: use a path, s3://bucket/prefix or
 
 @record
 class GraphAddress:
-    """The graph that the command line names; all members are None if only the environment names one.
+    """The graph that the command line names; all members are None if only the environment names a graph.
 
     `graph_id` identifies the graph on a server or cluster.
     """
@@ -178,7 +178,7 @@ def _resolve_location(address: GraphAddress, alternative: str) -> "str | _Server
     if location is None:
         return _configured_location(address, alternative)
     if address.graph_id is not None:
-        raise _misplaced_graph_id(address.graph_id, f"'{redact_uri(location)}', which already names one")
+        raise _misplaced_graph_id(address.graph_id, f"'{redact_uri(location)}', which already identifies a graph")
     return _ServerLocation(location) if is_server_url(location) else location
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--message", "-m", help="Commit message")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
-@click.option("--dry-run", is_flag=True, help="Show the changes without writing")
+@click.option("--dry-run", is_flag=True, help="Show the changes without applying them")
 @graph_arguments(name="NAME", revision="TO")
 @actor_option
 @shared_options

@@ -27,7 +27,7 @@ _ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  #
 
 @record
 class TypedCommand:
-    """The command as the user typed it; `strategies` resolve conflicts, and `options` are the other options."""
+    """The command as the user typed it. `strategies` are its conflict strategies, and `options` its other options."""
 
     words: tuple[str, ...]
     uri: str
@@ -78,7 +78,7 @@ def build_typed_command(
 def conflict_options(command: Command) -> Command:
     """Add the options for resolving merge conflicts to a command."""
     options = (
-        click.option("--dry-run", is_flag=True, help="Show the changes and conflicts without writing"),
+        click.option("--dry-run", is_flag=True, help="Show the changes and conflicts without applying the changes"),
         click.option(
             "--strategy",
             "strategies",

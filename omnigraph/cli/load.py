@@ -88,7 +88,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     help="Maximum size of a row in bytes  [default: $OMNIGRAPH_MAX_ROW_BYTES, or 32 MiB without large blobs]",
 )
 @click.option("--rejects", metavar="DIR", help="Write all invalid lines to DIR, as Parquet and NDJSON")
-@click.option("--dry-run", is_flag=True, help="Check the data without writing")
+@click.option("--dry-run", is_flag=True, help="Check the data without loading it")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
 @click.option(
@@ -104,9 +104,9 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
     """Load records: append rejects existing ids, merge replaces entities, overwrite replaces whole types.
 
     With patch, each record identifies an existing entity by its key or id, and changes only the properties in the
-    record. With delete, the entities that the records identify are deleted, nodes together with their edges; an edge
-    may also be identified by its endpoints. Records that match no entity are only counted. With patch, such a record is
-    an error.
+    record. A record that matches no entity is an error. With delete, the entities that the records identify are
+    deleted, nodes together with their edges. An edge may also be identified by its endpoints. Records that match no
+    entity are counted and otherwise ignored.
 
     A load creates one commit. If any line is invalid, nothing is written. Files in different formats and of different
     types may be combined. With TYPE=PATH, every record in the file has that type, and NDJSON records have no envelope.
@@ -289,7 +289,7 @@ def _describe_nulled(receipt: "Receipt") -> str:
 def _describe_timing(receipt: "Receipt") -> str:
     """Describe how long a load took, as in `20.9 s (start 8.6, stage 8.1, publish 4.2), 89,431 rows/s`.
 
-    `start` is the time before the first step, during which Spark starts; the rate does not include it.
+    `start` is the time before the first step, during which Spark starts. The rate does not include this time.
     """
     work_seconds = sum(receipt.steps.values())
     steps = {"start": max(receipt.elapsed - work_seconds, 0.0), **receipt.steps}

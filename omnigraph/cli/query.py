@@ -65,7 +65,7 @@ def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> Non
 
 
 def _run_query(graph: Any, query_input: QueryInput, timeout: float | None, *, needs_arrow: Any) -> Any:
-    """Run the query. A server returns Arrow for files, and otherwise JSON, so that Arrow need not be imported."""
+    """Run the query. A server returns Arrow for binary files and JSON otherwise, which needs no import of Arrow."""
     run = graph.query_arrow if needs_arrow and is_served(graph) else graph.query
     return run(query_input.source, name=query_input.query_name, params=query_input.params, timeout=timeout)
 

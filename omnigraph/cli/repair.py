@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--name", metavar="NAME", help="New name for --restore, if the old name is unknown or taken")
 @click.option("--tag", is_flag=True, help="Restore as a tag instead of a branch (only with --restore)")
 @click.option("--drop", metavar="ULID|NAME", help="Delete only this branch or tag, whose name was lost")
-@click.option("--commit", metavar="ID", help="Republish a commit that check lists as possibly lost")
+@click.option("--commit", metavar="ID", help="Republish a commit that `omnigraph check` reports as possibly lost")
 @yes_option
 @graph_arguments(direct=True)
 @shared_options

@@ -67,7 +67,7 @@ def locate_served_graph(
 
 
 def _find_only_graph(server_url: str, token: str | None) -> str:
-    """Return the id of the only graph on a server, or `default` if the token may read that graph but not list any."""
+    """Return the id of the only graph on a server, or `default` if the token may read it but not list graphs."""
     from omnigraph.client.exchange import Exchange
     from omnigraph.client.locations import parse_server_address
     from omnigraph.errors import NotFound, PermissionDenied
@@ -80,7 +80,7 @@ def _find_only_graph(server_url: str, token: str | None) -> str:
         if not path or base_url.endswith("/"):
             raise
         example = f"to address a graph, write {base_url}/graphs/{path}"
-        raise click.UsageError(f"{server_url} is not the URL of a server; {example}") from None
+        raise click.UsageError(f"{server_url} is not a valid server URL; {example}") from None
     except PermissionDenied:
         if _can_read_default_graph(exchange):
             show.note(f"using graph {_DEFAULT_GRAPH_ID} on {server_url}")

@@ -133,7 +133,7 @@ def _read_members(body: bytes) -> dict[str, Any]:
 
 
 def _describe_foreign_answer(status: int, body: bytes, effect: Effect) -> dict[str, Any]:
-    """Return the members of an error that another program sent. A gateway may have passed the request on."""
+    """Return the members of an error that another program sent. A gateway may have forwarded the request."""
     text = _extract_text(body)
     members: dict[str, Any] = {"error": f"the server answered with status {status}" + (f": {text}" if text else "")}
     if status >= _FIRST_SERVER_ERROR:
@@ -173,7 +173,7 @@ def _classes_by_code() -> dict[str, type[OmnigraphError]]:
 
 
 def _build_error(error_class: type[OmnigraphError], message: str, members: dict[str, Any]) -> OmnigraphError:
-    """Create an exception without its constructor, because constructors derive their messages from richer input."""
+    """Create an exception without its constructor, because a response may lack arguments that the constructor needs."""
     error: Any = error_class.__new__(error_class)
     facts = _read_facts(error_class, members)
     OmnigraphError.__init__(

@@ -88,7 +88,7 @@ def parse_server_address(url: str) -> ServerAddress:
     except ValueError:
         host, port = None, None
     if scheme.lower() not in _DEFAULT_PORTS or not host:
-        raise InputError(f"'{url}' is not the URL of a server", reason="expected https://HOST[:PORT]")
+        raise InputError(f"'{url}' is not a valid server URL", reason="expected https://HOST[:PORT]")
     return ServerAddress(scheme.lower(), host, port or _DEFAULT_PORTS[scheme.lower()], _clean_prefix(parts.path))
 
 

@@ -60,7 +60,7 @@ def merge_branches(
     if_commit: str | None,
     dry_run: bool,
 ) -> RemoteMergeResult:
-    """Merge or preview a merge. An omitted source or target is the branch of the handle."""
+    """Merge or preview a merge. The source and the target default to the handle's branch."""
     body = dict(options) | {
         "source": handle.branch_name if source is None else source,
         "target": handle.branch_name if target is None else target,

@@ -10,7 +10,7 @@ from omnigraph.values import clock_and_ids
 
 
 def add_record_ids(entity_type: NodeType | EdgeType | None, records: list[Any]) -> list[Any]:
-    """Return records with an id each, unless their type has a key."""
+    """Return the records, each with an id unless their type has a key."""
     if entity_type is None or entity_type.key is not None:
         return records
     return [_add_id(record) if isinstance(record, dict) else record for record in records]

@@ -1,6 +1,6 @@
 """Read a query before it is sent, and add the caller's own text to language errors that the server returns.
 
-A bare body is wrapped here, because only the caller's values determine the types of its parameters: JSON has no dates.
+A bare body is wrapped here, because its parameters have the types of the caller's values, which JSON does not preserve.
 """
 
 from collections.abc import Iterator, Mapping

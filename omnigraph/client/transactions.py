@@ -2,7 +2,7 @@
 
 The server keeps no state between requests. A read inside a transaction sends the steps so far without publishing them.
 At the end, all steps are sent once more with digests of what was read, so the commit fails if a read result changed.
-The ids that earlier requests generated are sent along, so that they are the ids of the commit.
+The ids that earlier requests generated are sent as well, so that the commit uses the same ids.
 """
 
 import threading
@@ -158,7 +158,7 @@ class RemoteTransaction:
         self._steps += steps
 
     def _preview(self, steps: list[Document]) -> Document:
-        """Run steps without publishing them. The key identifies a transaction that has already been published."""
+        """Run steps without publishing them. The key lets the server recognize an already published transaction."""
         self._require_open()
         body = {"operations": steps, "generated_ids": self._generated_ids or None, "rollback": True, "arrow": True}
         options = WriteOptions(idempotency_key=self._options.idempotency_key)

@@ -1,6 +1,6 @@
 """Process a request: find its route, caller and graph, authorize and admit it, read its body, and run its handler.
 
-A rejected caller's body is not read, so it costs no memory. This module defines the order of these steps, which
+The body of a rejected request is not read, so it uses no memory. This module defines the order of these steps, which
 determines what an unauthorized caller can learn. Only this module turns exceptions into responses. Handlers perform the
 operations.
 """

@@ -7,7 +7,7 @@ from .lanes import LaneContext
 from .wire.body import ClientGoneError, Receive
 
 CallResult = TypeVar("CallResult")
-_WATCH_AFTER_SECONDS = 0.05  # most calls end earlier and need no watcher
+_WATCH_AFTER_SECONDS = 0.05  # most calls end before this time and need no watcher
 
 
 async def wait_for_disconnect(receive: Receive) -> None:

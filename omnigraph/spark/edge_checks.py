@@ -19,7 +19,7 @@ _LOOKUP_RATIO = 4  # if there are more than four stored nodes per loaded edge, i
 def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:
     """Look up endpoints in an index to find edges with missing nodes.
 
-    Return their violations, and the node types without repeated ids.
+    Return the violations, and the node types without repeated ids.
     """
     edge_types = {
         TableKey.edge(edge_type.name): edge_type

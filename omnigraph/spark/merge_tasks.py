@@ -48,7 +48,8 @@ BoolMask = npt.NDArray[np.bool_]
 class DifferingFragments:
     """Fragments in which one side differs from the base.
 
-    If `only_deletions` is true, there is one fragment per version, and the two differ only in their deleted rows.
+    If `only_deletions` is true, there is one fragment per version, and the two fragments differ only in their deleted
+    rows.
     """
 
     side: str

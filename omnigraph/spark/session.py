@@ -85,7 +85,7 @@ def _import_pyspark() -> Any:
 
 
 def allow_without_pandas() -> None:
-    """Allow `mapInArrow` to run without pandas, which Spark checks for but does not use there.
+    """Allow `mapInArrow` to run without pandas. Spark requires pandas for this function but does not use it.
 
     Pandas is optional: if it is installed, pyarrow imports it when the first array is created, which doubles every
     command's start-up time.

@@ -125,7 +125,7 @@ def _build_edge_record(ir: SchemaIR, edge: EdgeType, edge_tuple: tuple[Any, ...]
 
 
 def require_edge_tuple(edge_tuple: Any) -> tuple[Any, ...]:
-    """Return an edge as a tuple of its endpoints and perhaps its properties, or raise `InputError`."""
+    """Return an edge as a tuple of its endpoints and, optionally, its properties, or raise `InputError`."""
     if not isinstance(edge_tuple, tuple | list) or len(edge_tuple) not in (2, 3):
         message = "an edge must be (from, to) or (from, to, properties)"
         raise InputError(message, reason="not an edge")

@@ -177,7 +177,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
         self.cursor_binding = cursor_binding
         self._block_iterator = iter_blocks(commit_range, change_filter)
         self._last_commit_id = commit_range.after_commit_id
-        # The next call raises the error again, because it must not look like the end of the feed.
+        # The next call raises the error again, because a failed read must not look like the end of the feed.
         self._failure: OmnigraphError | None = None
 
     def __iter__(self) -> "Feed":

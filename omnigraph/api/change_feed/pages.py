@@ -283,7 +283,7 @@ def _fill_page(poll_window: _PollWindow, limits: PageLimits, position: EntityPos
 
 
 def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) -> Iterator[CommitBlock]:
-    """Yield the blocks in a poll. An unreadable block ends the poll, or raises an error if it is the first one."""
+    """Yield the blocks in a poll. An unreadable block ends the poll or, if it is the first block, raises an error."""
     block_iterator = iter_blocks(poll_window.commit_range, poll_window.change_filter)
     try:
         yield from block_iterator

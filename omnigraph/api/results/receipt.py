@@ -22,11 +22,11 @@ class Receipt:
 
     `nodes` and `edges` count the affected entities by type. `ids` maps each type to the ids of added or replaced
     entities, in input order; loads leave it empty. For a load, `steps` maps each step to its duration in seconds, and
-    `written` is the number of bytes written, if known. `engine` is where a load ran, "local" or "spark", and
-    `engine_reason` is the reason if `engine="auto"` chose it. `indexes` maps each table to the columns whose indexes
-    were built. For a load with the mode "delete", `missing` counts, by type, the entities that did not exist. For a
-    load with the mode "merge", `nulled` counts, by type and property, the values that became null because the input
-    omits the property.
+    `written` is the number of bytes written, if known. `engine` is the engine that ran a load, "local" or "spark". If
+    `engine="auto"` chose this engine, `engine_reason` states why. `indexes` maps each table to the columns whose
+    indexes were built. For a load with the mode "delete", `missing` counts, by type, the entities that did not exist.
+    For a load with the mode "merge", `nulled` counts, by type and property, the values that became null because the
+    input omits the property.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)

@@ -49,7 +49,7 @@ class ResidualTrace:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Absence:
-    """The traces that a search found, and how much it read; true if there are no traces."""
+    """The traces that a search found, and how much data was read; truthy if there are no traces."""
 
     type_name: str
     entity_id: str

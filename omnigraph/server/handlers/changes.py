@@ -89,7 +89,7 @@ def _subscribe(call: ServerCall) -> AbstractContextManager[BranchWatch]:
 
 
 async def _read_next_page(call: ServerCall, page: ChangePage) -> ChangePage:
-    """Return the page after the given page."""
+    """Return the page that follows the given page."""
     position = {"cursor": page.cursor} if page.next_page_token is None else {"page_token": page.next_page_token}
     call.state.metrics.count_feed_read("page")
     read = partial(_read_page, call, {**_without_position(call), **position})

@@ -78,7 +78,7 @@ def apply_schema(call: ServerCall) -> Answer:
         warnings=members["warnings"],
     )
     if call.uses_old_names:
-        # In version 0.3, the number is required, even if nothing was applied.
+        # In version 0.3, the manifest version is required, even if nothing was applied.
         applied_version = document.graph_manifest_version
         document.manifest_version = graph.snapshot.manifest_version if applied_version is None else applied_version
     return json_answer(document)

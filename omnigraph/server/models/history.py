@@ -236,7 +236,7 @@ class EntityDiffOutput(Struct, kw_only=True):
 class DiffOutput(Struct, kw_only=True):
     """The entities that differ between two states, up to the limit.
 
-    With `images=feed`, they are in `feed_changes` instead of `changes`, in the format of the change feed.
+    With `images=feed`, the entities are in `feed_changes` instead of `changes`, in the format of the change feed.
     """
 
     from_commit_id: str

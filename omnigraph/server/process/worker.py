@@ -78,7 +78,7 @@ def _make_tracer(settings: ServerSettings) -> "RequestTracer | None":
 
 
 class WorkerServer(uvicorn.Server):
-    """A uvicorn server that reports to the supervisor, drains before shutdown, and exits with code 0 after a signal."""
+    """A uvicorn server that reports to the supervisor. On a signal, it finishes its requests and exits with code 0."""
 
     def __init__(self, config: uvicorn.Config, state: WorkerState, channel: socket.socket) -> None:
         super().__init__(config)

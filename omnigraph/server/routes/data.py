@@ -38,7 +38,7 @@ _LOAD_PARAMETERS = (
         description="How to handle existing ids; defaults to merge",
     ),
     UrlParameter("message", description="Commit message"),
-    UrlParameter("dry_run", "boolean", description="Check the input without writing"),
+    UrlParameter("dry_run", "boolean", description="Check the input without loading it"),
     UrlParameter("assume_utc", "boolean", description="Treat times without a time zone as UTC"),
     UrlParameter(
         "max_errors", "integer", description="Check all input, and list up to this many problems in the error's details"

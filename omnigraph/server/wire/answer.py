@@ -13,7 +13,7 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 
 @dataclass(slots=True)
 class Answer:
-    """A response with its whole body in memory. Sending it takes the body out, so that its memory can be released."""
+    """A response with its whole body in memory. Sending removes the body, so that its memory can be released."""
 
     body: bytes
     media_type: str = JSON
