@@ -298,7 +298,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         kinds: DiffFilterNames = None,
         ops: DiffFilterNames = None,
     ) -> Diff:
-        """Return the changes from `a` to `b`; see `Graph.diff`. All of them are read before the call returns."""
+        """Return the changes from `a` to `b`; see `Graph.diff`. All changes are read before the call returns."""
         old = a.sync if isinstance(a, AsyncGraph) else a
         new = b.sync if isinstance(b, AsyncGraph) else b
         diff = await run(self.sync.diff, old, new, types=types, kinds=kinds, ops=ops)

@@ -91,9 +91,8 @@ def diff(
     """Return the changes from `a` to `b`, entity by entity. `b` defaults to this graph's current state.
 
     `a` and `b` are each a graph, or a branch, a commit id, a version, a point in time or another revision, such as
-    `HEAD~3`.
-    `main..dev` specifies both in one argument, and `main...dev` means the changes on `dev` since it diverged from
-    `main`.
+    `HEAD~3`. `main..dev` specifies both revisions in one argument, and `main...dev` means the changes on `dev` since it
+    diverged from `main`.
 
     Values from `a` are converted to the schema at `b`. The result's `schema_change` describes how the schemas differ.
 

@@ -308,8 +308,8 @@ class Graph(Guarded):
         If a path is given, the export is written to that file, which appears only once it is complete, and the number
         of entities is returned. The path may be an `s3://` URI. The file is compressed if its name ends in .gz or .zst.
         Without a path, the lines are returned. A Date is exported as the number of days and a DateTime as the number of
-        milliseconds since 1970; with `iso_dates`, both are ISO strings, which can be loaded as well. Cleanup never
-        removes data that a running export is reading.
+        milliseconds since 1970. With `iso_dates`, dates and times are exported as ISO strings, which can be loaded as
+        well. Cleanup never removes data that a running export is reading.
         """
         handle = self._handle.for_read(branch, at)
         return queries.export_graph(handle, path, types, iso_dates=iso_dates)

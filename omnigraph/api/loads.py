@@ -106,9 +106,9 @@ def load(  # noqa: PLR0913 - all but the first are keywords
 
     Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process), "spark" (the session
     `spark`, or a new one) or "auto". With "auto", Spark loads Spark DataFrames, files that it is predicted to load
-    faster than this process, and files for which this process does not have enough memory; the receipt's
-    `engine_reason` shows the reason. With `assume_utc`, a `datetime` or a timestamp column without a time zone (also in
-    Parquet files) is in UTC; such a load always runs in this process.
+    faster than this process, and files for which this process does not have enough memory. The receipt's
+    `engine_reason` shows why the engine was chosen. With `assume_utc`, a `datetime` or a timestamp column without a
+    time zone (also in Parquet files) is in UTC; such a load always runs in this process.
     """
     on_error = check_on_error(on_error)
     engine = _require_local(engine) if assume_utc else engine

@@ -17,7 +17,7 @@ from omnigraph.lang.schema.declared_order import DeclaredOrder
 class PropertyInfo:
     """A property, with its name, its type as written but without `?`, and whether it may be null.
 
-    `annotation_items` contains each annotation's name and argument. The argument is None if there is none.
+    `annotation_items` contains the name and argument of each annotation. A missing argument is None.
 
     >>> from omnigraph import Schema
     >>> age = Schema("node Person { name: String @key  age: I32? @index }")["Person"].properties["age"]

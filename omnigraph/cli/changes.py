@@ -117,7 +117,7 @@ def _print_feed(feed: "Feed", blocks: Iterable["ChangeBlock"]) -> None:
 
 
 def _take_blocks(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
-    """Yield complete commits up to the limit. Raise an error only if it precedes the first commit."""
+    """Yield complete commits up to the limit. Raise an error only if it occurs before the first commit."""
     from omnigraph.errors import ChangeDiffRefused, ChangeFeedGap
 
     change_count = block_count = 0

@@ -1,6 +1,7 @@
 """Build the objects of the public API from the JSON that a server returns.
 
-The classes are those of an embedded graph, so that callers need not distinguish the two. This module sends no requests.
+The classes are those of an embedded graph, so that callers can treat both kinds of graphs the same way. This module
+sends no requests.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Turn the body of an error response back into the exception that the embedded graph raises.
 
 The server sends the stable name of the error class and its facts, so the client raises the same class with the same
-facts, hint, effect and retry advice. An error of another program, such as a proxy, becomes the class of its status.
-This module never guesses from the text of a message.
+facts, hint, effect and retry advice. An error from another program, such as a proxy, becomes the exception for its HTTP
+status. This module never guesses from the text of a message.
 """
 
 import html

@@ -19,7 +19,7 @@ def read_load_limit(exchange: Exchange, size: int) -> int:
 
 
 def find_exceeded_limit(error: ResourceLimitExceeded, size: int) -> int:
-    """Return the size limit for requests that a load has exceeded. Reraise an error about any other limit."""
+    """Return the request size limit that a load has exceeded. Reraise an error about any other limit."""
     limit = error.limit or UNQUESTIONED_BYTES  # a proxy does not report its limit
     if error.resource not in (None, _REQUEST_RESOURCE) or size <= limit:
         raise error

@@ -49,7 +49,7 @@ def load_data(  # noqa: PLR0913, PLR0917 - the parts of one load
     options: WriteOptions,
     progress: ProgressOption = None,
 ) -> Receipt | LoadReport:
-    """Load data as one commit, or return the problems in it."""
+    """Load data as one commit, or return the problems in the data."""
     handle.require_writable("loading data")
     check_write_options(handle, options)
     check_load_mode(settings.mode)

@@ -1,6 +1,7 @@
 """What a graph on a server cannot do, and what to do instead.
 
-`LIMITATIONS` is the only list of these members. The how-to page shows it, and a test compares the two.
+`LIMITATIONS` is the only list of the unsupported members. The how-to page shows it, and a test checks that the page and
+the list agree.
 """
 
 from typing import NoReturn

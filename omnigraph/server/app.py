@@ -218,10 +218,10 @@ class _Exchange:
             _release_frames(error)
 
     def _is_rejected_by_shutdown(self) -> bool:
-        """Return whether a stopping worker rejects the request, which has had no effect and no response yet.
+        """Return whether the request is rejected because the worker is stopping.
 
-        Clients repeat a request that is rejected by a shutdown. A write that has begun is therefore not rejected: its
-        outcome is unknown, so its connection is closed instead.
+        Clients repeat a rejected request, so a request is rejected only if it has had no effect and no response yet. If
+        a write has begun, its outcome is unknown, so its connection is closed instead.
         """
         call, has_response = self._call, self._status != _CLIENT_GONE_STATUS
         has_effect = call is not None and call.writes and call.has_begun

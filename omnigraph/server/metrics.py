@@ -54,7 +54,7 @@ class ServerMetrics:
             self.rejections.labels(str(status)).inc()
 
     def observe_lane(self, lane: str, call_count: int) -> None:
-        """Record the number of calls in a lane at every change, because any worker may report it."""
+        """Record the number of calls in a lane whenever it changes, because any worker may report the metrics."""
         self._in_flight.labels(lane).set(call_count)
 
     def count_feed_read(self, kind: Literal["head", "page"]) -> None:

@@ -1,7 +1,7 @@
 """Bulk deletion on Spark: tasks read the records, and the driver finds the rows to delete.
 
-The driver has to list every removed row anyway, so it also looks up the rows to delete and the edges of deleted nodes
-and checks the rules that the deletion may break. All of these reads use the pinned version.
+The driver has to list every removed row anyway, so it also looks up these rows and the edges of deleted nodes, and
+checks the rules that the deletion may break. All of these reads use the pinned version.
 """
 
 from collections.abc import Mapping

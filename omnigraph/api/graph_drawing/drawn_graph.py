@@ -1,7 +1,7 @@
 """Choose what a drawing shows: nodes and edges with short labels, taken from a subgraph or a query result.
 
 The size is bounded: a drawing shows only the first nodes and edges, and `omission_note` describes what is missing. A
-result does not include the types of an edge's endpoints, so they are derived from the nodes in the result.
+result does not include the types of an edge's endpoints, so these types are derived from the nodes in the result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -67,7 +67,7 @@ def _loop(centers: Sequence[Point], edges: Sequence[tuple[int, int]], node: int,
 
 
 def _free_angle(centers: Sequence[Point], edges: Sequence[tuple[int, int]], node: int) -> float:
-    """Return the direction above a node that is farthest from its lines. The space below is taken by its label."""
+    """Return the upward direction that is farthest from a node's lines. The node's label takes the space below."""
     x, y = centers[node]
     neighbors = {target if source == node else source for source, target in edges if node in (source, target)} - {node}
     taken = [atan2(centers[other][1] - y, centers[other][0] - x) for other in neighbors]

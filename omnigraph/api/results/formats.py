@@ -246,7 +246,7 @@ def _wrap_text(text: str, width: int) -> list[str]:
 
 
 def _split_at_width(text: str, width: int) -> tuple[str, str]:
-    """Split a string after the longest prefix that fits in `width` columns, but at least after one character."""
+    """Split a string after the longest prefix that fits in `width` columns, but after at least one character."""
     split_index = min(len(text), width)
     while split_index > 1 and display_width(text[:split_index]) > width:
         split_index -= 1

@@ -120,10 +120,10 @@ class BadRow:
 class LoadReport:
     """The problems in the input to a load that wrote nothing.
 
-    The report is truthy if there are no problems. `steps` maps each step to its duration in
-    seconds, if known, and `error` is the error to raise for the first problem. If a load on Spark rejects more than
-    10,000 records, only the first ones are listed, `left_out` counts the others, and `reject_files` are the names,
-    without suffix, of the files that its tasks wrote to the folder `rejects`.
+    The report is truthy if there are no problems. `steps` maps each step to its duration in seconds, if known, and
+    `error` is the error to raise for the first problem. If a load on Spark rejects more than 10,000 records, only the
+    first ones are listed, and `left_out` counts the others. `reject_files` are then the names, without suffix, of the
+    files that the load's tasks wrote to the folder `rejects`.
     """
 
     problems: tuple[BadRow, ...] = ()
