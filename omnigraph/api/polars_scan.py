@@ -1,7 +1,7 @@
 """`graph.scan()`: one type at one commit as a polars LazyFrame.
 
-Polars requests the columns and the number of rows that it needs, and only those are read, one batch at a time. Polars
-itself applies filters to each batch.
+Polars requests the columns and the number of rows that it needs. Only these columns and rows are read, one batch at a
+time. Polars itself applies filters to each batch.
 """
 
 from collections.abc import Iterator

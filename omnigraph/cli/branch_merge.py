@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--delete-branch", is_flag=True, help="Delete SOURCE after the merge")
 @click.option("--collapse-edges", is_flag=True, help="Keep only one edge if both branches added identical edges")
 @conflict_options
-@engine_options("when both branches changed millions of rows")
+@engine_options("if both branches together changed millions of rows")
 @graph_arguments(source="SOURCE")
 @actor_option
 @shared_options

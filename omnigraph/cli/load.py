@@ -71,7 +71,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option(
     "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="CSV decimal separator"
 )
-@engine_options("if it is predicted to be faster")
+@engine_options("if the load is predicted to be faster on Spark")
 @click.option("--report", is_flag=True, help="Print every invalid line, regardless of --max-errors")
 @click.option(
     "--max-errors",

@@ -16,7 +16,7 @@ from omnigraph.values import format_blob
 
 JsonEncoder = Callable[[Any], Any]
 _ROWS_PER_BATCH = 8_192
-_MIN_ROWS_FOR_ARROW = 16  # with fewer rows, converting each value in Python is faster
+_MIN_ROWS_FOR_ARROW = 16  # with fewer rows, converting each value in Python is faster than using Arrow
 _TIMESTAMP_MILLIS_RANGE = (-62_135_596_800_000, 253_402_300_799_999)  # the years 1 to 9999, as in `datetime`
 
 

@@ -226,7 +226,7 @@ def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
 def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None:
     """Keep a head's ancestors that the policy retains, by count along first parents or by age.
 
-    A commit's age is measured from when its child superseded it, not from when it was created.
+    A commit's age is the time since its child superseded it, not the time since it was created.
     """
     erased_directories = read_erased_directories(marking.store, state)
     first_parent_commits: list[Commit] = []

@@ -51,7 +51,9 @@ class SharedUsage:
         self._all_rows, self._own_row = rows, rows[worker_index]
 
     def acquire(self, name: str, *, max_requests: int, size: int = 0, max_bytes: int = 0) -> int:
-        """Count a running request under a name. Return 0 if it is counted, or a positive number if it exceeds a limit.
+        """Count a running request under a name, unless the request would exceed a limit.
+
+        Return 0 if the request was counted, and otherwise a positive number.
 
         >>> usage = SharedUsage(create_usage_file(1), 0)
         >>> usage.acquire("ann", max_requests=1), usage.acquire("ann", max_requests=1)

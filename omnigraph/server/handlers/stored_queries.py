@@ -99,7 +99,7 @@ def read(call: ServerCall) -> AnyAnswer:
 
 
 def _read_target(call: ServerCall, body: InvokeStoredQueryRequest) -> dict[str, str | None]:
-    """Return the branch and snapshot from the body or the query string; they must not contradict each other."""
+    """Return the branch and snapshot from the body or the query string, which must not contradict each other."""
     target: dict[str, str | None] = {}
     for name in _TARGET_PARAMETERS:
         in_body, in_query = getattr(body, name), call.query_values.get(name)
