@@ -67,7 +67,7 @@ def _describe_dataset(dataset: Any) -> str:
 
 
 @click.command("ensure-indices")
-@click.option("--rebuild", is_flag=True, help="Rebuild existing indexes too, which repairs damaged ones")
+@click.option("--rebuild", is_flag=True, help="Also rebuild existing indexes, which repairs damaged indexes")
 @click.option(
     "--index",
     "names",
