@@ -102,7 +102,9 @@ _GRAPH_OPTIONS = (
     ),
     scope_option("--server", "server", metavar="NAME|URL", help="Server that has the graph"),
     scope_option("--cluster", "cluster", metavar="URI", hidden=True),
-    scope_option("--graph", "graph_id", metavar="ID", help="Graph on the server; optional if the server has only one graph"),
+    scope_option(
+        "--graph", "graph_id", metavar="ID", help="Graph on the server; optional if the server has only one graph"
+    ),
 )
 _ADDRESS_NAMES = ("store", "uri", "profile", "server", "cluster", "graph_id")
 
