@@ -176,7 +176,7 @@ class Maintenance(Facet):
         spark: Any = None,
         progress: Callable[[str], object] | None = None,
     ) -> "Checkup":
-        """Verify the integrity of the graph on every branch and tag, without writing anything.
+        """Verify the integrity of the graph on every branch and tag, without changing the graph.
 
         The check covers names, manifests, logs, the files in every retained version, schema rules, indexes, and changes
         by external writers. The result is truthy if no problems were found. It lists all findings, and the newest

@@ -37,7 +37,7 @@ class FormattedFile:
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--check", is_flag=True, help="Do not change any file; exit with code 5 if a file would change")
-@click.option("--diff", is_flag=True, help="Print the changes without writing them")
+@click.option("--diff", is_flag=True, help="Print the changes without applying them")
 @click.option("--language", type=click.Choice(["pg", "gq"]), help="Language of standard input")
 @shared_options
 @click.pass_context
