@@ -129,7 +129,7 @@ class UnchangedReads:
 
 
 class ReadSet:
-    """The tables as the caller last read them; unread changes never count as read, even after the caller writes."""
+    """The tables as the caller last read them; unread changes never count as read, even after a write by the caller."""
 
     def __init__(self, tables: Mapping[TableKey, TableEntry]) -> None:
         self._lock = threading.Lock()

@@ -65,6 +65,6 @@ class UnresolvedSwap:
 
 
 def local_disk_error(store: Store, swap_error: SwapOutcomeUnknown) -> OSError | None:
-    """Return the disk error if a swap failed on a local disk and is no longer in flight, or otherwise None."""
+    """If a swap failed on a local disk and is no longer in flight, return the disk error; otherwise, return None."""
     cause = swap_error.__cause__
     return cause if store.root.is_local and isinstance(cause, OSError) else None

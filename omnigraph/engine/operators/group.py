@@ -228,7 +228,7 @@ class _GroupedRows:
             np.minimum.at(lowest_rank, remaining_codes, order_ranks)
             lowest_by_variable.append(lowest_rank)
             is_first = order_ranks == lowest_rank[remaining_codes]
-            # Continue even if each group has only one row left, because two groups may still be tied.
+            # Continue even if each group has only one candidate row left, because two groups may still be tied.
             remaining_rows, remaining_codes = remaining_rows[is_first], remaining_codes[is_first]
         return np.asarray(np.lexsort(lowest_by_variable[::-1]), np.int64)
 

@@ -1,8 +1,8 @@
 """Find the shortest paths between two nodes by searching from both ends.
 
 The search itself determines only the length. It records the nodes at each distance from either end, and stops at the
-first edge between the two sides, even in the middle of a level. The edges of the paths are found afterward if they are
-needed.
+first edge between the two sides, even in the middle of a level. If the edges of the paths are needed, they are found
+afterward.
 """
 
 from collections.abc import Iterator, Sequence
@@ -158,7 +158,7 @@ def _layer_between(search: PathSearch, sources: IntArray, targets: IntArray) -> 
 
 
 def _layers_back(search: PathSearch, nodes: IntArray, levels: list[IntArray], *, backward: bool) -> list[EdgeLayer]:
-    """Return the edges from the given nodes to the last level, from there to the previous level, and so on."""
+    """Return the edges from the given nodes to the last level, from the last level to the previous one, and so on."""
     layers: list[EdgeLayer] = []
     for level in levels[::-1]:
         followed = search.follow(np.unique(nodes), backward=backward)
