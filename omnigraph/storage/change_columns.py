@@ -2,8 +2,8 @@
 
 Existing data files are never rewritten, and new files are added only for columns that receive values. A dropped column
 stays in old files but is no longer referenced, and an added column that contains only nulls needs no file. Row ids,
-fragments and the indexes on the remaining columns are preserved. This module assigns field ids and never reuses one: a
-new id is higher than every id used before.
+fragments and the indexes on the remaining columns are preserved. This module assigns field ids and never reuses an id:
+each new id is higher than all ids used before.
 """
 
 import json
@@ -62,7 +62,7 @@ class _AddedColumn:
 def reshape_table(
     store: Store, table: Table, targets: Sequence[TargetColumn], highest_field_id: int
 ) -> tuple[Table, int]:
-    """Return a version of the table with exactly these columns, and the highest field id used so far.
+    """Return a version of the table with exactly these columns, together with the highest field id used so far.
 
     `highest_field_id` is the highest id that any earlier version used. If nothing differs, the table itself is
     returned.

@@ -83,7 +83,7 @@ def _index_tail(
 
 
 def due_fragment_count(row_counts: Sequence[int]) -> int:
-    """Return how many trailing fragments to merge into one, or 0 for none, given the row counts of all fragments.
+    """Given the row counts of all fragments, return how many trailing fragments to merge into one, which may be 0.
 
     At least `MIN_FRAGMENTS` fragments are merged, starting with the newest; none of them may be larger than the others
     combined. Preceding fragments are added as long as each has at most `MAX_SIZE_RATIO` times as many rows as those
