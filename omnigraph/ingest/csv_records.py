@@ -2,7 +2,7 @@
 
 A record may span several lines, because quoted cells may contain line breaks. Blocks are cut at record ends, so only
 one block is in memory at a time. If every quote opens or closes a cell, positions are found without creating Python
-objects; otherwise, records are scanned one by one.
+objects; otherwise, the text is scanned record by record.
 """
 
 import re

@@ -111,7 +111,7 @@ class OffloadedSides(LookupSides):
 class OffloadedDelta(TableDelta):
     """The changes to a table whose row values, except for `local_rows`, are not in this process.
 
-    `suspect_rows` are the rows that may break a single-row rule: the local rows and the rows found to be invalid.
+    `suspect_rows` are the rows that may violate a single-row rule: the local rows and the rows found to be invalid.
     """
 
     local_rows: pa.Table = field(kw_only=True)

@@ -40,7 +40,7 @@ def publish_merge(
             if migration is None
             else stage_migrated_delta(txn, plan.delta, migration, merge_inputs.source_snapshot.schema)
         )
-        # If this check fails, the merge writes nothing. If a later check fails, the merge writes a refusal to the log.
+        # If this check fails, the merge writes nothing. If a later check fails, a refusal is written to the log.
         _check_still_captured(merge_inputs, replace(txn, base=merge_inputs.target_branch.refresh()))
         return replace(
             staged,

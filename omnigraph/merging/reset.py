@@ -96,7 +96,7 @@ def _publish_reset(report: MergeReport, retained_by: BranchState, request: Merge
         same_head = SameHead(inputs.target_snapshot.commit_id)
         same_head.check(txn)
         check_versions_retained(txn.store, adopted.values(), restored.commit_id)
-        # If this check fails, the reset writes nothing. If a later check fails, the reset writes a refusal to the log.
+        # If this check fails, the reset writes nothing. If a later check fails, a refusal is written to the log.
         same_head.check(replace(txn, base=branch.refresh()))
         return PublishPlan(
             RESET_OPERATION,

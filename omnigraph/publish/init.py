@@ -112,7 +112,7 @@ def _claim_root(store: Store, force: bool) -> None:
 
 @contextmanager
 def _release_claim_on_error(store: Store) -> Iterator[None]:
-    """Release the claim if the block raises an exception, because nothing else has been written yet."""
+    """Release the claim if the block raises an exception, which is safe because nothing else has been written yet."""
     try:
         yield
     except OmnigraphError:

@@ -111,7 +111,7 @@ def _publish_with_retries(
 
 
 def _race() -> AbstractContextManager[bool]:
-    """Return a context manager that does nothing, for a write that does not wait for its turn."""
+    """Return a context manager that does nothing, for a write that races instead of waiting for its turn."""
     return nullcontext(False)
 
 

@@ -40,7 +40,7 @@ class UnchangedTable:
     row_filter: RowFilter | None = None
 
     def to_json(self) -> list[Any]:
-        """Return the stricter requirement that no row has changed, because any other process can check that."""
+        """Return the stricter requirement that no row has changed, because any process can check this requirement."""
         read_entry = self.reads.read_entry
         return SameContent(self.table_key, read_entry.content_id, read_entry.version).to_json()
 

@@ -133,7 +133,7 @@ def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[
 
 
 def _has_old_name_only(store: Store, intent: Intent) -> bool:
-    """Return True if a failed rename definitely changed nothing."""
+    """Return True if it is certain that a failed rename has changed nothing."""
     old_ref, new_ref = rename_refs(intent)
     try:
         return refs.is_ref_visible(store, old_ref) and not _may_be_open(store, new_ref)

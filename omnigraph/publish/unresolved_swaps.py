@@ -29,7 +29,7 @@ class UnresolvedSwap:
         return self._base_version is not None
 
     def mark_unanswered(self, base_manifest: LoadedManifest) -> None:
-        """Record a swap on this base whose outcome is not known yet."""
+        """Record that a swap on this base has an unknown outcome."""
         self._base_version = max(base_manifest.version, self._base_version or 0)
 
     def observe_version(self, newest_manifest: LoadedManifest) -> None:

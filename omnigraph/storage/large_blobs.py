@@ -24,7 +24,7 @@ from .table import Table
 from .table_fields import lance_columns
 
 LARGE_BLOB_BYTES = 64 << 10  # threshold above which Lance stores blobs outside the data file
-HEAVY_BLOB_BYTES = 64 << 20  # a fragment with a blob above this size is never rewritten just because it has few rows
+HEAVY_BLOB_BYTES = 64 << 20  # a fragment with a blob above this size is not rewritten merely because it has few rows
 _COPY_BLOCK_BYTES = 4 << 20
 _SEPARATE_FILE_KINDS = (1, 2)  # packed with other blobs, or in a file of its own
 

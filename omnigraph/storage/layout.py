@@ -45,7 +45,7 @@ def fnv1a64(hashed_name: str) -> str:
 
 
 def table_directory(table_key: TableKey, ulid: str) -> str:
-    """Return a table's directory; every registration of a table gets a new one.
+    """Return a table's directory; every registration of a table gets a new directory.
 
     >>> table_directory(TableKey("node:Person"), "01J0000000000000000000000A")
     'nodes/40d76f1f51639ec0-01J0000000000000000000000A'

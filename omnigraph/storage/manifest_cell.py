@@ -247,7 +247,7 @@ def _unsynced_error(error: OSError) -> UnsyncedError:
 def newest_version(cell: ManifestCell) -> int:
     """Return the newest version number from one listing, or 0 if the cell may belong to a different root.
 
-    A new swap is verified through its base. The existence of its own version number proves nothing, because that
+    A new swap is verified through its base. The existence of the swap's own version number proves nothing, because that
     version may belong to a recreated root. If the base is missing, the root may have been replaced, or a late swap may
     have reused the number of an old version that a cleanup removed.
     """

@@ -49,7 +49,7 @@ _ABSENT_ERRORS = (FileNotFoundError, refused.NotFoundError)
 # Control objects are small, so if a request takes longer than this, the store is not responding.
 _REQUEST_TIMEOUT = timedelta(seconds=10)
 _RETRY_TIMEOUT = timedelta(seconds=10)
-# Long enough to transfer one block of a data file over a slow connection.
+# The timeout for data transfers, which allows one block of a data file to be sent over a slow connection.
 _TRANSFER_TIMEOUT = timedelta(seconds=120)
 _PAGE_SIZE = 1000  # names per page of a listing
 

@@ -34,7 +34,7 @@ def with_tail_maintenance(
     index_kinds: Mapping[str, str],
     are_files_intact: Callable[[Iterable[str]], bool],
 ) -> StagedChange:
-    """Return the change, preceded by table maintenance if any is due.
+    """Return the change, preceded by table maintenance if maintenance is due.
 
     `index_kinds` maps each column that has or needs an index to its index kind. `are_files_intact` compares files with
     their checksums; damaged files are not rewritten, so that `check` can still detect them.

@@ -1,7 +1,7 @@
 """Derive neighbor lists from the lists for a different version if only a few rows differ.
 
 The derived lists are correct only if every edge that exists in both versions joins the same pair of rows in both. If
-this cannot be verified cheaply, the result is None and the lists are rebuilt.
+this condition cannot be verified cheaply, the result is None and the lists are rebuilt.
 """
 
 import numpy as np

@@ -238,7 +238,7 @@ def _load_columns(
 
 
 def _group_by_size(table: Table, column_names: Sequence[str], row_count: int) -> list[list[str]]:
-    """Group columns so that each group is small enough to be scanned at once; columns that are too wide are omitted."""
+    """Group columns so that each group can be held in memory during a scan; columns that are too wide are omitted."""
     if not column_names:
         return []
     if row_count <= _WIDTH_SAMPLE_ROWS:

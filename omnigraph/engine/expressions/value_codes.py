@@ -1,4 +1,4 @@
-"""Integer codes for values: equal values have equal codes. The variant called order codes also sorts like the values.
+"""Integer codes for values: equal values have equal codes. Order codes also sort like the values.
 
 Grouping, deduplication, tie breaking and sorting use these codes, so strings are compared only once per distinct value.
 Null counts as a distinct value and has its own code.

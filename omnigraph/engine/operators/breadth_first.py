@@ -41,8 +41,8 @@ def walk_breadth_first(
 ) -> tuple[IntArray, IntArray]:
     """Traverse from all start nodes at once; return the nodes whose shortest distance is within the hop bounds.
 
-    A node at distance `min_hops - 1` is also returned if it has a self-loop. If `min_hops` is zero, the start nodes are
-    returned as well.
+    A node at distance `min_hops - 1` is also returned if it has a self-loop, which adds a hop. If `min_hops` is zero,
+    the start nodes are returned as well.
     """
     owners = np.arange(len(start_ids), dtype=np.int64)
     is_bound = start_ids >= 0

@@ -59,7 +59,7 @@ def group_rows(
         cast_to(grouped_rows.result_column(column), result_type)
         for column, result_type in zip(read_plan.columns, shape.types, strict=True)
     ]
-    # Most counting queries produce a single group, which needs no ordering.
+    # Most queries that count produce a single group, which needs no ordering.
     if groups.group_count == len(group_order) == 1:
         return ProjectedRows(shape.schema, arrays, 1)
     return pa.table(arrays, schema=shape.schema).take(pa.array(group_order))

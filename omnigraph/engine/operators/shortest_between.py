@@ -19,7 +19,7 @@ from .path_layers import EdgeLayer, PathLayers
 from .path_search import PathSearch
 from .rows import IntArray, Mask
 
-_BLOCK_PAIRS = 1 << 16  # number of neighbors that are compared with the other side at once
+_BLOCK_PAIRS = 1 << 16  # number of neighbors per comparison with the other side
 _BYTES_PER_NEIGHBOUR = 16
 _MIN_SEEN_ROWS = 1 << 10
 
@@ -67,7 +67,7 @@ class _SearchSide:
 
     @property
     def has_lists(self) -> bool:
-        """Whether neighbors are in memory, so that counting them reads nothing."""
+        """Whether neighbors are in memory, so that they can be counted without reading a table."""
         return all(adjacency.size for adjacency in self.adjacencies)
 
     def add_level(self, nodes: IntArray) -> None:

@@ -1,6 +1,6 @@
 """Format a `.gq` file in its canonical layout.
 
-This module decides where lines break. Comments stay with the code they belong to, and consecutive blank lines are
+This module decides where lines break. Comments stay with the code to which they belong, and consecutive blank lines are
 reduced to one. The formatted text must parse to an equal tree. Text with syntax errors is rejected.
 """
 
