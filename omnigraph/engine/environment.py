@@ -1,8 +1,8 @@
 """Environment variables that every query depends on, read without the cost of `os.environ`.
 
-`os.environ` encodes each name, decodes each value, and raises and catches an exception for each missing variable. In a
-small query, this takes a tenth of the time. This module reads the underlying dictionary directly. It never caches a
-value, so changing a variable takes effect with the next query.
+`os.environ` encodes each name, decodes each value, and raises and catches an exception for each missing variable. This
+overhead is a tenth of the run time of a small query. This module reads the underlying dictionary directly. It never
+caches a value, so changing a variable takes effect with the next query.
 """
 
 import os

@@ -38,7 +38,7 @@ def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -
             input_rows *= _selectivity((operator.predicate,))
         case plan.AntiJoin() | NoNeighbor():
             input_rows *= 0.5
-    return input_rows  # a key lookup returns one node; `optional` keeps every row
+    return input_rows  # a key lookup returns one node per row, and `optional` keeps every row
 
 
 def _table_rows(context: ExecutionContext, table_key: TableKey) -> int:

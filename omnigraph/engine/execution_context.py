@@ -70,7 +70,7 @@ class ExecutionContext:
     _table_identities: dict[str, tuple[str, str, int]] = field(default_factory=dict)
 
     def table(self, table_key: TableKey) -> Table:
-        """Return the table for a key such as `node:Person`, at the snapshot's version."""
+        """Return the table for a key such as `node:Person`, at the version in the snapshot."""
         opened_table = self._tables.get(table_key)
         if opened_table is None:
             opened_table = self._tables[table_key] = self.snapshot.table(table_key)

@@ -1,6 +1,6 @@
 """The notebook view of an explained plan: an indented table of operators, with bars for rows and times.
 
-The card is static HTML in which all text is escaped. The card needs no scripts and no external resources.
+The card is static HTML that needs no scripts or external resources, and all text in it is escaped.
 """
 
 from html import escape

@@ -24,7 +24,7 @@ class KeyScan:
 
 @record
 class EdgeExists:
-    """Keep the rows in which an edge joins two variables, or the rows in which none does if `negated` is true.
+    """Keep the rows in which an edge joins two variables or, if `negated` is true, in which no edge does.
 
     The edge is the one that `expansion` would follow from `expansion.source` to `target_variable`.
     """

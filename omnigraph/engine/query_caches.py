@@ -26,7 +26,7 @@ _CACHE_VARIABLES = Variables("OMNIGRAPH_CACHE_DIR", "OMNIGRAPH_CACHE_BYTES", "OM
 _DEFAULT_MEMORY_BYTES = 1 << 30
 _DEFAULT_DISK_BYTES = 16 << 30
 _MAX_MISS_COSTS = 4_000  # maximum number of keys; without a limit, every new table version would add keys
-VERSIONS_PER_FAMILY = 8  # enough for programs that alternate between a few branches and past commits
+VERSIONS_PER_FAMILY = 8  # enough for programs that alternate between several states
 
 
 @dataclass(slots=True, eq=False)

@@ -96,7 +96,7 @@ class QueryMeter:
         self.used_bytes = max(0, self.used_bytes - byte_count)
 
     def enter_gate(self) -> None:
-        """Wait for admission as a heavy query; the waiting time counts toward the timeout."""
+        """Wait until this query is admitted as a heavy query; the waiting time counts toward the timeout."""
         while not self.in_gate:
             self.in_gate = _heavy_query_gate.acquire(timeout=_GATE_POLL_SECONDS)
             self.check_timeout()
@@ -108,7 +108,7 @@ class QueryMeter:
             _heavy_query_gate.release()
 
     def __del__(self) -> None:
-        # An abandoned query must not occupy the gate forever.
+        # An abandoned query must not block the gate forever.
         self.leave_gate()
 
 

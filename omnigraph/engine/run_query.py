@@ -82,7 +82,7 @@ class PreparedRead:
 
 
 def prepare_compiled(query: CompiledQuery, schema_ir: SchemaIR, mode: ParameterMode = "standard") -> PreparedRead:
-    """Prepare a compiled read for repeated runs on snapshots with this schema."""
+    """Prepare a compiled read so that it can run repeatedly on snapshots with this schema."""
     return PreparedRead(
         query,
         rewritten_plan(_require_read_plan(query), schema_ir),

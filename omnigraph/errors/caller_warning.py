@@ -1,6 +1,6 @@
 """Issue warnings that show the line of the program that called this package.
 
-To show that line, Python must know how many calls lie between it and the warning. The number depends on the path
+To show that line, Python must know how many calls lie between the line and the warning. The number depends on the path
 through this package, so this module counts the calls.
 """
 

@@ -34,7 +34,7 @@ class KeyConflict(Conflict):
         super().__init__(message, **split_type_key(type_key), **facts)
 
 
-# Both read-set conflicts end their message with this text, which lists the changed entities and the last change.
+# Both read-set conflicts end their message with this text, which names the changed entities and the last change.
 _CHANGES_SENTENCE = (
     "[; changed since the read: {changed_ids}][ and {more_changes} more]"
     "[; last change in commit {commit_id}][ by {actor}]"

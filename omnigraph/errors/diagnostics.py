@@ -1,7 +1,8 @@
 """Source positions, and diagnostics that point at them.
 
-This module defines spans, converts offsets to lines and columns, and draws the caret excerpt that every language error
-shows. It does not depend on grammars, schemas or graphs, and imports nothing else from the package except `record`.
+This module defines spans, converts offsets to lines and columns, and formats the excerpt with a caret that every
+language error shows. It does not depend on grammars, schemas or graphs, and imports nothing else from the package
+except `record`.
 """
 
 import unicodedata

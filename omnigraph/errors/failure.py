@@ -12,8 +12,8 @@ StorageKind = Literal["transient", "configuration", "not_found", "precondition",
 class StorageError(ServerError):
     """The store failed.
 
-    If `kind` is `transient`, the error is a `TransientStorageError`. Even then, do not retry an operation unless you
-    know whether it took effect.
+    If `kind` is `transient`, the error is a `TransientStorageError`. Even then, do not retry an operation without
+    knowing whether it took effect.
 
     >>> isinstance(StorageError(kind="transient"), Transient)
     True

@@ -21,7 +21,7 @@ class InputError(ClientError, ValueError):
 
     @property
     def explained(self) -> str:
-        """The message, followed by the reason unless the reason is only a label.
+        """The message, followed by the reason if it is more than a label.
 
         >>> InputError("'x' names no commit", reason="expected HEAD~ and a number").explained
         "'x' names no commit (expected HEAD~ and a number)"
@@ -80,7 +80,7 @@ class UniqueViolation(ClientError):
         "[ is used by both '{first_id}' and '{second_id}'| is not unique]"
         "[ (input positions {first_input_position} and {second_input_position})]"
     )
-    # Used if two records in the same input describe the same entity.
+    # The sentence to use if two records in the same input describe the same entity.
     repeated_input_sentence = (
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
         " appears on line {first_input_position} and again on line {second_input_position}"

@@ -88,7 +88,7 @@ class TypeCheckError(LanguageError):
 class SchemaUnsupported(LanguageError):
     """The schema change is not supported.
 
-    `steps` lists the plan steps that cannot be applied, each with its `code`, if it has one.
+    `steps` lists the plan steps that cannot be applied, each with its `code`, if any.
     """
 
     hint = "split the change into smaller ones, or export the data, recreate the graph and load the data again"

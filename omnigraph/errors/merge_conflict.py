@@ -137,7 +137,7 @@ def _to_entity_conflict(conflict: EntityConflict | Mapping[str, Any]) -> EntityC
 
 
 def _subject(conflict: EntityConflict) -> str:
-    """Describe the entity that a conflict is about, or the type or property if it is a schema conflict."""
+    """Describe the entity that a conflict concerns or, for a schema conflict, the type or property."""
     return conflict.type_name if conflict.entity_id is None else f"{conflict.type_name} '{conflict.entity_id}'"
 
 

@@ -43,7 +43,7 @@ def _strip_user_info(location: str) -> str:
         return authority.rpartition("@")[2] + slash + path
     if not _looks_like_password(authority):
         return location
-    # Cloud secrets often contain an unescaped slash, so the host is assumed to start after the last "@".
+    # Cloud secrets often contain an unescaped slash, so this function assumes that the host begins after the last "@".
     return path.rpartition("@")[2] if "@" in path else REDACTED
 
 

@@ -103,7 +103,7 @@ class OmnigraphError(Exception):
 
     @cached_property
     def message(self) -> str:
-        """The caller's message, or the class's `sentence` filled in with the facts if there is none.
+        """The message passed by the caller or, if there is none, the class's `sentence` with the facts filled in.
 
         The sentence is filled in on first access, because a load may collect many errors and show only a few.
         """

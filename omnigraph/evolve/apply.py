@@ -83,7 +83,7 @@ def _apply_long_running(
 
 
 class _CachedDataCheck:
-    """Checks existing data against a plan and repeats the check only if one of the checked tables has changed."""
+    """Checks existing data against a plan, and checks it again only if one of the checked tables has changed."""
 
     def __init__(self, schema_plan: SchemaPlan) -> None:
         self.schema_plan = schema_plan
@@ -91,7 +91,7 @@ class _CachedDataCheck:
         self.passed_contents: dict[TableKey, str] | None = None
 
     def __call__(self, txn: WriteTxn) -> list[Requirement]:
-        """Check the existing data and return the requirements that the checked tables stay unchanged."""
+        """Check the existing data, and require the checked tables to stay unchanged until the commit."""
         _require_planned_schema(self.schema_plan, txn)
         entries = {table_key: txn.base.state.tables[table_key] for table_key in sorted(self.checked_keys)}
         content_ids = {table_key: entry.content_id for table_key, entry in entries.items()}

@@ -39,7 +39,7 @@ from omnigraph.values.table_key import TableKey
 
 from .proposal import SchemaPlan
 
-MAX_REPORTED = 10  # maximum number of entities listed in an error
+MAX_REPORTED = 10  # maximum number of entities that an error lists
 
 
 def checked_table_keys(schema_plan: SchemaPlan) -> set[TableKey]:
@@ -52,7 +52,7 @@ def checked_table_keys(schema_plan: SchemaPlan) -> set[TableKey]:
 
 
 def checked_types(schema_plan: SchemaPlan) -> list[TypeTransition]:
-    """Return the types with new rules that existing rows may violate."""
+    """Return the types with new rules that the type's existing rows may violate."""
     return [transition for transition in _plan_transitions(schema_plan) if _validated_steps(schema_plan, transition)]
 
 

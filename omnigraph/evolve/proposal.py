@@ -1,4 +1,4 @@
-"""Planned schema changes, and reports about applied changes.
+"""Plans for schema changes, and reports about applied changes.
 
 Callers can review a plan before applying it, and they receive a report afterward. A plan is valid only for the schema
 that it was made for. Planning reads no data and changes nothing.
@@ -31,7 +31,7 @@ class SchemaPlan:
 
     @property
     def supported(self) -> bool:
-        """Whether the plan can be applied at all."""
+        """Whether all steps of the plan are supported, so that it can be applied."""
         return self.migration.supported
 
     @property
@@ -68,7 +68,7 @@ class SchemaPlan:
         return self.migration.to_json()
 
     def with_data_loss(self, allow: bool) -> "SchemaPlan":
-        """Return the plan, changed to erase the history of dropped data (`allow=True`) or keep it."""
+        """Return the plan, changed so that it erases (`allow=True`) or keeps the history of dropped data."""
         if allow == self.allow_data_loss:
             return self
         return propose_schema(self.base, self.before, self.source, self.name, allow_data_loss=allow)

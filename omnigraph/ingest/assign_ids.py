@@ -1,4 +1,4 @@
-"""Entity ids: derived from the key, given by the caller, or generated.
+"""Entity ids: derived from a key, given by the caller, or generated.
 
 A key always yields the same id. An id that is given together with a key must equal the id derived from that key.
 """
@@ -56,7 +56,7 @@ def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array
 
 
 def given_or_new_ids(supplied_ids: Sequence[object] | pa.Array, report_fault: FaultCallback) -> pa.Array:
-    """Return the given ids, and generate those that are missing; values that are not strings are reported."""
+    """Return the given ids, with generated ids where none is given; values that are not strings are reported."""
     if isinstance(supplied_ids, pa.Array):
         if (
             _is_string_array(supplied_ids)

@@ -1,7 +1,7 @@
 """Lossless casts from the columns in a caller's table to stored columns.
 
-Strings stay strings, numbers are widened or narrowed if every value fits, and timestamps keep their instant. All other
-columns are converted one value at a time, using the same rules as for records.
+Strings stay strings, numbers are widened or narrowed if every value fits, and timestamps still denote the same instant.
+All other columns are converted one value at a time, using the same rules as for records.
 """
 
 from typing import Any
@@ -92,6 +92,6 @@ def _is_number(data_type: pa.DataType) -> bool:
 def _is_instant(data_type: pa.DataType) -> bool:
     """Return whether a type is a timestamp that denotes one instant: it has a time zone, or UTC is assumed.
 
-    Arrow casts a timestamp without a time zone as if it were in UTC.
+    Arrow treats a timestamp without a time zone as UTC when it casts the timestamp.
     """
     return bool(kinds.is_timestamp(data_type) and (data_type.tz is not None or assumes_utc()))

@@ -122,7 +122,7 @@ def _build_plain_lists(property_type: PropertyType, values: Sequence[Any]) -> pa
 
 
 def _positions_among_non_nulls(values: Sequence[Any]) -> pa.Array:
-    """Return each value's position among the non-null values; nulls stay null."""
+    """For each value, return its position among the non-null values; nulls stay null."""
     is_null = np.array([value is None for value in values])
     return pa.array(np.cumsum(~is_null) - 1, pa.int64(), mask=is_null)
 

@@ -1,7 +1,7 @@
 """Detect a CSV file's delimiter, its quote character, and the columns that its first line names.
 
-The delimiter is the one that yields the most known column names in the first line. A header line is never assumed to be
-missing, because values could then silently end up in the wrong columns.
+The delimiter is the one that yields the most known column names in the first line. The first line is never assumed to
+contain data, because values could then silently end up in the wrong columns.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Read CSV files with one type: convert their records to columns, and parse each cell according to the schema.
 
-Arrow splits a block of regular records into cells. Any other block is split one record at a time, to find the malformed
-records. Both paths produce the same columns, and only one block is in memory at a time.
+Arrow splits a block of regular records into cells. Any other block is split one record at a time, so that malformed
+records are found. Both paths produce the same columns, and only one block is in memory at a time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -120,7 +120,7 @@ def _take_block(
 
 
 def _name_renamed_columns(faults: RecordFaults, layout: CsvLayout) -> None:
-    """Name the file's column in the hint of each fault whose property has a different name."""
+    """If a fault's property has a different name in the file, mention that name in the fault's hint."""
     file_columns = dict(zip(layout.stored_columns, layout.file_columns, strict=True))
     for error in (error for errors in faults.values() for error in errors):
         property_name = getattr(error, "property", None)

@@ -2,7 +2,7 @@
 
 A record may span several lines, because quoted cells may contain line breaks. Blocks are cut at record ends, so only
 one block is in memory at a time. If every quote opens or closes a cell, positions are found without creating Python
-objects; otherwise, records are scanned one by one.
+objects; otherwise, the text is scanned record by record.
 """
 
 import re
@@ -179,7 +179,7 @@ def first_records(sample: bytes, dialect: CsvDialect, record_count: int) -> list
 
 
 def split_cells(record: bytes, dialect: CsvDialect) -> list[tuple[bytes, bool]]:
-    r"""Return a record's cells and whether each is quoted; raise `InputError` for a malformed cell.
+    r"""Return a record's cells as (text, is quoted) pairs; raise `InputError` for a malformed cell.
 
     >>> split_cells(b'a,"b ""c"", d",', CsvDialect(",", '"'))
     [(b'a', False), (b'b "c", d', True), (b'', False)]

@@ -1,7 +1,7 @@
 """Find the stored rows that a load deletes: the rows that its records identify, and the edges of deleted nodes.
 
-A row that does not exist is counted but not rejected, so repeating a load has no effect. Endpoints identify an edge
-only if it is the only edge with these endpoints.
+A record whose row does not exist is counted rather than rejected, so repeating a load has no effect. Endpoints identify
+an edge only if it is the only edge with these endpoints.
 """
 
 from collections.abc import Iterator, Mapping
@@ -70,7 +70,7 @@ def find_deleted_rows(
 
 
 def _add_rows_by_id(deletion: Deletion, partial_rows: PartialRows, lookup: Lookup) -> int:
-    """Add the stored rows that records identify by id; return the number of rows that do not exist."""
+    """Add the stored rows that records identify by id; return the number of records whose row does not exist."""
     key, named_ids = table_key(partial_rows.entity_type), partial_rows.ids.drop_null().unique()
     if not len(named_ids):
         return 0
@@ -82,7 +82,7 @@ def _add_rows_by_id(deletion: Deletion, partial_rows: PartialRows, lookup: Looku
 def _add_edges_by_endpoints(
     deletion: Deletion, partial_rows: PartialRows, lookup: Lookup
 ) -> tuple[int, list[Violation]]:
-    """Add edges that records identify by endpoints; return the number of missing edges and the ambiguous records."""
+    """Add the edges that records identify by endpoints; return the missing edges' number and the ambiguous records."""
     key, pairs = table_key(partial_rows.entity_type), _endpoint_pairs(partial_rows)
     wanted_values = {name: as_single_array(pairs[name]).unique() for name in _ENDPOINTS}
     candidates = lookup.find(key, wanted_values, _identity_columns(key), with_row_ids=True)

@@ -1,6 +1,6 @@
 """Estimate the size of an input, and check that the loaded data fits on the disk.
 
-Estimates must err on the low side, so that a load that would fit is never rejected.
+Estimates must err on the low side, so that a load whose data would fit is never rejected.
 """
 
 import os

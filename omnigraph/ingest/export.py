@@ -41,7 +41,7 @@ def export_lines(
 
     A line contains the blobs of its entity; use `export_parts` to stream them.
 
-    Dates are numbers, or ISO 8601 strings with `iso_dates`; both can be loaded again. `kinds`
+    Dates are exported as numbers or, with `iso_dates`, as ISO 8601 strings; both forms can be loaded again. `kinds`
     restricts the export to `node` or `edge`.
     """
     yield from join_lines(export_parts(snapshot, type_names, iso_dates=iso_dates, kinds=kinds))
@@ -82,7 +82,7 @@ def export_parts(
 
 
 def select_types(snapshot: Snapshot, type_names: Sequence[str] | None) -> list[NodeType | EdgeType]:
-    """Return the types with the given names (by default all), nodes first; raise an error for unknown names."""
+    """Return the types with the given names (by default all types), nodes first; raise an error for unknown names."""
     catalog = snapshot.schema.ir.catalog
     all_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]
     if type_names is None:

@@ -48,7 +48,7 @@ def take_block(intake: Intake, block: bytes, first_number: int, entity_type: Nod
             built_buffers = [
                 _build_columns(intake, type_lines) for type_lines in _split_by_type(intake, block, first_number)
             ]
-        # An edge type may have two names; its lines would then be in two groups and out of order.
+        # Lines may spell the name of an edge type in two ways. They would then be in two groups and out of order.
         _require_usual(len({table_key(buffer.entity_type) for buffer, _, _ in built_buffers}) == len(built_buffers))
     except (UnusualBlockError, UnicodeDecodeError, pa.ArrowException, ClientError):
         return False
@@ -170,7 +170,7 @@ def _given_columns(buffer: TypeBuffer, prop: PropertyDefinition, values: pa.Arra
 
 
 def _note_given_names(buffer: TypeBuffer, values_by_name: dict[str, pa.Array], json_text: bytes) -> None:
-    """Record which properties the records contain; a column of nulls counts if any null is explicit."""
+    """Record which properties the records contain; a column of nulls counts if any of the nulls is explicit."""
     has_null_text = b"null" in json_text
     buffer.given_names.update(
         name
@@ -314,7 +314,7 @@ def _convert_lists(property_type: PropertyType, input_lists: pa.Array) -> pa.Arr
 
 
 def _positions_among_non_nulls(input_lists: pa.Array) -> pa.Array:
-    """Return each value's position among the non-null values; nulls stay null."""
+    """For each value, return its position among the non-null values; nulls stay null."""
     is_null = pc.is_null(input_lists).to_numpy(zero_copy_only=False)
     return pa.array(np.cumsum(~is_null) - 1, pa.int64(), mask=is_null)
 

@@ -49,7 +49,7 @@ def iter_blocks(
 
     For an overlong line, only its beginning is guaranteed to be returned. In a compressed source, an overlong line is
     the last one, because the rest is not decompressed. A JSON array of records counts as one line per record.
-    `filter_pieces` may change the text before it is split; it must not change the line ends.
+    `filter_pieces` may change the text before it is split; it must preserve the line ends.
 
     >>> list(iter_blocks(b"a\nb\n\nc", 100)), list(iter_blocks(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])
@@ -63,7 +63,7 @@ def iter_blocks(
 def open_text(
     source: TextSource, encoding: str | None = None, source_name: str | None = None
 ) -> Iterator[tuple[Iterator[bytes], str | None]]:
-    """Open a source; return its text in pieces, decompressed and converted to UTF-8, and its compression."""
+    """Open a source; return its text (in pieces, decompressed and converted to UTF-8) and its compression."""
     source_name = source_name or _source_name(source)
     with _open_source(source) as file, _report_unreadable(source_name):
         raw_reader = io.BufferedReader(_RawBytes(file), _PIECE_BYTES)
@@ -112,7 +112,7 @@ def _split_long_line(buffered: Sequence[bytes], complete_bytes: int, max_line_by
 
 
 def _skip_to_next_line(pieces: Iterator[bytes]) -> bytes:
-    """Skip to the end of a line; return the rest of the piece that contains the line end."""
+    """Skip the rest of a line, and return the part of the last piece that follows the line end."""
     for piece in pieces:
         _, newline, remainder = piece.partition(b"\n")
         if newline:

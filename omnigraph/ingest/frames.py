@@ -139,7 +139,7 @@ def _wrap_dataclass(intake: Intake, record: Any) -> Any:
 
 
 def is_frame(data: Any) -> bool:
-    """Return whether data is a table or frame with an Arrow interface."""
+    """Return whether an input is a table or a frame with an Arrow interface."""
     arrow_methods = ("__arrow_c_stream__", "__arrow_c_array__", "to_arrow")
     return any(hasattr(data, method_name) for method_name in arrow_methods) and not isinstance(data, pa.Array)
 

@@ -79,7 +79,7 @@ class PartialRecords:
 
 
 def read_partial_records(ir: SchemaIR, type_name: str, data: Any, verb: Verb) -> PartialRecords:
-    """Read records, or one table or frame; raise the first problem.
+    """Read records, a table or a frame; if there are problems, raise the first one.
 
     Raises:
         KeyConflict: Two records identify the same row.
@@ -196,7 +196,7 @@ def _naming_error(
 
 
 def _narrow_type(entity_type: NodeType | EdgeType, stored_names: set[str], *, keeps_key: bool) -> NodeType | EdgeType:
-    """Return the type with only the given properties and, if the key identifies the rows, the key properties."""
+    """Return the type with only the given properties and, if rows are identified by their keys, the key properties."""
     key_columns = _key_columns(entity_type) if keeps_key else ()
     read_names = stored_names | set(key_columns)
     return replace(

@@ -203,7 +203,7 @@ class ReadErrorContext:
 
 
 def open_input_file(input_file: InputFile) -> IO[bytes]:
-    """Open a file for reading: local, on S3, or already open."""
+    """Open a file for reading; the file may be local, on S3, or already open."""
     if isinstance(input_file.content, bytes):
         return io.BytesIO(input_file.content)
     if input_file.content is not None:

@@ -1,4 +1,4 @@
-"""Split input files into pieces, one per task, and map the records in each piece back to their files.
+"""Split input files into pieces, one per task, and map the records in each piece back to their lines in the files.
 
 A piece numbers its own records from 1; `RecordPositions` converts these numbers to line numbers in
 files once all pieces have reported their line counts.
@@ -64,7 +64,7 @@ def _piece_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int
 
 
 def _has_plain_lines(input_file: InputFile) -> bool:
-    """Return whether line ends can be found anywhere in a file without reading the file from its beginning."""
+    """Return whether line ends can be found from any offset in a file, without reading what precedes the offset."""
     with open_input_file(input_file) as file:
         first_bytes = bytes(file.read(_LINE_SEARCH_BYTES))
     is_array = starts_array(first_bytes.removeprefix(BOM_UTF8))

@@ -28,7 +28,7 @@ def starts_array(first_bytes: bytes) -> bool:
 
 
 def unwrap_array(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    r"""Yield the input unchanged, or its records, one per line, if it is an array.
+    r"""Yield the records of an array, one per line, or any other input unchanged.
 
     A record keeps the number of the line on which it begins, unless another record is already on that line.
 

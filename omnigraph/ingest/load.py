@@ -1,7 +1,7 @@
 """Loads: turn records of many types into one commit, or into no commit at all.
 
 This module implements the load modes. The input is read once, before any decision that depends on the branch head. If
-the head advances, these decisions are made again for the same rows.
+the head advances, such decisions are made again for the same rows.
 """
 
 import os
@@ -90,7 +90,7 @@ class LoadOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLoad:
-    """An input's records as table changes, and the schema that was used to read them.
+    """An input's records as table changes, and the schema that was used to read the records.
 
     `partial_rows` are the records in a patch or a deletion, and `absent_properties` lists, by type, the properties that
     do not occur in any record.
@@ -153,8 +153,8 @@ def load(
 
     An input without records creates no commit. `conditions` are the caller's requirements; without them, an overwrite
     requires that its tables have not changed since the load started. A patch or a deletion always requires that its
-    rows have not changed. If `on_error` is "report", all problems are collected and returned; if there are any, nothing
-    is written.
+    rows have not changed. If `on_error` is "report", all problems are collected and returned. If there are any
+    problems, nothing is written.
     """
     check_load_mode(mode)
     options = options or LoadOptions()
@@ -261,7 +261,7 @@ def delta_mode(load_mode: LoadMode, *, ids_generated: bool) -> DeltaMode:
 
 
 def overwrite_conditions(branch_state: BranchState, parsed_load: ParsedLoad) -> tuple[Requirement, ...]:
-    """Return the requirement that the tables an overwrite replaces stay unchanged from now on."""
+    """Return the requirement that the tables that an overwrite replaces do not change from now on."""
     read_set = ReadSet(branch_state.last_known().state.tables)
     return (read_set.require_unchanged(parsed_load.delta.tables),)
 

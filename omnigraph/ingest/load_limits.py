@@ -1,4 +1,4 @@
-"""Configurable limits on load input; if a limit is exceeded, the error names it and the option that changes it."""
+"""Configurable limits on the input of a load; errors name the exceeded limit and the option that changes it."""
 
 import os
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Apply patches to stored rows: determine which values change and which rules the new rows break.
+"""Apply patches to stored rows: determine which values change and which rules the new rows violate.
 
 This module defines what a patch may change. It reads only the patched properties and the columns that the affected
 rules need, so the cost of a patch does not depend on how many properties its type has. Rows that already have the given
@@ -271,7 +271,7 @@ def _new_values(partial_rows: PartialRows, stored_rows: pa.Table) -> dict[str, p
 
 
 def _choose_values(is_given: Mask, given: pa.Array, stored: pa.Array) -> pa.Array:
-    """Return the given value for each row if the record contains one, and the stored value otherwise."""
+    """For each row, return the given value if the record contains one, and otherwise the stored value."""
     if is_given.all():
         return given
     positions = np.arange(len(given), dtype=np.int64)

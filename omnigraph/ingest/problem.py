@@ -117,7 +117,7 @@ class ProblemCollector:
         )
 
     def in_input_order(self) -> list[LoadProblem]:
-        """Return all problems in input order."""
+        """Return all problems in the order of the input."""
         return sorted(self.collected, key=lambda problem: (problem.line is None, problem.line or 0))
 
     def raise_first(self) -> None:

@@ -72,7 +72,7 @@ class TypeBuffer:
     member_names: frozenset[str] = frozenset()
     schema: pa.Schema = None
     defaults: dict[str, Any] = field(default_factory=dict)
-    all_ids_generated: bool = True  # if true, all ids so far are new, because this load generated them
+    all_ids_generated: bool = True  # whether all ids so far are new because this load generated them
     given_names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:

@@ -60,7 +60,7 @@ class RejectFolder:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> "RejectFolder":
-        """Return a folder that processes on other machines can also use."""
+        """Open a folder in a form that processes on other machines can use as well."""
         uri = os.fspath(folder)
         return cls(uri, s3_options(os.environ)) if is_s3_uri(uri) else cls(str(Path(uri).absolute()))
 
@@ -74,7 +74,7 @@ class RejectFolder:
         return 0 if first_problems is None else self._write_files(name, chain([first_problems], batches))
 
     def write_all(self, name: str, problems: Sequence[LoadProblem]) -> None:
-        """Write problems like `write`, and empty files if there are none."""
+        """Write problems like `write`, but write empty files if there are no problems."""
         self._write_files(name, [problems])
 
     def remove_files(self) -> None:
@@ -94,7 +94,7 @@ class RejectFolder:
         with self._write_errors():
             file_system, path = self._connect()
             final_paths = [f"{path}/{name}.{suffix}" for suffix in ("parquet", "ndjson")]
-            # A task may run twice at the same time. On S3, an object appears only once it is complete.
+            # The same task may run twice at the same time. On S3, an object does not appear until it is complete.
             ending = "" if is_s3_uri(self.uri) else f".{clock_and_ids.new_nonce()}"
             parquet_path, ndjson_path = (final_path + ending for final_path in final_paths)
             with (

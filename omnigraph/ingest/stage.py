@@ -100,7 +100,7 @@ def _stage_row_changes(txn: WriteTxn, table: Table, table_delta: TableDelta, row
 
 
 def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
-    """Stage new columns if that writes fewer bytes, or whole rows otherwise."""
+    """Stage either new columns or whole rows, whichever takes fewer bytes."""
     table, columns = txn.table(patched.table_key), patched.rows.select(patched.patched_names)
     if pays_off(table, patch_size(patched), patched.patched_names):
         return stage_patched_columns(txn.store, table, patched.addresses, patched.row_ids, columns)

@@ -81,7 +81,7 @@ class StreamedBlobs:
         return marker.encode()
 
     def restore(self, parsed_line: Any, *, has_envelope: bool) -> Any:
-        """Return a parsed line with blobs instead of markers in its properties, and with the text anywhere else."""
+        """Return a parsed line in which blobs (in properties) or the original text (elsewhere) replace the markers."""
         if not self._blobs or type(parsed_line) is not dict:
             return parsed_line
         properties = parsed_line.get("data") if has_envelope else parsed_line
@@ -122,7 +122,7 @@ def new_streamed_blobs(limits: LoadLimits) -> StreamedBlobs | None:
 
 
 def _find_large_blob(text: bytes) -> tuple[int, bool]:
-    """Return the position of the first large blob and True, or the end of the text without blobs and False."""
+    """Return the position of the first large blob and True, or the end of the text that has no blobs and False."""
     position = 0
     while (start := text.find(_START, position)) >= 0:
         digits_start = start + len(_START)
@@ -145,7 +145,7 @@ class _DigitDecoder:
 
     def __init__(self, text: bytes, pieces: Iterator[bytes], max_bytes: int | None) -> None:
         self._text, self._pieces, self._max_bytes = text, pieces, max_bytes
-        self._digits = self._held = b""  # digits and text that cannot be decoded without the next piece
+        self._digits = self._held = b""  # digits and text that can be decoded only with the next piece
         self._decoded_bytes = 0
         self._ended = self._padded = False
         self.unread = b""

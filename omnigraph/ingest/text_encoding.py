@@ -1,7 +1,7 @@
 """Convert text input to UTF-8: remove byte order marks, and decode other encodings piece by piece.
 
-Plain UTF-8 passes through unchanged and unchecked; the readers of each format report invalid bytes with their line
-numbers. An encoding is never guessed: it comes from a byte order mark or from the caller.
+Plain UTF-8 passes through unchanged and unchecked, because the reader of each format reports invalid bytes with their
+line numbers. An encoding is never guessed: it comes from a byte order mark or from the caller.
 """
 
 import codecs

@@ -1,8 +1,8 @@
 """Detect merged rows that are equal to their stored version, so that they are not written again.
 
-The load relies on the stored rows staying equal, so this is recorded as a requirement that is checked again before the
-load is published. The comparison also counts the values that a merge removes because the input does not contain their
-properties.
+The load relies on the stored rows remaining equal, so a requirement to this effect is recorded and checked again before
+the load is published. The comparison also counts the values that a merge removes because the input does not contain
+their properties.
 """
 
 from collections.abc import Callable

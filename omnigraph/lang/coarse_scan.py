@@ -60,7 +60,7 @@ def lexemes(text: str, start_offset: int, end_offset: int, *, recovering: bool =
 def split_declarations(
     text: str, opening: DeclarationOpening, start_offset: int, end_offset: int, *, recovering: bool = False
 ) -> list[tuple[int, int]]:
-    r"""Split a range of text where declarations begin, and return the (start, end) of each piece.
+    r"""Split a range of text at the positions where declarations begin, and return the (start, end) of each piece.
 
     The first piece may contain text that precedes the first declaration. A declaration cannot begin inside brackets. If
     `recovering` is true, however, brackets are ignored because they may be unbalanced.
@@ -110,7 +110,7 @@ class ContentExtent:
 
 
 def measure_extent(text: str, start_offset: int, end_offset: int) -> ContentExtent | None:
-    """Return the extent of a piece of text, or None if it contains only comments."""
+    """Return the extent of a piece of text, or None if the piece contains only comments."""
     content_start, content_end, bracket_depth = None, 0, 0
     too_deep_bracket: Span | None = None
     for lexeme_kind, lexeme_start, lexeme_end in lexemes(text, start_offset, end_offset):

@@ -17,7 +17,7 @@ _BLANK_LINE_BEFORE = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*\Z")
 
 
 class Layout:
-    r"""Collects formatted lines, keeping each comment next to the item it belongs to.
+    r"""Collects formatted lines, keeping each comment next to the item to which it belongs.
 
     >>> layout = Layout("// head\nnode A {} // tail")
     >>> layout.add_item(0, "node A {}", Span(8, 17))

@@ -1,9 +1,9 @@
 """A contextual lexer with almost no start-up cost.
 
 Lark compiles one large pattern for every set of terminals that a parser state accepts. Our grammars would need more
-than a hundred of these patterns, and compiling them would take up most of the start-up time. This lexer compiles each
-terminal once, when it is first tried, and tries a keyword only where its word occurs. The result must be the same as
-lark's: if several terminals match, the one with the highest rank wins.
+than a hundred of these patterns, and compiling them would account for most of the start-up time. This lexer compiles
+each terminal once, when it is first tried, and tries a keyword only where its word occurs. The result must be the same
+as lark's: if several terminals match, the one with the highest rank wins.
 """
 
 import re

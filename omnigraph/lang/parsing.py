@@ -20,7 +20,7 @@ from . import coarse_scan
 MAX_SOURCE_CHARACTERS = 4 * 1024 * 1024
 _BYTE_ORDER_MARK = "\ufeff"
 _MAX_EXPECTED_SHOWN = 6  # maximum number of alternatives listed in an error message
-_FOUND_WORD = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # text that a reader would see as one word, even if it is invalid
+_FOUND_WORD = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # text that readers perceive as one word, even if it is invalid
 HintProvider = Callable[[SourceText, Span, frozenset[str]], str | None]
 
 

@@ -144,7 +144,7 @@ def _pack_states(table_data: dict[str, Any]) -> None:
 
 
 def _unpack_states(table_data: dict[str, Any], memo: dict[int, Any]) -> dict[int, dict[str, Any]]:
-    """Return the states in lark's own form: for each token, either a shift to a state or a reduction by a rule."""
+    """Return the states in lark's own form, which maps each token to a shift to a state or a reduction by a rule."""
     tokens, packed_states = table_data["tokens"], table_data["states"]
     actions: dict[int, Any] = {state: (Shift, state) for state in range(len(packed_states))}
     actions |= {-1 - number: (Reduce, rule) for number, rule in memo.items()}
@@ -155,7 +155,7 @@ def _unpack_states(table_data: dict[str, Any], memo: dict[int, Any]) -> dict[int
 
 
 def _restore_parser(saved_tables: dict[str, Any]) -> Lark:
-    # Lark loads its stand-alone parsers in the same way. A test compares the result with the grammar.
+    # Lark restores its stand-alone parsers in the same way. A test compares the result with the grammar.
     load_from_dict: Any = Lark._load_from_dict
     restored_parser: Lark = load_from_dict(saved_tables["data"], saved_tables["memo"], _plugins=_LARK_PLUGINS)
     return restored_parser

@@ -1,7 +1,7 @@
 """Describe conflicts: the entity, its properties, and their values on each side and in the base.
 
 This module converts contested entities and rule violations to the records that callers see. It also determines which
-entities a conflict involves; when a side is chosen, all of them take that side's state.
+entities a conflict involves; when a side is chosen, all of these entities take that side's state.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from omnigraph.values.table_key import TableKey
 from .table_merge import ContestedEntity, TableSides
 
 EntityKey = tuple[TableKey, str]  # (table key, entity id)
-_MAX_VALUE_LENGTH = 60  # values in messages are truncated to this number of characters
+_MAX_VALUE_LENGTH = 60  # messages truncate values to this number of characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class DetectedConflict:
     columns: tuple[str, ...] = ()
 
     def columns_of(self, entity_key: EntityKey) -> tuple[str, ...]:
-        """Return an involved entity's conflicting columns, or none if the whole entity is in conflict."""
+        """Return an involved entity's conflicting columns; the result is empty if the whole entity is in conflict."""
         return self.columns if entity_key[0] == self.table_key else ()
 
     @property
@@ -81,7 +81,7 @@ def conflict_of_violation(
     our_branch: str,
     their_branch: str,
 ) -> DetectedConflict:
-    """Return the conflict for a rule that the merged graph would break even though neither side breaks it."""
+    """Return the conflict for a rule that the merged graph would violate even though neither side violates it."""
     involved_entities = involved_entities_of(violation, entity_type, sides_of)
     table_sides = sides_of(violation.type_key)
     entity_id = violation.entity_id or ""

@@ -1,8 +1,8 @@
 """Decisions about conflicts, and how they affect an entity.
 
 A decision chooses a side for the whole entity, chooses a side for individual properties, or provides a row that
-replaces both sides. Properties without a decision are merged, so a decision never undoes an edit that is not in
-conflict. This module does not read tables.
+replaces the rows of both sides. Properties without a decision are merged, so a decision never undoes an edit that is
+not in conflict. This module does not read tables.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,8 @@
 """Find the changes that conflict resolutions discard.
 
-A side's change is discarded if the decided entity does not contain it. Property changes are listed one by one; an
-entity that a decision removes, or a deletion that it undoes, is listed as a whole. A merge without decisions discards
-nothing. This module does not read tables.
+A side's change is discarded if the entity that results from a decision does not contain it. Property changes are listed
+one by one; an entity that a decision removes, or a deletion that a decision undoes, is listed as a whole. A merge
+without decisions discards nothing. This module does not read tables.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ def _parts_of_table(
 
 
 def _whole_part(table_sides: TableSides, entity: DecidedEntity, side: Choice) -> _Part | None:
-    """Return the deletion or the entity that a side loses, or None if it loses neither."""
+    """Return the deletion or the entity that a side loses, or None if the side loses neither."""
     side_row = _row_of(entity, side)
     if side_row is None:
         was_present = entity.base is not None or entity.id in table_sides.uncertain_ids

@@ -1,9 +1,9 @@
 """Find the values that a side wrote to a type or property that the merged schema may not contain.
 
 If the other side has dropped the type or property since the base, the edits are found before the schemas are combined,
-because they turn the drop into a conflict. If a decision about a name removes something that a side has added, its
-values are found afterward. Tables are read only in these cases. All values that the merged schema does not contain are
-listed as discarded changes.
+because an edit turns the drop into a conflict. If a decision about a name removes a type or property that a side has
+added, the values in it are found after the schemas are combined. Tables are read only in these cases. All values that
+the merged schema does not contain are listed as discarded changes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,7 @@
 """Separate the rows that fit another schema from the rows with a value that does not fit.
 
-A past state may contain values that do not fit the schema of a merge or replay, because a later merge chose a narrower
-number type. This module only converts rows. Callers decide how to treat entities that do not fit.
+A past state may contain values that do not fit the schema of a merge or replay, because a merge has since chosen a
+narrower number type. This module only converts rows. Callers decide how to treat entities that do not fit.
 """
 
 from typing import NamedTuple

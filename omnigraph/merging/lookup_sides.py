@@ -15,7 +15,7 @@ from omnigraph.storage.value_equality import same_rows
 
 from .table_merge import Choice, TableSides, find_row
 
-VersionRows = tuple[pa.Table, pa.Table, pa.Table]  # (base, ours, theirs), each sorted by id
+VersionRows = tuple[pa.Table, pa.Table, pa.Table]  # rows of (base, ours, theirs), each sorted by id
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How messages describe an edge that was deleted with a node; it imports nothing, so a client can use it."""
+"""The text that describes an edge that was deleted with a node; clients can use this module, which imports nothing."""
 
 
 def describe_lost_edge(type_name: str, edge_id: str, endpoints: tuple[str, str], node_id: str) -> str:

@@ -52,7 +52,7 @@ def find_lost_edges(
 def _decided_deletions(
     side: Choice, sides_of: Callable[[TableKey], TableSides], decisions: Decisions
 ) -> dict[TableKey, dict[str, bool]]:
-    """Return whether the merge keeps each node that a side deleted and that has a decision."""
+    """For each node that a side deleted and that has a decision, return whether the merge keeps the node."""
     stays_by_node: dict[TableKey, dict[str, bool]] = {}
     for (table_key, node_id), decision in decisions.items():
         if table_key.is_edge or isinstance(decision, PropertyChoices):  # neither side deleted a node

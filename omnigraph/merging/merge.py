@@ -1,6 +1,6 @@
 """Merge one branch into another: capture both branches, plan the merge, resolve conflicts, and publish the result.
 
-This module defines the order of the merge steps. A merge that was already made is detected before any data is read. A
+This module defines the order of the merge steps. A repeated merge is detected before any data is read. A
 fast-forward adopts the source's tables and reads no rows.
 """
 
@@ -213,7 +213,8 @@ def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlann
 def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:
     """Return the merge details that are recorded in the commit.
 
-    If no granularity is recorded, the merge compared whole entities, or it was a fast-forward and compared nothing.
+    If the details contain no granularity, the merge either compared whole entities or was a fast-forward, which
+    compares nothing.
     """
     commit_details: dict[str, Any] = {}
     if request.options.granularity != "entity" and report.outcome != "fast_forward":

@@ -1,4 +1,4 @@
-"""Configurable memory limits for a merge; if a limit is exceeded, the error names it."""
+"""Configurable memory limits for a merge; the error for a merge that exceeds a limit names that limit."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

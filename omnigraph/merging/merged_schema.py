@@ -36,8 +36,8 @@ DecideSchema = Callable[[EntityConflict], str | None]
 class MergedSchema:
     """The merged schema and, for each of its types, the corresponding type on each side.
 
-    `conflicts` are the incompatible changes that no strategy has decided, and values that do not fit the merged schema;
-    if there are any, rows must not be merged.
+    `conflicts` lists the incompatible changes that no strategy has resolved and the values that do not fit the merged
+    schema. If it is not empty, rows must not be merged.
     """
 
     base_ir: SchemaIR
@@ -108,7 +108,7 @@ class MergedSchema:
 
     @cached_property
     def migration(self) -> SchemaPlan | None:
-        """The plan that migrates the target's tables to the merged schema, or None if its schema does not change."""
+        """The plan that migrates the target to the merged schema, or None if the target's schema does not change."""
         our_ir = self.target.ir
         if (our_ir.catalog, our_ir.type_identities) == (self.ir.catalog, self.ir.type_identities):
             return None
@@ -155,7 +155,7 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
 
 
 def _narrows_base_values(merge_inputs: MergeInputs) -> bool:
-    """Return whether a merge base has number types whose values may not fit the types of the target."""
+    """Return whether a merge base has number types with values that may not fit the target's types."""
     target = merge_inputs.target_snapshot
     return any(
         transition.narrowed_names

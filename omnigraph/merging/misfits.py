@@ -70,7 +70,7 @@ def _misfits_of_type(snapshot: Snapshot, side: Choice, transition: TypeTransitio
 
 
 def _misfit_positions(values: pa.Array, new_type: pa.DataType, offset: int) -> Iterator[int]:
-    """Yield the positions of values that do not fit; the array is split in halves until all values in a part fit."""
+    """Yield the positions of values that do not fit, which are found by repeatedly splitting the array in half."""
     if fits_type(pa.chunked_array([values]), new_type):
         return
     if len(values) == 1:

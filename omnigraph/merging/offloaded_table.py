@@ -1,8 +1,8 @@
 """A table that an external engine compares because too many rows changed for one process.
 
-This process keeps only the ids of the rows taken from the other side, the columns that rules need, and the whole rows
-of conflicting entities. Single entities are looked up in the captured snapshots. All other values stay in storage until
-they are written.
+This process keeps only the whole rows of conflicting entities and, for the rows taken from the other side, the ids and
+the columns that rules need. Single entities are looked up in the captured snapshots. All other values stay in storage
+until they are written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -111,7 +111,7 @@ class OffloadedSides(LookupSides):
 class OffloadedDelta(TableDelta):
     """The changes to a table whose row values, except for `local_rows`, are not in this process.
 
-    `suspect_rows` are the rows that may break a single-row rule: the local rows and the rows found to be invalid.
+    `suspect_rows` are the rows that may violate a single-row rule: the local rows and the rows found to be invalid.
     """
 
     local_rows: pa.Table = field(kw_only=True)

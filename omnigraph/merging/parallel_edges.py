@@ -1,7 +1,7 @@
 """Parallel edges: edges that both sides added with the same endpoints and properties.
 
-Parallel edges have different ids, so both are kept unless the caller or the schema allows only one. Keyed edges are
-never parallel: equal edges have equal keys and therefore the same id.
+Parallel edges have different ids, so both edges are kept unless the caller or the schema allows only one of them. Keyed
+edges are never parallel: equal edges have equal keys and therefore the same id.
 """
 
 from collections.abc import Iterator

@@ -145,9 +145,10 @@ class MergePlanner:
         )
 
     def _check_with_target_changes(self, delta: Delta, lookup: Lookup) -> list[Violation]:
-        """Return violations in the merged graph if the source added rules that the target's rows may violate.
+        """If the source added rules that the target's rows may violate, return the violations in the merged graph.
 
-        Rows that the target has not changed since the base satisfy these rules, because they do so in the source.
+        Rows that the target has not changed since the base satisfy these rules, because the same
+        rows satisfy them in the source.
         """
         checked_keys = [] if self.aligned_tables is None else self.aligned_tables.newly_checked_tables()
         if not checked_keys:
@@ -208,7 +209,7 @@ class MergePlanner:
             return False
         our_table = self.merge_inputs.target_snapshot.table(table_key)
         their_table = self.merge_inputs.source_snapshot.table(table_key)
-        # A column that is null everywhere has no file, so equal files do not imply equal columns.
+        # A column that contains only nulls has no file, so equal files do not imply equal columns.
         has_same_columns = our_table.schema.equals(their_table.schema, check_metadata=True)
         return has_same_columns and compare_versions(our_table, their_table).is_empty
 

@@ -40,7 +40,7 @@ def publish_merge(
             if migration is None
             else stage_migrated_delta(txn, plan.delta, migration, merge_inputs.source_snapshot.schema)
         )
-        # If this check fails, the merge writes nothing; a later failure writes a refusal to the log.
+        # If this check fails, the merge writes nothing. If a later check fails, a refusal is written to the log.
         _check_still_captured(merge_inputs, replace(txn, base=merge_inputs.target_branch.refresh()))
         return replace(
             staged,
@@ -63,7 +63,7 @@ def publish_merge(
     published = publish_long_operation(
         merge_inputs.target_branch, "merge", stage, commit_metadata, table_keys, intent_facts
     )
-    if published is None:  # a merge always publishes its lineage, so None does not mean an empty merge
+    if published is None:  # a merge always publishes a commit with its lineage, so None does not mean an empty merge
         raise ReadSetConflict(member="graph_head", expected=merge_inputs.target_snapshot.commit_id)
     return published
 

@@ -1,8 +1,8 @@
 """The recursive merge base of a criss-cross history: several common ancestors, merged in memory.
 
 The bases are merged pairwise, in order of commit id and with the granularity of the merge, each pair using its own
-merge base. An entity on which the bases disagree, or with a base value that the merged schema cannot express, is
-uncertain. An uncertain entity has no base value, so any difference between the sides becomes a conflict.
+merge base. An entity is uncertain if the bases disagree on it, or if it has a base value that the merged schema cannot
+express. An uncertain entity has no base value, so any difference between the sides becomes a conflict.
 """
 
 from collections.abc import Iterable, Mapping

@@ -42,7 +42,7 @@ def _choose_winner(
     winners: dict[SchemaConflict, Winner],
     contradiction: SchemaConflict,
 ) -> tuple[SourcedSchema, dict[SchemaConflict, Winner]]:
-    """Of the bases that differ in one contradiction, return the base with the most conflicts between the sides.
+    """Of the bases that differ in a contradiction, return the one that leads to the most conflicts between the sides.
 
     A contradiction has three different declarations, and the two sides have at most two of them, so neither side has
     the third one. With this declaration in the base, every change on a side is either kept or reported as a conflict.

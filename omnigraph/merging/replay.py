@@ -2,8 +2,9 @@
 
 Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the commit's parent is the base
 and the commit is the other side; in a revert, the roles are swapped. A range is replayed as the difference between its
-first and last state. Rows are converted to the branch's schema, which does not change, and are written again, so no old
-table version is referenced. Rule violations, and entities that changed after the commit, are conflicts.
+first and last state. Rows are converted to the branch's schema, which does not change, and are written again, so that
+the new commit does not reference any old table version. Rule violations, and entities that changed after the commit,
+are conflicts.
 """
 
 from collections.abc import Mapping
@@ -176,7 +177,7 @@ def _make_publish_plan(
 
 
 def _require_compared_rows(txn: WriteTxn, table_delta: TableDelta) -> SameLookupResult:
-    """Return the requirement that the compared rows on the branch have not changed."""
+    """Return the requirements that ensure that the compared rows on the branch have not changed."""
     table = txn.table(table_delta.table_key)
     table_entry = txn.base.state.tables[table_delta.table_key]
     ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
@@ -194,7 +195,7 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
 
 
 def _schema_change_error(older_snapshot: Snapshot, newer_snapshot: Snapshot) -> InputError:
-    """Return the error for a commit, or a range that ends with this commit, that changed the schema but no entities."""
+    """Return the error for a commit or range of commits that changed the schema but no entities."""
     schema_change = compare_schemas(older_snapshot, newer_snapshot)
     steps = "" if schema_change is None else f" ({'; '.join(schema_change.descriptions)})"
     return InputError(

@@ -2,7 +2,7 @@
 
 The past table versions are referenced again, so no rows are read or written, and tables with equal content do not
 change. An intent protects these versions, because a cleanup may be about to remove them. A reset is published only on
-the captured head, so it never discards a commit that the caller could not have seen.
+the captured head, so it never discards a commit that the caller has not seen.
 """
 
 from collections.abc import Collection, Mapping
@@ -69,7 +69,7 @@ def _plan_reset(branch: BranchState, restored_snapshot: Snapshot, request: Merge
     planner = MergePlanner(merge_inputs)
     changed_keys = planner.changed_tables()
     restored_entries = {key: _restored_entry(head_snapshot, restored_snapshot, key) for key in changed_keys}
-    # Check this before comparing anything, so that reclaimed history is reported as such.
+    # Check this before comparing the tables, so that reclaimed history is reported as such.
     check_versions_retained(branch.store, restored_entries.values(), restored_snapshot.commit_id)
     adopted = {key: entry for key, entry in restored_entries.items() if not planner.has_same_files(key)}
     outcome: MergeOutcome = "merged" if adopted else "already_up_to_date"
@@ -96,7 +96,7 @@ def _publish_reset(report: MergeReport, retained_by: BranchState, request: Merge
         same_head = SameHead(inputs.target_snapshot.commit_id)
         same_head.check(txn)
         check_versions_retained(txn.store, adopted.values(), restored.commit_id)
-        # If this check fails, the reset writes nothing; a later failure writes a refusal to the log.
+        # If this check fails, the reset writes nothing. If a later check fails, a refusal is written to the log.
         same_head.check(replace(txn, base=branch.refresh()))
         return PublishPlan(
             RESET_OPERATION,

@@ -1,8 +1,9 @@
 """Conflict resolution by strategy: one side for all conflicts or for some kinds or types, or a custom function.
 
 Choosing a side for a conflict chooses that side for every entity involved. For example, if one side deleted a node and
-the other side added an edge to it, either both are deleted or both are kept. If two entities have the same unique
-value, the chosen side's entity is kept. Anything that still breaks a rule remains a conflict.
+the other side added an edge to it, the merge either deletes or keeps both the node and the edge. If two entities have
+the same unique value, the chosen side's entity is kept. If the result still violates a rule, the violation remains a
+conflict.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +39,7 @@ CONFLICT_KINDS = (
     "cardinality_violation",
     "value_constraint_violation",
 )
-DEFAULT_NAME = "*"  # the name in a strategy that means all other conflicts
+DEFAULT_NAME = "*"  # the name that stands for all other conflicts in a strategy
 _SIDES = ("ours", "theirs")
 _MAX_ROUNDS = 16  # maximum number of rounds; resolving a conflict may reveal another one
 
@@ -101,7 +102,7 @@ def record_answers(
     decisions: dict[EntityKey, Decision],
     answers: Sequence[tuple[DetectedConflict, ConflictAnswer]],
 ) -> int:
-    """Record decisions and return how many of them resolve something new; earlier decisions are kept."""
+    """Record decisions, keeping earlier ones, and return how many conflicts the new decisions resolve."""
     new_decisions = 0
     for detected, conflict_answer in answers:
         if isinstance(conflict_answer, Mapping):
@@ -129,7 +130,7 @@ def _record_values(
 def _record_side(
     planner: MergePlanner, decisions: dict[EntityKey, Decision], detected: DetectedConflict, side: Choice
 ) -> bool:
-    """Record the side chosen for a conflict's entities; return whether this resolves anything new."""
+    """Record the side chosen for a conflict's entities; return whether any decision changed."""
     decides_more = False
     for entity_key in detected.involved_entities:
         table_key, entity_id = entity_key
@@ -150,7 +151,7 @@ def withdraw_answer(decisions: dict[EntityKey, Decision], detected: DetectedConf
 
 
 def check_schema_answer(answer: ConflictAnswer) -> str:
-    """Return the side chosen for a schema conflict; raise `InputError` for anything else."""
+    """Return the side chosen for a schema conflict; raise `InputError` for any other answer."""
     if isinstance(answer, Mapping):
         message = f"a {SCHEMA_CONFLICT} cannot be resolved with values"
         raise InputError(message, reason="use 'ours' or 'theirs'")

@@ -1,7 +1,7 @@
 """One table in a merge: the changes that each side made since the base, and how they are combined.
 
-An entity that only one side changed is taken from that side. An entity that both sides changed in the same way needs no
-merging. An entity that the sides changed differently is contested. This module does not read tables.
+An entity that only one side changed is taken from that side. An entity that both sides changed in the same way stays as
+it is in the target. An entity that the sides changed differently is contested. This module does not read tables.
 """
 
 from collections.abc import Iterator, Mapping
@@ -149,9 +149,9 @@ class TableSides:
         return our_row if our_row is not None else their_row
 
     def merged_rows(self, side_by_column: Mapping[str, Mapping[str, Choice]]) -> dict[str, MergedRow]:
-        """Return entities merged property by property, using the chosen side's value where there is a choice.
+        """Return entities merged property by property, using the value from the chosen side if a side was chosen.
 
-        Conflicting properties without a choice take our value. `merges_properties` must be true for every entity.
+        All other conflicting properties take our value. `merges_properties` must be true for every entity.
         """
         versions = [self.versions_of(entity_id) for entity_id in side_by_column]
         if not versions:

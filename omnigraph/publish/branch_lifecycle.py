@@ -42,7 +42,8 @@ from omnigraph.values import clock_and_ids
 _MAX_FORK_ATTEMPTS = 4
 
 
-# The parts of an intent to write for a creation. It has no lease, so it is valid only while its owner is alive.
+# The parts to write for the intent of a creation. The intent has no lease, so it is valid only while its owner is
+# alive.
 _INTENT_PARTS = ("json", "verdict")
 
 
@@ -105,7 +106,7 @@ def _create_and_name(
         _discard_creation(store, intent)
         raise
     except BaseException as error:
-        # Until the name is taken, nothing refers to the manifest, and no other process creates a ref to it.
+        # Until this process takes the name, nothing refers to the manifest, and no other process creates a ref to it.
         if not manifest_written or _is_name_rejected(store, intent, error):
             _discard_creation(store, intent)
         raise
@@ -113,7 +114,7 @@ def _create_and_name(
 
 
 def _is_name_rejected(store: Store, intent: Intent, error: BaseException) -> bool:
-    """Return whether the store permanently rejects the name, so no retry can succeed."""
+    """Return whether the store permanently rejects the name, so that no retry can succeed."""
     if not isinstance(error, Exception) or judge_failure(error) != "for_good":
         return False
     try:
@@ -324,7 +325,7 @@ def _load_protected_state(
 
 
 def _check_not_erased(store: Store, newest_state: GraphState, past_state: GraphState, commit_id: str) -> None:
-    """Raise an error if a fork would restore a type that the source branch dropped along with its history."""
+    """Raise an error if a fork would restore a type that the source branch dropped together with the type's history."""
     erased_locations = read_erased_directories(store, newest_state)
     erased_key = next(
         (table_key for table_key, entry in sorted(past_state.tables.items()) if entry.location in erased_locations),
@@ -350,7 +351,7 @@ def delete_branch(
 
 
 def close_ref(store: Store, ref: Ref, expected_head: str | None = None) -> None:
-    """Close the manifest behind a ref, then the ref itself; a second caller gets `NotFound`."""
+    """Close the manifest behind a ref, and then the ref itself; a second caller gets `NotFound`."""
     already_closed = publish_closing_version(store, branch_state_of(store, ref.name, ref.ulid), expected_head)
     with failures_with_effect("unknown"):
         refs.close_name(store, ref)

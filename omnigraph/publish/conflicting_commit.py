@@ -42,7 +42,7 @@ def find_conflicting_commit(
 def _commits_of_step(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep
 ) -> Iterator[tuple[Commit, TableEntry, TableEntry]]:
-    """Yield other writers' commits that changed the table, newest first, with the versions before and after each."""
+    """Yield other writers' commits to the table, newest first, each with the table's versions before and after it."""
     state = txn.base.state
     commits = islice(HistoryLog(txn.store, state).first_parents(state.head.commit_id), _MAX_COMMITS)
     pending: tuple[Commit, TableEntry] | None = None
@@ -60,7 +60,7 @@ def _commits_of_step(
 
 
 def _is_made_in_step(commit: Commit, entry: TableEntry, step: UnreadStep) -> bool:
-    """Return whether a commit changed the table within the step; newer commits may be the caller's own."""
+    """Return whether a commit changed the table within the step; any newer commits may be the caller's own."""
     is_foreign = commit.id not in step.own_commits
     return is_foreign and entry.content_id == commit.id and entry.version <= step.newer.version
 

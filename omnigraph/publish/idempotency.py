@@ -18,7 +18,7 @@ from .write_plan import CommitMetadata
 
 _WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # 24 hours
 _MAX_COMMITS = 4096
-_MAX_EXPIRED_IN_A_ROW = 64  # commits; a few wrong times among them do not end the search
+_MAX_EXPIRED_IN_A_ROW = 64  # commits; a few wrong timestamps do not end the search
 
 
 def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetadata) -> Commit | None:

@@ -60,7 +60,7 @@ def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, act
         schema = write_schema(store, contract)
     stale_branches = branch_states_at(store)
     first_manifest = _create_first_manifest(store, _genesis_state(commit_id, tables, schema, actor, packed_checksums))
-    for stale_branch in stale_branches:  # only now, because a losing init must not invalidate the winner's branches
+    for stale_branch in stale_branches:  # not earlier, because a losing init must not invalidate the winner's branches
         stale_branch.is_replaced = True
     main_branch = branch_state_of(store, layout.MAIN, layout.MAIN)
     main_branch.advance(first_manifest)
@@ -112,7 +112,7 @@ def _claim_root(store: Store, force: bool) -> None:
 
 @contextmanager
 def _release_claim_on_error(store: Store) -> Iterator[None]:
-    """Release the claim if the block raises an exception, because nothing else has been written yet."""
+    """Release the claim if the block raises an exception, which is safe because nothing else has been written yet."""
     try:
         yield
     except OmnigraphError:
@@ -177,8 +177,8 @@ def _verify_first_manifest(store: Store, state: GraphState, error: Exception) ->
 def _missing_manifest_error(store: Store, error: Exception) -> OmnigraphError:
     """Return the error for a missing manifest, which may still appear unless the store is a local disk.
 
-    The claim can be released, because only one first manifest can ever exist: this one, arriving late, or another
-    init's.
+    The claim can be released, because only one first manifest can ever exist: either this one, if it arrives late, or
+    that of another init.
     """
     with suppress(StorageError):
         store.objects.remove(layout.CLAIM)

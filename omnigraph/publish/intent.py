@@ -2,8 +2,7 @@
 
 This module manages the life cycle of intents: they are armed, leased, confirmed, decided by a single verdict, listed,
 and finally removed. An intent protects the data that it references from cleanup, and it lets other processes finish or
-discard the operation if the owner dies. No operation waits for an intent, and an unreadable intent does not block other
-operations.
+discard the operation if the owner dies. No operation waits for an intent, not even for one that cannot be read.
 """
 
 import logging
@@ -25,7 +24,8 @@ _log = logging.getLogger("omnigraph")
 LEASE_DURATION = timedelta(seconds=60)  # duration of a lease, measured by the store's clock
 RENEWAL_SECONDS = 20.0  # seconds between two renewals of a lease
 INTENT_PARTS = ("json", "confirmed", "lease", "verdict")
-# If one of these parts exists, recovery skips the intent, because it cannot be resolved or needs a newer release.
+# If one of these parts exists, recovery skips the intent, because the intent cannot be resolved or requires a newer
+# release.
 SET_ASIDE_PART, NEWER_PART = MARKER_PARTS = ("set_aside", "newer")
 
 Verdict = Literal["publish", "discard"]
@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PendingIntent:
-    """A readable intent, and the times by the store's clock at which it was armed and last known to be alive."""
+    """A readable intent, with the times (by the store's clock) when it was armed and its owner last showed activity."""
 
     intent: Intent
     alive_at: datetime
@@ -294,7 +294,7 @@ def _read_intent(
 
 
 def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str) -> SetAsideIntent:
-    """Read why an intent was set aside; an intent with a damaged marker still counts as set aside."""
+    """Read the reason why an intent was set aside. An intent with a damaged marker still counts as set aside."""
     try:
         marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:

@@ -1,8 +1,8 @@
 """The data class for a long operation, and its stored form.
 
-This module defines an intent's members and rejects records that this release cannot read. It does no I/O. If a new kind
-of operation requires more than publishing its plan, increment `SCHEMA_VERSION`, so that older releases leave the
-operation alone until a newer release resolves it.
+This module defines an intent's members and rejects records that this release cannot read. It does no I/O. If finishing
+a new kind of operation takes more than publishing its plan, increment `SCHEMA_VERSION`, so that older releases leave
+such operations to newer releases.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _MEMBER_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 class NewerReleaseError(StorageError):
-    """A newer release wrote the operation.
+    """The operation was written by a newer release.
 
     `needs` lists the features that a release must support to resolve the operation.
     """

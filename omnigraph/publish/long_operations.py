@@ -1,7 +1,7 @@
 """Run long operations: stage under an intent, confirm, request the verdict, and publish.
 
 This module manages the life cycle of operations that may outlive their process. Either the owner or recovery publishes
-a confirmed plan, exactly once. If the plan cannot be published, a refusal is recorded in the commit log instead.
+a confirmed plan, exactly once. If the plan cannot be published, a refusal is recorded in the commit log.
 """
 
 import logging
@@ -110,7 +110,7 @@ def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
     branch was deleted.
     """
     refusal_metadata = CommitMetadata(actor=intent.actor)
-    with suppress(ReadSetConflict):  # the branch was deleted, so nothing can be published to it
+    with suppress(ReadSetConflict):  # no commit can be published to a deleted branch
         _publish_intent(branch_state, intent, lambda _: PublishPlan(REFUSED_OPERATION), refusal_metadata)
     newest_state = branch_state.refresh().state
     logged_commit = find_intent_commit(branch_state.store, newest_state, intent)

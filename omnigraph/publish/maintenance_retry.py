@@ -1,7 +1,7 @@
-"""Retry maintenance alongside writers, rewriting fewer fragments after each lost swap.
+"""Retry maintenance while writers are active, rewriting fewer fragments after each lost swap.
 
-Rewriting many fragments conflicts with every update to any of them, and a busy table is updated all the time. This
-module only decides how many fragments to rewrite. It never waits and never blocks a writer.
+Rewriting many fragments conflicts with an update to any of these fragments, and a busy table is updated all the time.
+This module only decides how many fragments to rewrite. It never waits and never blocks a writer.
 """
 
 from collections.abc import Callable

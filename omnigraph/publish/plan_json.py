@@ -97,7 +97,7 @@ def requirement_from_json(encoded: Sequence[Any]) -> Requirement:
 
 
 def plan_version(stored_plan: Mapping[str, Any]) -> int:
-    """Return the version of a plan's JSON form; early releases did not record a version, which counts as 1."""
+    """Return the version of a plan's JSON form, which is 1 if an early release stored the plan without a version."""
     version = stored_plan.get("plan_version", 1)
     if not isinstance(version, int):
         raise TypeError(f"plan_version must be an integer, not {version!r}")

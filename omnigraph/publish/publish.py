@@ -56,8 +56,8 @@ def publish(
     `conditions` are the caller's requirements, which are checked on every base. If one of them fails, the failure is
     final; if a plan's own requirements fail, a new plan is prepared. `identity` is the commit id and creation time that
     an intent recorded earlier. A recovered operation keeps its commit id, so it can be found in the log and is never
-    published twice. With `takes_turns`, the processes on this machine take turns, so that short writes do not have to
-    be planned again after every lost race.
+    published twice. With `takes_turns`, the processes on this machine take turns, so that a short write does not
+    repeatedly lose the race and have to be planned again.
     """
     turn = branch_state.machine_queue.turn if takes_turns else _race
     commit = _publish_with_retries(branch_state, prepare, metadata, conditions, identity, turn)
@@ -65,7 +65,7 @@ def publish(
         # Housekeeping comes last, and its failures are only logged, because the write has already been applied.
         try:
             trim_when_due(branch_state.store, branch_state.ulid, commit.manifest_version)
-        except BaseException as interruption:  # an interrupted caller must learn that the write was published
+        except BaseException as interruption:  # even if interrupted, the caller must learn that the write was published
             interruption.add_note(f"commit {commit.id} was written")
             raise
     return commit
@@ -111,7 +111,7 @@ def _publish_with_retries(
 
 
 def _race() -> AbstractContextManager[bool]:
-    """Return a context manager that does nothing, for a write that does not wait for its turn."""
+    """Return a context manager that does nothing, for a write that races instead of waiting for its turn."""
     return nullcontext(False)
 
 
@@ -203,7 +203,7 @@ def _plan_still_holds(plan: PublishPlan, txn: WriteTxn) -> bool:
     """Return whether the data that the plan depends on is unchanged and the staged files are safe from cleanup.
 
     A raised epoch means that a collector fenced the branch after the files were staged. No state references staged
-    files, so the collector may treat them as garbage, and the write must stage them again.
+    files, so the collector may treat these files as garbage, and the write must stage them again.
     """
     if not plan.protected_by_intent and plan.gc_epoch != txn.base.state.head.gc_epoch:
         return False

@@ -21,7 +21,7 @@ from .intent import Intent
 from .lease import READ_OPERATION, keep_lease_alive
 
 ReadItem = TypeVar("ReadItem")
-LONG_READ_ROWS = 100_000  # reading fewer entities takes far less time than a cleanup's grace period
+LONG_READ_ROWS = 100_000  # reading fewer entities than this takes far less time than the grace period of a cleanup
 
 
 def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:

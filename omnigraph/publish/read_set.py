@@ -40,7 +40,7 @@ class UnchangedTable:
     row_filter: RowFilter | None = None
 
     def to_json(self) -> list[Any]:
-        """Return the stricter requirement that no row has changed, because any other process can check that."""
+        """Return the stricter requirement that no row has changed, because any process can check this requirement."""
         read_entry = self.reads.read_entry
         return SameContent(self.table_key, read_entry.content_id, read_entry.version).to_json()
 
@@ -129,7 +129,7 @@ class UnchangedReads:
 
 
 class ReadSet:
-    """The tables as the caller last read them; unread changes never count as read, even after the caller writes."""
+    """The tables as the caller last read them; unread changes never count as read, even after a write by the caller."""
 
     def __init__(self, tables: Mapping[TableKey, TableEntry]) -> None:
         self._lock = threading.Lock()

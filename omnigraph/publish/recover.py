@@ -1,8 +1,8 @@
 """Crash recovery: settle operations whose owner has died, or set them aside if they cannot be settled.
 
-Recovery runs when a graph is opened for writing and, at intervals, before a write. It is idempotent and processes only
-intents whose lease has expired. No operation waits for it. An operation that cannot be settled blocks neither other
-operations nor the caller; only a failed listing is an error.
+Recovery runs when a graph is opened for writing and, at intervals, before a write. Recovery is idempotent and processes
+only intents whose lease has expired. No operation waits for recovery. An operation that cannot be settled blocks
+neither other operations nor the caller; only a failed listing is an error.
 """
 
 import logging
@@ -57,7 +57,7 @@ def recover(store: Store) -> list[RecoveryRecord]:
     try:
         with as_storage_errors("none"):
             store_time = intents.store_time(store)
-    except StorageError as error:  # a full or read-only disk; a write would report the same error
+    except StorageError as error:  # the disk is full or read-only, and a write would report the same error
         _log.warning("recovery of unfinished operations was skipped: %s", error.message)
         return []
     outcomes = _settle_expired(store, intent_listing, store_time)
@@ -176,8 +176,8 @@ def _remove_leftovers(
 ) -> None:
     _run_logging_failure("leftovers", partial(intents.sweep_leftovers, store, intent_listing.leftovers, store_time))
     for unfinished_file in unfinished_files:
-        # Files with temporary names are never read, so they can be removed. If their writer is still running, it gets
-        # an error.
+        # Files with temporary names are never read, so they can be removed. A writer that is still running then gets an
+        # error.
         if store_time - unfinished_file.modified > UNFINISHED_FILE_AGE:
             _run_logging_failure(unfinished_file.name, partial(store.objects.remove, unfinished_file.name))
 

@@ -2,9 +2,9 @@
 
 Both names point to the same manifest, so handles that are already open are not affected. An intent records the rename.
 After a crash between the two steps, both names exist, and the next process that opens the graph for writing closes the
-old one. If several renames run concurrently, the one that closes the old name wins. The old name must not be closed
-before the new name is verified to point to the branch; otherwise, the branch would become unreachable if the store lost
-the new name.
+old one. If several renames of a branch run concurrently, the one that closes the old name wins. The old name must not
+be closed before the new name is verified to point to the branch; otherwise, the branch would become unreachable if the
+store lost the new name.
 """
 
 from collections.abc import Mapping
@@ -109,7 +109,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
     """
     highest_numbers = refs.list_highest_numbers(store)
     if highest_numbers.get(old_ref.name, 0) > old_ref.number:
-        return  # the old name is already closed: by this rename, or by another one, which `close_renamed_name` detects
+        return  # the old name was closed either by this rename or by another one, which `close_renamed_name` detects
     name_conflicts.check_disjoint(new_ref.name, conflicting_names(store, new_ref.name, highest_numbers, old_ref.name))
     if read_manifest(store, old_ref.ulid).state.head.closed:
         raise refs.name_not_found_error(store, old_ref.name)
@@ -133,7 +133,7 @@ def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[
 
 
 def _has_old_name_only(store: Store, intent: Intent) -> bool:
-    """Return True if a failed rename definitely changed nothing."""
+    """Return True if it is certain that a failed rename has changed nothing."""
     old_ref, new_ref = rename_refs(intent)
     try:
         return refs.is_ref_visible(store, old_ref) and not _may_be_open(store, new_ref)

@@ -53,7 +53,7 @@ class SameVersion:
     """Requires that a table is still at the exact version that was read.
 
     Table maintenance violates this requirement. Use it for a write that replaces the table with its own version and
-    would otherwise undo anything published in the meantime.
+    would otherwise undo all changes published in the meantime.
     """
 
     table_key: TableKey
@@ -62,7 +62,7 @@ class SameVersion:
     version: int
 
     def to_json(self) -> list[Any]:
-        """Return the requirement as JSON data; the Lance version becomes a string because it can exceed 2^63."""
+        """Return the requirement as JSON data, with the Lance version as a string because it can exceed 2^63."""
         return ["same_version", self.table_key, self.content_id, str(self.lance_version), self.version]
 
     def check(self, txn: WriteTxn) -> None:

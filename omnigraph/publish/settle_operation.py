@@ -1,4 +1,4 @@
-"""Settle one operation whose owner has died: finish it if the verdict is to publish, or discard it otherwise.
+"""Settle one operation whose owner has died: finish or discard it, as the verdict says.
 
 This module determines how each kind of operation is finished. Several processes may settle the same operation at the
 same time, and an operation can be settled again after any crash. If settling raises an error, the intent remains in
@@ -89,7 +89,7 @@ def _record_and_retire(store: Store, intent: Intent, kind: OutcomeKind, error: s
 def _finish_rename(store: Store, intent: Intent) -> RecoveryRecord:
     try:
         finish_rename(store, intent)
-    except NameNotVisibleError as error:  # the branch still has its old name
+    except NameNotVisibleError as error:  # the rename failed, and the branch keeps its old name
         return _record_and_retire(store, intent, "discarded", error.message)
     except (AlreadyExists, NotFound):  # the name is taken, or the branch no longer exists
         return _record_and_retire(store, intent, "discarded")

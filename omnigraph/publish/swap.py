@@ -137,7 +137,7 @@ def _resolve_unknown_swap(
         request.unresolved_swap.mark_unanswered(base_manifest)
     with failures_with_effect("unknown"):
         if is_from_replaced_graph(base_manifest):
-            # The root was removed and recreated, so its log says nothing about this swap.
+            # The root was removed and recreated, so the new root's log contains no evidence about this swap.
             message = f"a different graph was created at {request.store.root.uri}"
             raise StorageError(message, kind="permanent")
         is_published = verify_commit_landed(request, base_manifest.state, commit)

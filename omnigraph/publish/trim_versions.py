@@ -19,9 +19,9 @@ from omnigraph.storage.store import Store
 _log = logging.getLogger("omnigraph")
 _FRAGMENT_PATTERN = re.compile(rb"[0-9A-Za-z_-]+\.lance")
 _TRANSACTION_PATTERN = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
-# How long a superseded manifest version is kept, so that its readers can finish.
+# The time for which a superseded manifest version is kept, so that its readers can finish.
 DEFAULT_GRACE = timedelta(minutes=60)
-TRIM_INTERVAL = 64  # number of publishes on a branch between two trims
+TRIM_INTERVAL = 64  # number of commits on a branch between two trims
 # The maximum number of versions to keep locally, regardless of age. Opening a local branch lists all versions.
 MAX_LOCAL_VERSIONS = 1024
 _MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # maximum number of versions that one publish removes

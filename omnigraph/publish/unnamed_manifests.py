@@ -99,10 +99,10 @@ def find_manifests_without_ref(
 ) -> tuple[list[UnnamedManifest], RefListing]:
     """Return the open manifests that no name points to, and the listed refs.
 
-    By default, all manifests below `__branches/` are checked. The order of the reads matters because other operations
-    may be running. A creation arms its intent before it writes the manifest and removes the intent after it has taken
-    the name. A deletion closes the manifest before the name. Listing manifests first, then intents, and then names
-    ensures that a live branch is never mistaken for a lost one.
+    By default, all manifests below `__branches/` are checked. The order of the listings matters, because other
+    operations may be running. A creation arms its intent before it writes the manifest and removes the intent after it
+    has taken the name. A deletion closes the manifest before the name. Listing manifests first, then intents, and then
+    names ensures that a live branch is never mistaken for a lost one.
     """
     existing_ulids = sorted(list_manifest_ulids(store) if ulids is None else ulids)
     busy_ulids = _busy_ulids(store)
@@ -194,7 +194,7 @@ def _read_ref_objects(store: Store) -> list[_RefObject]:
             try:
                 members = store.objects.read_json(listed_file.name) if name_and_number is not None else None
             except StorageError:
-                continue  # the ref object is damaged, which is reported under the name
+                continue  # a damaged ref object is reported under its name
             if name_and_number is not None and members is not None:
                 ref_objects.append(_RefObject(ref_directory, *name_and_number, members))
     return ref_objects

@@ -1,9 +1,9 @@
 """Find changes that other writers made to a table after a caller read it, and determine which ones affect a write.
 
-A caller's own writes count as read, so they divide the changes by other writers into steps. The first step leads from
-the version that was read to the base of the caller's first write, the next from that write to the base of the second
-write, and so on. Each step is compared once, reading only the fragments that differ. A write's `RowFilter`, not this
-module, decides what the write depends on.
+A caller's own writes count as read. They therefore divide the changes by other writers into steps. The first step leads
+from the version that was read to the base of the caller's first write, the next from that write to the base of the
+second write, and so on. Each step is compared once, reading only the fragments that differ. A write's `RowFilter`, not
+this module, decides what the write depends on.
 """
 
 from dataclasses import dataclass, replace

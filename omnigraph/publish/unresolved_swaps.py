@@ -29,7 +29,7 @@ class UnresolvedSwap:
         return self._base_version is not None
 
     def mark_unanswered(self, base_manifest: LoadedManifest) -> None:
-        """Record a swap on this base whose outcome is not known yet."""
+        """Record that a swap on this base has an unknown outcome."""
         self._base_version = max(base_manifest.version, self._base_version or 0)
 
     def observe_version(self, newest_manifest: LoadedManifest) -> None:
@@ -65,6 +65,6 @@ class UnresolvedSwap:
 
 
 def local_disk_error(store: Store, swap_error: SwapOutcomeUnknown) -> OSError | None:
-    """Return the disk error if a swap failed on a local disk and is no longer in flight, or otherwise None."""
+    """If a swap failed on a local disk and is no longer in flight, return the disk error; otherwise, return None."""
     cause = swap_error.__cause__
     return cause if store.root.is_local and isinstance(cause, OSError) else None

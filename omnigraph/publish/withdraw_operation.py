@@ -1,7 +1,7 @@
 """Withdraw an operation that was decided but could not be completed.
 
-The owner may merely be suspended and could resume later. Each kind of operation is therefore blocked in a way that
-makes a late owner fail. An operation that turns out to have been completed is left unchanged.
+The owner may merely be suspended and resume later. Each kind of operation is therefore blocked in such a way that the
+owner's later attempts fail. An operation that turns out to have been completed is left unchanged.
 """
 
 import logging
@@ -28,7 +28,7 @@ _log = logging.getLogger("omnigraph")
 def withdraw_operation(store: Store, intent: Intent) -> bool:
     """Ensure that no process can complete an operation; return True if a process has already completed it.
 
-    Raises an error if the operation cannot be blocked now but a later attempt may succeed, for example if the store is
+    Raises an error if the operation cannot be blocked now but a later call may succeed, for example if the store is
     down or the branch is busy.
     """
     if intent.operation == READ_OPERATION or _obtain_verdict(store, intent) != "publish":

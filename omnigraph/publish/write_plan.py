@@ -48,8 +48,8 @@ class PublishPlan:
     def with_base_requirements(self, txn: WriteTxn) -> "PublishPlan":
         """Return the plan with its implicit assumptions about the base as explicit requirements.
 
-        A plan that replaces tables, or assumes that they do not exist, depends on their current state. By default, the
-        plan's files are safe only in the base's collector epoch.
+        A plan that replaces tables, or assumes that tables do not exist, depends on their current state. By default,
+        the plan's files are safe only in the base's collector epoch.
         """
         replaced_keys = sorted({*self.new_tables, *self.adopted_tables, *self.dropped_tables})
         base_requirements = tuple(

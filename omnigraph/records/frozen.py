@@ -1,7 +1,7 @@
 """Frozen dataclasses that are fast to define.
 
 The language packages define about 150 small classes. `dataclasses` compiles six functions for each
-of them, which used to take a quarter of a command's start-up time. `record` compiles the functions
+of them, which would take a quarter of a command's start-up time. `record` compiles the functions
 of a class when they are first used: `__init__` alone, and `__eq__` and `__hash__` together, because
 most objects of a short command are never compared. The result behaves like a frozen dataclass for
 `fields`, `replace`, `match` and type checkers.
@@ -55,7 +55,7 @@ def _build_record_class(cls: Any, slots: bool, eq: bool) -> Any:
 
 
 class _UncompiledMethod:
-    """A method of a record class that is compiled on first access, together with the methods that are used with it."""
+    """A method of a record class that is compiled on first access, together with related methods."""
 
     __slots__ = ("_compiled_names", "_method_name", "_record_class")
 

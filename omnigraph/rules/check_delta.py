@@ -1,7 +1,7 @@
 """Evaluate every rule against a delta, in a fixed order.
 
 Row rules come first, followed by keys and uniqueness, endpoints, and cardinality. A mutation stops at the first
-violation, whereas a load collects all of them. The evaluator also matches each written row to the stored row that it
+violation, whereas a load collects all violations. The evaluator also matches each written row to the stored row that it
 replaces.
 """
 

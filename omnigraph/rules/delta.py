@@ -1,6 +1,6 @@
 """The changes that an operation makes to a graph: the rows that it writes to and removes from each table.
 
-The rules check a delta, and staging writes it. This module only defines the data structure: `existing_rows` finds out
+The rules check a delta, and staging writes it. This module only defines the data structure: `existing_rows` determines
 which rows already exist, and `check_delta` decides which changes are allowed.
 """
 
@@ -113,7 +113,7 @@ def build_table_delta(
     input_lines: Positions | None = None,
     from_records: bool = False,
 ) -> TableDelta:
-    """Build a delta from written rows. `mode` says whether their ids are new, may exist, or must not exist.
+    """Build a delta from written rows. `mode` specifies whether their ids are new, may exist, or must not exist.
 
     >>> rows = pa.table({"id": ["a", "b", "a"]})
     >>> build_table_delta("node:N", rows, "upsert").ids.to_pylist()

@@ -30,7 +30,7 @@ def endpoint_columns(edge_type: EdgeType) -> tuple[EndpointColumn, EndpointColum
 
 
 def endpoint_violations(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
-    """Yield violations for written edges with a missing endpoint, then for stored edges that would lose an endpoint."""
+    """Yield violations for written edges with a missing endpoint and for stored edges that would lose an endpoint."""
     removed_by_key = {
         node_key: _removed_node_ids(delta.get(node_key), lookup) for node_key in _endpoint_node_keys(catalog, delta)
     }
@@ -109,7 +109,7 @@ def dangling_violation(
 
 
 def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: str) -> str:
-    """Return a hint on how to write the endpoint, or on what else to do if it is already written correctly."""
+    """Return a hint on how to write the endpoint or, if it is already written correctly, on what else to do."""
     node_type, field_name = catalog.node(type_name), _FIELD_BY_COLUMN[column]
     rule = f"`{field_name}` must be the id of a node of type {type_name}"
     if node_type is None or node_type.key is None:

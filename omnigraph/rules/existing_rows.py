@@ -1,6 +1,6 @@
-"""Find out which written rows already exist, using one id lookup per table.
+"""Determine which written rows already exist, using one id lookup per table.
 
-Strictly inserting an existing id is a conflict. Any other row with an existing id replaces the stored row and keeps its
+A strict insert of an existing id is a conflict. Any other row with an existing id replaces the stored row and keeps its
 row id. Rows with newly generated ids are not looked up.
 """
 

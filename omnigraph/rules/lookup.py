@@ -1,7 +1,7 @@
 """Look up stored rows in batches rather than one at a time.
 
 Rules read a graph only through the protocol in this module. Every result belongs to the write's read set, so
-`RecordingLookup` records the requirement that the result must be unchanged at commit time.
+`RecordingLookup` records the requirement that the result is still the same at commit time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ ROW_ID_COLUMNS = ("_rowid", "_rowaddr")
 
 
 class Lookup(Protocol):
-    """The operations through which rules read the committed state."""
+    """The operations with which rules read the committed state."""
 
     def find(
         self,

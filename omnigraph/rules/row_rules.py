@@ -27,7 +27,7 @@ BrokenRule = tuple[Rule, str, pa.Array, ReasonFormatter]  # (rule, property, mas
 def row_violations(
     entity_type: NodeType | EdgeType, rows: RowContainer, input_lines: Positions | None = None
 ) -> Iterator[Violation]:
-    """Yield a violation for every row rule that a batch breaks, in row order."""
+    """Yield the violations of row rules in a batch, in row order."""
     broken_rows = [
         (int(row_index), rule, property_name, reason)
         for rule, property_name, broken_mask, reason in _find_broken_rules(entity_type, rows)
@@ -47,7 +47,7 @@ def row_violations(
 
 
 def _find_broken_rules(entity_type: NodeType | EdgeType, rows: RowContainer) -> Iterator[BrokenRule]:
-    """Yield each rule that at least one row breaks, with a mask of the rows that break it."""
+    """Yield each rule that at least one row violates, with a mask of these rows."""
     for declared_property in entity_type.properties:
         for rule, broken_mask, reason in _check_property(
             declared_property, as_single_array(rows.column(declared_property.name))

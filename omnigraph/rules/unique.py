@@ -1,7 +1,8 @@
 """The `@key` and `@unique` rules: after an operation, no two entities may share the same tuple of values.
 
-Rows with a null in the tuple are exempt. An operation may reuse a value that it also frees. A keyed entity's id is
-derived from its key, so a stored row with the same key is the same entity, and no lookup by key is needed.
+Rows with a null in the tuple are exempt. An operation may reuse a value that it removes from another entity. A keyed
+entity's id is derived from its key, so a stored row with the same key is the same entity, and no lookup by key is
+needed.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Violations, each of which records the broken rule, the entity, and the error to raise.
+"""Violations, each of which records the violated rule, the entity, and the error to raise.
 
 A mutation raises its first violation as an error, a load reports all violations, and a merge lists them as conflicts.
 """
@@ -31,7 +31,7 @@ _CONFLICT_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule violation by one entity. `input_line` is the entity's line in the input, if known.
+    """One entity's violation of a rule. `input_line` is the entity's line in the input, if known.
 
     `required_id` is the id of a missing node, or of a source with too few edges. If input lines with this id were
     rejected, the rejection is the real cause of the violation. `edge_text` describes both endpoints of an edge.
@@ -102,7 +102,7 @@ class Violation:
         )
 
     def _texts(self) -> dict[str, Any]:
-        """Return the parts of the message that contain values from data, each on one line."""
+        """Return the parts of the message that contain values from the data, each on a single line."""
         texts = {"reason": self.reason, "edge": self.edge_text, "hint": self.hint}
         return {name: single_line(text) if text is not None else None for name, text in texts.items()}
 

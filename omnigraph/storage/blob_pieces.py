@@ -1,6 +1,6 @@
 """Read rows with their blobs in pieces whose size is bounded in rows and in bytes.
 
-An export reads every blob of a table, so the number of rows says nothing about the memory needed. Blobs larger
+An export reads every blob of a table, so the number of rows does not indicate how much memory it needs. Blobs larger
 than a whole piece can be streamed: their rows contain markers, and the caller reads the bytes block by block.
 """
 
@@ -94,7 +94,7 @@ def _split_row_ids(
 
 
 def _blob_bytes(table: Table, row_ids: pa.Array, names: list[str], streams_blobs: bool) -> list[int]:
-    """Return, for each row, the number of blob bytes that are read into memory."""
+    """For each row, return the number of blob bytes that are read into memory."""
     described_rows = take_described(table, row_ids, names)
     sizes_by_column = [_blob_sizes(described_rows, name) for name in names]
     return [

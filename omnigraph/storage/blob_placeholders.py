@@ -1,8 +1,8 @@
 """Placeholders: short byte strings that represent large blobs in the rows of a write.
 
 A placeholder consists of a random prefix and a hash. A placeholder is valid only in this process, and only until the
-write that registered it ends. Equal placeholders represent equal bytes. This module records where the bytes are. It
-never decides which blobs a write accepts.
+write that registered it ends. Equal placeholders represent equal bytes. This module records where these bytes are
+stored. It never decides which blobs a write accepts.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ _abandoned: deque["AcceptedContents"] = deque()
 
 @dataclass(slots=True, eq=False)
 class AcceptedContents:
-    """The placeholders that one write has registered, and the folder with its links and copies."""
+    """The placeholders that one write has registered, and the folder with the write's links and copies."""
 
     contents: list[tuple[bytes, ContentRange]] = field(default_factory=list)
     folder: str | None = None
@@ -84,7 +84,7 @@ class AcceptedContents:
         self._remove_folder()
 
     def abandon(self) -> None:
-        """Remove the folder, and leave the placeholders to the next write.
+        """Remove the folder, but let the next write discard the placeholders.
 
         The garbage collector may call this function at any time, even in a thread that holds the lock.
         """
@@ -125,7 +125,7 @@ def shown_value(value: Any) -> Any:
 def placeholder_of_digest(digest: BlobDigest) -> bytes:
     """Return the placeholder for a digest that `shown_value` has returned."""
     placeholder = _PLACEHOLDER_PREFIX + bytes.fromhex(digest.content_hash.removeprefix("sha256:"))
-    content_range(placeholder)  # raises an error if the write has finished
+    content_range(placeholder)  # raises an error if the write has ended
     return placeholder
 
 
@@ -144,7 +144,7 @@ def _restore_value(value: bytes | None) -> bytes | None:
 
 
 def content_range(value: bytes | None) -> ContentRange | None:
-    """Return where the bytes of a placeholder are, or None if the value is not a placeholder."""
+    """Return the location of a placeholder's bytes, or None if the value is not a placeholder."""
     if not _is_placeholder(value):
         return None
     with _contents_lock:

@@ -1,6 +1,6 @@
 """Blob columns, which hold plain bytes in memory and use Lance's blob type in a table.
 
-Code outside storage handles plain bytes, or a placeholder for bytes in a file. Rows are converted to Lance's blob type
+Code outside `storage` handles plain bytes, or placeholders for bytes in a file. Rows are converted to Lance's blob type
 only when a table is written. NULL and the empty blob are distinct.
 """
 

@@ -2,8 +2,8 @@
 
 Existing data files are never rewritten, and new files are added only for columns that receive values. A dropped column
 stays in old files but is no longer referenced, and an added column that contains only nulls needs no file. Row ids,
-fragments and the indexes on the remaining columns are preserved. This module assigns field ids and never reuses one: a
-new id is higher than every id used before.
+fragments and the indexes on the remaining columns are preserved. This module assigns field ids and never reuses an id:
+each new id is higher than all ids used before.
 """
 
 import json
@@ -62,10 +62,10 @@ class _AddedColumn:
 def reshape_table(
     store: Store, table: Table, targets: Sequence[TargetColumn], highest_field_id: int
 ) -> tuple[Table, int]:
-    """Return a version of the table with exactly these columns, and the highest field id used so far.
+    """Return a version of the table with exactly these columns, together with the highest field id used so far.
 
-    `highest_field_id` is the highest id that any earlier version used. If nothing differs, the table itself is
-    returned.
+    `highest_field_id` is the highest id that any earlier version used. If the table already has these columns, the
+    table itself is returned.
     """
     old_columns = {column.name: column for column in lance_columns(table.dataset.lance_schema)}
     next_field_id = max(highest_field_id, table.highest_field_id) + 1
@@ -142,7 +142,7 @@ def _merge_columns(table: Table, fragment: Any, compute_values: Any, columns: li
     try:
         return fragment.merge_columns(compute_values, columns=columns, batch_size=_BATCH_ROWS)
     except TypeError as error:
-        # Lance reads a few rows to infer the result type, and raises `TypeError` if anything fails in the process.
+        # Lance reads a few rows to infer the result type, and raises `TypeError` if anything fails while it does so.
         raise DamagedError(f"{table.location} cannot be read: {error.__context__}") from error
 
 

@@ -1,6 +1,6 @@
 """Compute file checksums, and check whether a file still matches its recorded checksum.
 
-All checksums are CRC-32 checksums, which take less time to compute than the file takes to read. CRC-32 detects every
+All checksums use CRC-32, because computing it takes less time than reading the file. CRC-32 detects every
 single flipped bit and every burst of up to 32 damaged bits; other damage goes undetected once in four billion cases. A
 control object's checksum also covers its name, so an exchange of two similar objects is detected.
 """

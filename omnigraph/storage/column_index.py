@@ -1,9 +1,10 @@
 """Single-column indexes: list them, determine their coverage, and stage new segments as a change.
 
 A BTREE index supports equality, ranges and prefixes, NGRAM supports substrings, and IVF supports nearest neighbors. A
-column has at most one of these, because Lance evaluates filters with the first index that it finds. A column may also
-have a full-text index (INVERTED) under a separate key (`text_index_key`). An index is a set of immutable segments, each
-of which covers some fragments. Fragments without coverage are scanned, so results never depend on coverage.
+column has at most one of these indexes, because Lance evaluates filters with the first index that it finds. A column
+may also have a full-text index (INVERTED) under a separate key (`text_index_key`). An index is a set of immutable
+segments, each of which covers some fragments. Fragments without coverage are scanned, so results never depend on
+coverage.
 """
 
 import re
@@ -32,7 +33,7 @@ from .vector_index import (
     partition_count,
 )
 
-IndexSegment = Index  # re-exported for callers that must not import lance
+IndexSegment = Index  # re-exported for callers that must not import `lance`
 _MAX_SEGMENTS = 8  # an index with this many segments is merged into a single segment
 _CONCURRENT_PARTS = 4  # number of segments built in parallel
 _KINDS_BY_LANCE_TYPE = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}
@@ -214,7 +215,7 @@ def stage_built_segments(table: Table, plan: IndexPlan, built_segments: Sequence
 
 
 def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
-    """Return why a vector index does not cover all rows, or None if there is nothing to report."""
+    """Return the reason why a vector index does not cover all rows, or None if there is nothing to report."""
     present_ids = list_fragment_ids(table)
     covered_ids = index_coverage(table).get(index_key, frozenset())
     uncovered_ids = [fragment_id for fragment_id in present_ids if fragment_id not in covered_ids]
@@ -225,7 +226,7 @@ def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
 
 
 def count_buildable_rows(table: Table, index_key: str, kind: str) -> int:
-    """Return the number of rows by which the next build would extend an index."""
+    """Return the number of rows that the next build would add to an index."""
     covered_ids = index_coverage(table).get(index_key, frozenset())
     uncovered_ids = [fragment_id for fragment_id in list_fragment_ids(table) if fragment_id not in covered_ids]
     if is_vector_kind(kind) and not is_first_indexable(table, index_key, kind, uncovered_ids):

@@ -2,8 +2,8 @@
 
 A compaction plan is a list of serialized tasks. Each task produces one fragment, in this process or another one, and
 the task results together form the change. Row versions, which record when each row was created and last updated, are
-deliberately dropped: they are never read, and if every later version carried them, a table built from single-row
-inserts could not shrink.
+deliberately dropped. They are never read, and keeping them in every later version would prevent a table that was built
+from single-row inserts from shrinking.
 """
 
 import json
@@ -30,7 +30,7 @@ from .table_fields import lance_columns
 
 TARGET_ROWS = FRAGMENT_ROWS
 _RESULT_SIDES = ("old", "new")
-_MAX_BLOB_BYTES_IN_MEMORY = 32 << 20  # up to this total blob size, Lance joins the fragments in memory
+_MAX_BLOB_BYTES_IN_MEMORY = 32 << 20  # Lance joins fragments in memory if their total blob size does not exceed this
 _UNLIMITED_ROWS = 1 << 30  # row limit high enough that the output of a task is always a single fragment
 
 
@@ -46,8 +46,8 @@ def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
 ) -> StagedChange | None:
     """Compact small fragments without changing their content, or return None if there is nothing to compact.
 
-    `verify_files` receives the names of the files to read and must raise an error if any of them is damaged. Otherwise,
-    compaction would copy the damaged content to a new file with a valid checksum.
+    `verify_files` receives the names of the files to read and must raise an error if any of them is damaged. Without
+    this check, compaction would copy the damaged content to a new file with a valid checksum.
     """
     tasks = plan_compaction(
         table,

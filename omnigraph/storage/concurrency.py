@@ -1,4 +1,4 @@
-"""Determine how many tables and files maintenance processes in parallel."""
+"""Determine how many tables and files maintenance handles at the same time."""
 
 import os
 

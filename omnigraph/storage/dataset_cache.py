@@ -1,6 +1,6 @@
 """The cache of open Lance datasets, and the Lance sessions in which they are opened.
 
-Recently used datasets stay open, because opening a pinned version takes two requests. A Lance session caches the
+Recently used datasets stay open, because opening a given version again takes two requests. A Lance session caches the
 manifest, the transaction and the index list of every table version that it has opened or committed, and offers no way
 to remove them. A process that writes or follows a graph keeps opening new versions, so this module replaces the session
 after a fixed number of versions.

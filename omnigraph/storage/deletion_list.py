@@ -1,8 +1,8 @@
 """The format of Lance's short deletion files: an Arrow file with one column.
 
-This module specifies every byte in the format. Only the values and a few lengths vary between files, so any other
-difference means that a file is damaged. Lance trusts the lengths: if one is damaged, Lance tries to allocate that much
-memory, which aborts the process. A damaged file must therefore be rejected before Lance reads it.
+This module specifies every byte of the format. Only the values and a few lengths vary between files, so any other
+difference means that a file is damaged. Lance trusts the lengths: if a length is damaged, Lance tries to allocate as
+much memory as it claims, which aborts the process. A damaged file must therefore be rejected before Lance reads it.
 """
 
 import struct

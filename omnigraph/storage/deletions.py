@@ -18,8 +18,8 @@ from .store import Store
 if TYPE_CHECKING:
     from .table import Table
 
-_PLAIN_COOKIE, _RUN_COOKIE = (12346, 12347)  # the first word in a Roaring bitmap, without and with runs
-_OFFSETS_PER_WEIGHT = 128  # number of offsets that count as much as one commit toward the cache limit
+_PLAIN_COOKIE, _RUN_COOKIE = (12346, 12347)  # the first word of a Roaring bitmap, without and with runs
+_OFFSETS_PER_WEIGHT = 128  # number of offsets that together count as one commit toward the cache limit
 _MAX_ARRAY_VALUES = 4096  # a container with at most 4,096 values stores the values as a list
 _MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table if it has at least four containers
 
@@ -42,7 +42,7 @@ def check_deletion_files(store: Store, table: "Table") -> None:
     """Raise `DamagedError` if a version has a damaged deletion file, which Lance must not read.
 
     Each file is read once per process, and only on a local disk. An object store verifies its own contents, and reading
-    from it would take a request.
+    a file from it would take a request.
     """
     if not store.root.is_local:
         return

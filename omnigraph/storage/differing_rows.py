@@ -181,7 +181,7 @@ def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_o
 
 
 def _take_from_fragments(table: Table, fragments: Sequence[Any], row_ids: StoredRowIds) -> pa.Table:
-    """Return the fragments' rows with these row ids, using a scan unless only a few rows are needed."""
+    """Return the rows of these fragments with the given row ids, using a scan unless only a few rows are needed."""
     column_names = table.schema.names
     if not len(row_ids):
         return take_with_blobs(table, pa.array(row_ids))

@@ -83,7 +83,7 @@ class Effects:
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
         self.completed: list[DurableEffect] = []  # only the most recent effects, because a process may run for weeks
-        # The number of swaps so far. If it grew during a failed call, that call may have published something.
+        # The number of swaps so far. If it increased during a call that failed, that call may have published something.
         self.publish_count = 0
         self._counts_by_kind: Counter[str] = Counter()
         self._counts_by_target: Counter[tuple[str, str]] = Counter()

@@ -136,7 +136,7 @@ def _read_object(location: BlobLocation, s3_settings: Mapping[str, str]) -> Iter
 
 
 def _find_uri_problem(uri: str, *, is_base: bool) -> str | None:
-    """Return why a URI can never be allowed, or None if its form is acceptable."""
+    """Return the reason why a URI can never be allowed, or None if its form is acceptable."""
     scheme, separator, _ = uri.partition("://")
     if not separator or scheme not in _SCHEMES or len(uri.encode(errors="replace")) > _MAX_URI_BYTES:
         schemes = " or ".join(f"{name}://" for name in _SCHEMES)

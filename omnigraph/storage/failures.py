@@ -129,7 +129,7 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 
 @contextmanager
 def failures_with_effect(effect: Effect) -> Iterator[None]:
-    """Convert failures inside the block to errors with this effect, whatever the failed call may have done.
+    """Convert failures inside the block to errors with this effect, regardless of the effect that they state.
 
     Use `unknown` for reads that determine whether an earlier write happened. Use `none` for writing files that no
     version references yet, because such files are not visible.

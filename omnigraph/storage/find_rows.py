@@ -1,7 +1,7 @@
 """Find rows by column values, a batch of values at a time.
 
-This module chooses between an index lookup and a scan. For a long list of values, reading whole columns is faster than
-looking up each value. Blobs are returned as bytes or, during a write, as placeholders if they are large. Row ids and
+This module chooses between an index lookup and a scan, because reading whole columns is faster than looking up each
+value in a long list. Blobs are returned as bytes or, during a write, as placeholders if they are large. Row ids and
 addresses are optional.
 """
 
@@ -71,7 +71,7 @@ def _scan_rows(
         return _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_table()
     scanner = _make_scanner(table, columns, filter_expression, True, use_index, blob_handling="blobs_descriptions")
     described_rows = scanner.to_table()
-    if not has_large_blobs(table, described_rows):  # reading all small blobs together is faster
+    if not has_large_blobs(table, described_rows):  # reading all small blobs at once is faster
         return _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_table()
     rows = replace_described_blobs(table, described_rows)
     return rows if with_row_ids else rows.select(list(columns))
@@ -102,7 +102,7 @@ def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Exp
 
 
 def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
-    """Return all rows without using an index, so that they can be compared with what an index returns."""
+    """Return all rows without using an index, so that they can be compared with the result of an index lookup."""
     with as_storage_errors("none"):
         all_rows: pa.Table = table.dataset.scanner(
             columns=list(columns), with_row_id=with_row_ids, with_row_address=with_row_ids, use_scalar_index=False
@@ -145,7 +145,7 @@ def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | No
     All columns are returned by default. During a write, large blobs are returned as placeholders.
     """
     column_names = list(columns) if columns is not None else table.schema.names
-    if not len(row_ids):  # otherwise, Lance would build the row ids of the whole version
+    if not len(row_ids):  # without this, Lance would build the row ids of the whole version
         return row_schema(table.schema).empty_table().select(column_names)
     if _replaces_blobs(table, column_names):
         return replace_described_blobs(table, take_described(table, row_ids, column_names)).select(column_names)

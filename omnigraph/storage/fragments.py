@@ -1,7 +1,7 @@
 """Read and write individual fragments, and combine fragments from many writers.
 
 Several processes may write the fragments for one change. Each process returns descriptions of its fragments, and one
-process combines all descriptions into a staged change. This module does not decide which data is visible.
+process combines all descriptions into a staged change. This module does not determine which data is visible.
 """
 
 import json

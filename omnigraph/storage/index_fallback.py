@@ -1,7 +1,7 @@
 """Handle unreadable indexes: scan the rows instead, and issue a warning.
 
-An index is derived data, so losing one only makes queries slower. This module repeats failed scans without indexes and
-detects missing index files. Failures that do not involve an index are raised as typed errors.
+An index is derived data, so losing an index only makes queries slower. This module repeats failed scans without indexes
+and detects missing index files. Failures that do not involve an index are raised as typed errors.
 """
 
 import warnings

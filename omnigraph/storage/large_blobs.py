@@ -24,7 +24,7 @@ from .table import Table
 from .table_fields import lance_columns
 
 LARGE_BLOB_BYTES = 64 << 10  # threshold above which Lance stores blobs outside the data file
-HEAVY_BLOB_BYTES = 64 << 20  # a fragment with a blob above this size is never rewritten just because it has few rows
+HEAVY_BLOB_BYTES = 64 << 20  # a fragment with a blob above this size is not rewritten merely because it has few rows
 _COPY_BLOCK_BYTES = 4 << 20
 _SEPARATE_FILE_KINDS = (1, 2)  # packed with other blobs, or in a file of its own
 
@@ -45,7 +45,7 @@ def has_large_blobs(table: Table, described_rows: pa.Table) -> bool:
 
 
 def find_heavy_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments that contain a blob too large to be rewritten unnecessarily."""
+    """Return the fragments with a blob that is so large that it must not be rewritten unnecessarily."""
     return frozenset(
         fragment_id
         for fragment_id, sizes in _blob_sizes_by_fragment(table).items()
@@ -68,7 +68,7 @@ def _blob_sizes_by_fragment(table: Table) -> dict[int, list[int]]:
         with as_storage_errors("none"):
             batches = list(scanner.to_batches())
     except (StorageError, pa.ArrowException):
-        return {}  # planning must not fail; damage is reported when the files are verified or read
+        return {}  # damage must not make planning fail; it is reported when the files are verified or read
     for batch in batches:
         fragment_ids = [address >> 32 for address in batch[ROW_ADDRESS].to_pylist()]
         for name in names:

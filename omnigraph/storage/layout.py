@@ -27,7 +27,7 @@ TOKENS_FILE = "words.lance"  # file name in a full-text index segment's director
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100
-_MAX_KEY_BYTES = 1024  # the maximum key length on S3, which also limits names in all other stores
+_MAX_KEY_BYTES = 1024  # the maximum key length on S3, which is also applied to all other stores
 _REF_PATTERN = re.compile(r"([^/]+)/([0-9]{10})\.json")
 _INTENT_PATTERN = re.compile(rf"{INTENTS}/([0-9A-Z]{{26}})\.(json|confirmed|lease|verdict|set_aside|newer)")
 
@@ -45,7 +45,7 @@ def fnv1a64(hashed_name: str) -> str:
 
 
 def table_directory(table_key: TableKey, ulid: str) -> str:
-    """Return a table's directory; every registration of a table gets a new one.
+    """Return a table's directory; every registration of a table gets a new directory.
 
     >>> table_directory(TableKey("node:Person"), "01J0000000000000000000000A")
     'nodes/40d76f1f51639ec0-01J0000000000000000000000A'

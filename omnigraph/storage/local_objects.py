@@ -24,7 +24,7 @@ from .object_backend import TRANSFER_BLOCK_BYTES, ListedObject
 _SCRATCH_NAME = re.compile(r"[^#]+#[0-9]+")
 
 
-_MAX_TIME_GRANULARITY = 1_000_000_000  # in nanoseconds; coarser than any file system's timestamps
+_MAX_TIME_GRANULARITY = 1_000_000_000  # in nanoseconds; longer than the timestamp granularity of any file system
 
 
 @record
@@ -86,7 +86,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably; after a power loss, no later removal can survive without this removal."""
+        """Unlink a file durably, so that after a power loss, no later removal can be in effect without this one."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:
@@ -123,7 +123,7 @@ class LocalBackend:
             ]
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield unfinished files, which `list` omits; each is being written or was left behind by a killed writer."""
+        """Yield unfinished files, which `list` omits. Their writers are still running or were killed."""
         with as_storage_errors("none"):
             top_folder = self.directory / prefix
             for folder, subfolders, file_names in os.walk(top_folder, onerror=_raise_unless_absent):

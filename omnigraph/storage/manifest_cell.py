@@ -1,10 +1,10 @@
 """The manifest cell: a compare-and-swap register that holds one branch's manifest.
 
 A cell is a small Lance dataset whose only fragment contains the whole manifest. It is always read and replaced as a
-whole, using the only Lance operation that is strict about its base version. This module implements the swap, the format
-stamp, and the check that a swap is the newest version and shares its base's history. It does not interpret the rows. A
-version number alone does not identify a version: a root can be deleted and recreated with the same numbers, and a
-cleanup frees the numbers of old versions.
+whole, using the only Lance operation that fails unless its base version is the newest version. This module implements
+the swap, the format stamp, and the check that a swap is the newest version and shares its base's history. It does not
+interpret the rows. A version number alone does not identify a version: a root can be deleted and recreated with the
+same numbers, and a cleanup frees the numbers of old versions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -247,7 +247,7 @@ def _unsynced_error(error: OSError) -> UnsyncedError:
 def newest_version(cell: ManifestCell) -> int:
     """Return the newest version number from one listing, or 0 if the cell may belong to a different root.
 
-    A new swap is verified through its base. The existence of its own version number proves nothing, because that
+    A new swap is verified through its base. The existence of the swap's own version number proves nothing, because that
     version may belong to a recreated root. If the base is missing, the root may have been replaced, or a late swap may
     have reused the number of an old version that a cleanup removed.
     """
@@ -380,8 +380,8 @@ def _write_fragments(
 
 
 def _commit_strictly(store: Store, cell: ManifestCell, transaction: "Transaction") -> Any:
-    # Only Overwrite without retries is strict: Lance rebases every other operation onto a newer version. With retries,
-    # Overwrite would replace what another writer has just published.
+    # Only Overwrite without retries requires its base to be the newest version: Lance rebases every other operation
+    # onto a newer version. With retries, Overwrite would replace what another writer has just published.
     return load_lance().LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
 
 

@@ -1,8 +1,8 @@
 """Read, create, list and remove small control objects on a local disk or S3.
 
 If several writers create the same name, exactly one call succeeds and returns True. Every created object contains a
-nonce: after a lost response, a store may report that our own object already exists, and the nonce identifies it as
-ours.
+nonce. If a response is lost, a repeated request may find that our own object already exists; the nonce then identifies
+the object as ours.
 """
 
 import json
@@ -72,7 +72,7 @@ class ControlObjects:
         return existing is not None and existing.get("nonce") == own_members["nonce"]
 
     def create_bytes(self, object_name: str, object_bytes: bytes) -> None:
-        """Create an object under a name that no other writer uses; a lost response is harmless."""
+        """Create an object under a name that no other writer uses, so that a lost response is harmless."""
         created = self.effects.run("object", object_name, lambda: self.backend.create(object_name, object_bytes))
         if not created and self.backend.read(object_name) != object_bytes:
             raise StorageError(f"{object_name} was written twice", kind="permanent")

@@ -2,7 +2,7 @@
 
 The old values remain in the old files until compaction removes them, but they are no longer read. Rows do not move, row
 ids and fragments stay the same, and indexes on other columns keep their coverage. Each file contains a value for every
-row in its fragment, so if only a few rows change, whole rows are replaced instead.
+row in its fragment, so if only a few rows change, the whole rows are replaced instead.
 """
 
 import json

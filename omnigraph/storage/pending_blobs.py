@@ -51,7 +51,7 @@ class PendingBlobs:
         self._placeholders: dict[object, bytes] = {}
         self._sources: list[Any] = []  # keeps the sources alive, because placeholders are looked up by object identity
         self._accepted = AcceptedContents()
-        # Nothing closes a merge result, or a merge session that is never committed.
+        # A merge result is never closed, nor is a merge session that is never committed.
         weakref.finalize(self, self._accepted.abandon)
         self._links: dict[Path, Path] = {}
         self._file_count = 0
@@ -136,7 +136,7 @@ class PendingBlobs:
         with as_storage_errors("none"):
             file = copy.open("wb")
         with file:
-            for block in self._reported(blocks, 0):  # the blocks come from another source, which has its own errors
+            for block in self._reported(blocks, 0):  # the blocks come from another source, which raises its own errors
                 digest.update(block)
                 size += len(block)
                 with as_storage_errors("none"):

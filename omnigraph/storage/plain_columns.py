@@ -1,8 +1,9 @@
 """Read the columns of a small Lance data file without Lance, whose import takes longer than most commands.
 
-This module decodes only the encodings that Lance 14 uses for manifests: strings and unsigned numbers in one page per
-column, stored plain, run-length encoded, bit-packed, constant, or with a small dictionary. Anything else raises an
-exception, so that the caller falls back to Lance. Callers must verify the decoded values with a checksum.
+This module decodes only the encodings that Lance 14 uses for manifests: one page per column with strings or unsigned
+numbers, which are stored plain, run-length encoded, bit-packed, as a constant, or with a small dictionary. Anything
+else raises an exception, so that the caller falls back to Lance. Callers must verify the decoded values with a
+checksum.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""Decode the buffers in a small Lance data file: plain, run-length encoded, bit-packed, or with a dictionary.
+"""Decode the buffers in a small Lance data file: plain, run-length encoded, bit-packed, or dictionary-encoded.
 
 Like `plain_columns`, this module decodes only what Lance 14 writes for manifests and raises an exception for anything
 else.
@@ -12,7 +12,7 @@ from .protobuf import Members, get_bytes, get_number, parse_record
 
 _FLAT, VARIABLE, _INLINE_BITPACKING, _RLE, _GENERAL = 1, 2, 5, 8, 10  # compressive encodings
 _LZ4 = 1
-_LANE_ORDER = (0, 4, 2, 6, 1, 5, 3, 7)  # order in which FastLanes packs the rows in a block
+_LANE_ORDER = (0, 4, 2, 6, 1, 5, 3, 7)  # the order in which FastLanes packs the rows of a block
 _PACKED_VALUES = 1024  # values per bit-packed block
 
 

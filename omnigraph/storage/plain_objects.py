@@ -44,7 +44,7 @@ def write_object(uri: str, blocks: Iterator[bytes]) -> None:
 
 @record
 class ReadFailure:
-    """Why an object cannot be read, and what to do about it."""
+    """The reason why an object cannot be read, and a hint about what to do."""
 
     reason: str
     hint: str | None = None
@@ -53,7 +53,7 @@ class ReadFailure:
 def explain_unreadable(uri: str, options: Mapping[str, str]) -> ReadFailure | None:
     """Ask the store why an object or a folder cannot be read; return None if the store has the object.
 
-    The text of a client's error names requests and libraries, so it is never shown.
+    The text of a client's error contains names of requests and libraries, so it is never shown.
     """
     from .s3 import S3Backend
 

@@ -1,7 +1,7 @@
 """Control objects in an S3-compatible store.
 
-This is the only module that imports obstore. It translates our settings to obstore's, and obstore's exceptions to ours.
-An object is reported as missing only if the store confirms that it does not exist.
+This is the only module that imports obstore. It translates our settings to obstore's, and converts obstore's exceptions
+to ours. An object is reported as missing only if the store confirms that it does not exist.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,17 +39,17 @@ _REQUEST_KINDS: ExceptionKinds = {
     refused.NotSupportedError: "configuration",
     refused.InvalidPathError: "permanent",
     refused.UnknownConfigurationKeyError: "configuration",
-    # obstore raises this exception for all other failures, from a refused connection to a wrong region.
+    # obstore raises this exception for all other failures, such as a refused connection or a wrong region.
     refused.BaseError: "unknown",
 }
-# Creating a client sends no request, so the settings must have caused the failure.
+# Creating a client sends no request, so if it fails, the settings must be the cause.
 _SETTINGS_KINDS: ExceptionKinds = {refused.BaseError: "configuration", ValueError: "configuration"}
-# obstore raises Python's built-in exception where one exists.
+# Where Python has a built-in exception for a failure, obstore raises that exception.
 _ABSENT_ERRORS = (FileNotFoundError, refused.NotFoundError)
 # Control objects are small, so if a request takes longer than this, the store is not responding.
 _REQUEST_TIMEOUT = timedelta(seconds=10)
 _RETRY_TIMEOUT = timedelta(seconds=10)
-# Long enough to transfer one block of a data file over a slow connection.
+# The timeout for data transfers, which allows one block of a data file to be sent over a slow connection.
 _TRANSFER_TIMEOUT = timedelta(seconds=120)
 _PAGE_SIZE = 1000  # names per page of a listing
 

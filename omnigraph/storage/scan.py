@@ -1,7 +1,7 @@
 """Read rows from one table version with filtered scans, in batches, or by row id.
 
-Filters are Arrow expressions, never strings. Lance silently skips missing row ids; this module returns a row of nulls
-for each one, so that the other rows keep their positions.
+Filters are Arrow expressions, never strings. Lance silently skips missing row ids. This module instead returns a row of
+nulls for each missing row id, so that the other rows keep their positions.
 """
 
 from collections.abc import Iterator, Sequence

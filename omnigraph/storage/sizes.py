@@ -4,7 +4,7 @@ This module contains only constants, so it is fast to import.
 """
 
 # The cost of changing one row is proportional to the size of its fragment, because Lance computes row versions for the
-# whole fragment. This takes 20 ms for a million rows and 3 ms for a hundred thousand. Reads are not affected: reading
-# ten million rows takes the same time from 39 fragments as from 10.
+# whole fragment. This computation takes 20 ms for a million rows and 3 ms for a hundred thousand rows. Reads are not
+# affected: reading ten million rows takes the same time from 39 fragments as from 10.
 FRAGMENT_ROWS = 1 << 18
 FRAGMENT_BYTES = 128 << 20

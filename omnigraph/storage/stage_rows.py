@@ -62,7 +62,7 @@ def stage_change(
 
 
 def _adds_separately(store: Store, table: Table, removal: "RowRemoval") -> bool:
-    """Return whether added rows get fragments of their own, so that they can be committed separately."""
+    """Return whether added rows get their own fragments, so that these can be committed separately."""
     last_fragment = max((touched.fragment_id for touched in removal.touched_fragments), default=-1)
     return saves_reading(table.dataset, last_fragment, is_local=store.root.is_local)
 

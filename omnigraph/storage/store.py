@@ -21,7 +21,7 @@ from .root import GraphRoot, parse_root
 from .written_files import checksum_and_sync
 
 Durability = Literal["fsync", "os"]
-_MANIFEST_CACHE_BYTES = 1 << 18  # session size for branch manifests, of which only the newest version is read
+_MANIFEST_CACHE_BYTES = 1 << 18  # session size for a branch manifest, of which only the newest version is read
 _OBJECT_CACHE_WEIGHT = 1 << 15  # measured in commits of about two kilobytes each
 _MAX_CACHED_OBJECTS = 4096
 
@@ -66,7 +66,7 @@ class Store:
     durability: Durability = "fsync"
     dataset_cache: DatasetCache = field(default_factory=DatasetCache)
     object_cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
-    table_verifier: Any = field(default=None, compare=False, repr=False)  # called when a table is first used
+    table_verifier: Any = field(default=None, compare=False, repr=False)  # is called when a table is first used
     _synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property

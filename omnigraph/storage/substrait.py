@@ -1,4 +1,4 @@
-"""Make filters work on tables with column types that Arrow cannot describe to Lance.
+"""Make filters work on tables with column types that Arrow cannot serialize for Lance.
 
 A filter is sent to Lance together with the table schema. Lance leaves out columns whose types cannot be sent, but it
 overlooks lists of unsigned integers, so every filter on a table with such a column would fail. Unsigned columns are

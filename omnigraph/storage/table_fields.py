@@ -44,7 +44,7 @@ class LanceColumn:
         return LanceColumn((_set_member(self.field_records[0], _NAME_MEMBER, name.encode()), *self.field_records[1:]))
 
     def as_nullable(self) -> "LanceColumn":
-        """Return the same column as a nullable column."""
+        """Return the same column, but nullable."""
         return LanceColumn((_set_member(self.field_records[0], _NULLABLE_MEMBER, 1), *self.field_records[1:]))
 
     def with_field_ids(self, first_id: int) -> "LanceColumn":

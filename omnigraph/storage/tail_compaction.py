@@ -42,7 +42,7 @@ def with_tail_maintenance(
     index_kinds: Mapping[str, str],
     are_files_intact: Callable[[Iterable[str]], bool],
 ) -> StagedChange:
-    """Return the change, preceded by table maintenance if any is due.
+    """Return the change, preceded by table maintenance if maintenance is due.
 
     `index_kinds` maps each column that has or needs an index to its index kind. `are_files_intact` compares files with
     their checksums; damaged files are not rewritten, so that `check` can still detect them.
@@ -98,7 +98,7 @@ def _index_tail(
 
 
 def due_fragment_count(row_counts: Sequence[int]) -> int:
-    """Return how many trailing fragments to merge into one, or 0 for none, given the row counts of all fragments.
+    """Given the row counts of all fragments, return how many trailing fragments to merge into one, which may be 0.
 
     At least `MIN_FRAGMENTS` fragments are merged, starting with the newest; none of them may be larger than the others
     combined. Preceding fragments are added as long as each has at most `MAX_SIZE_RATIO` times as many rows as those

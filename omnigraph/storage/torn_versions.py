@@ -1,7 +1,7 @@
 """Find and set aside a cell's newest versions if a power loss left them incomplete.
 
-On a local disk, a version is synced before it is acknowledged. If the newest versions cannot be read but the version
-right below them can, the newest ones were therefore never acknowledged. Any other damage is left alone.
+On a local disk, a version is synced before it is acknowledged. Therefore, if the newest versions cannot be read but the
+version directly below them can, the newest versions were never acknowledged. This module ignores any other damage.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from .store import Store
 
 _MAX_VERSION = (1 << 64) - 1
 _FILE_END_MAGIC = b"LANC"  # the last bytes of every Lance version file
-_DISK_BLOCK_BYTES = 512  # size in bytes of the blocks that a disk writes
+_DISK_BLOCK_BYTES = 512  # size in bytes of the blocks in which a disk writes
 
 
 class TornVersionError(StorageError):

@@ -27,7 +27,7 @@ def transfer(
     on_copied: CopiedCallback,
     checksums: FileChecksums | None = None,
 ) -> bool:
-    """Copy objects by name, calling `on_copied` with each copied name; return False if any object did not exist.
+    """Copy objects by name, calling `on_copied` with each copied name; return False if any object is missing.
 
     Raises `DamagedError` if an object does not match its checksum. A damaged object is not copied.
     """
@@ -39,7 +39,7 @@ def transfer(
 
 
 class _VanishedError(Exception):
-    """The object to copy no longer exists."""
+    """The object that was to be copied no longer exists."""
 
 
 def _copy_object(

@@ -22,7 +22,7 @@ from .table import Table
 Floats = npt.NDArray[np.float64]
 KINDS_BY_METRIC = {"cosine": "IVF_COSINE", "l2": "IVF_L2", "dot": "IVF_DOT"}
 METRICS_BY_KIND = {kind: metric for metric, kind in KINDS_BY_METRIC.items()}
-_ROUNDING_UNIT = 2.0**-24  # half the distance from 1 to the next larger single-precision number
+_ROUNDING_UNIT = 2.0**-24  # half the difference between 1 and the next larger single-precision number
 # The range of vector lengths that can be squared and used as divisors in single precision. The limit is lower for dot
 # products, because their error grows with the length.
 _MIN_LENGTH, _MAX_LENGTH = 1e-10, 1e10

@@ -96,7 +96,7 @@ def read_changes(difference: FragmentDifference, columns: Sequence[str]) -> tupl
 
 
 def _fragments_by_content(table: Table) -> dict[tuple[str, str], Any]:
-    """Return fragments by content; the key is a pair of the data files with their row ids, and the deletions.
+    """Return a version's fragments by content: a pair of the data files with their row ids, and the deletions.
 
     The metadata objects are read directly, because converting them to JSON takes ten times as long.
     """

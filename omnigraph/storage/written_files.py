@@ -1,7 +1,7 @@
 """Sync files that were just written to a local disk, and compute their checksums in the same pass.
 
-This includes blob files, which are in a directory named after their data file. Strings are used instead of path objects
-because they are faster and every write, however small, waits for this code.
+The files include blob files, which are in a directory named after their data file. Strings are used instead of path
+objects because they are faster and every write, however small, waits for this code.
 """
 
 import os

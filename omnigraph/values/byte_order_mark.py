@@ -26,7 +26,7 @@ def encoding_from_mark(first_bytes: bytes) -> str | None:
 
 
 def looks_like_unmarked_utf16(first_bytes: bytes) -> bool:
-    r"""Return whether every other byte is NUL, as at the start of English UTF-16 text without a mark.
+    r"""Return whether every other byte is NUL, as is typical of English text in UTF-16 without a mark.
 
     >>> looks_like_unmarked_utf16("name".encode("utf-16-le")), looks_like_unmarked_utf16(b"name")
     (True, False)

@@ -1,4 +1,4 @@
-"""Generate ids, read the clock and provide random values. No other module reads a clock or a source of randomness.
+"""Generate ids, read the clock and provide random values. No other module reads a clock or uses a source of randomness.
 
 Tests can make all three repeatable with `deterministic_ids`. Ids sort by time, but must never be used to decide which
 of two events came first, because clocks can be wrong.

@@ -1,7 +1,7 @@
 """The three functions that convert input values to stored values.
 
-There is one function each for query parameters, load records and mutation assignments. Each function raises an error
-that says where the value came from.
+They convert query parameters, values in load records, and values in mutation assignments. The errors that they raise
+say where the value came from.
 """
 
 from typing import Any, Literal

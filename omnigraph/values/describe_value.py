@@ -1,6 +1,6 @@
 """Describe a value for an error message by its JSON kind and a short excerpt.
 
-The excerpt is short, and secrets in URIs are removed from it.
+Secrets in URIs are removed from the excerpt.
 """
 
 from datetime import datetime

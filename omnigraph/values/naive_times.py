@@ -1,7 +1,7 @@
 """Decide how to interpret times without a time zone: reject them (the default) or assume UTC.
 
 The setting applies to one call of the public API and to every conversion within that call, including casts of whole
-columns. Other processes never inherit it.
+columns. Other processes never inherit the setting.
 """
 
 import re
@@ -38,7 +38,7 @@ def naive_times_as_utc(enabled: bool) -> Iterator[None]:
 
 
 def hint_for(value: object) -> str | None:
-    """Return the hint for a datetime, or the text of a datetime, without a time zone, or None for any other value.
+    """Return a hint if a value is, or spells, a datetime without a time zone; otherwise, return None.
 
     >>> hint_for("2024-05-01T12:00:00"), hint_for("soon")
     ('add an offset, as in 2024-05-01T12:00:00Z', None)

@@ -2,7 +2,7 @@
 
 The rules are the same for every store, so that a graph root can be moved between a local disk and S3. New names are
 checked before anything is written. Existing names are never checked, so branches and tags can be read, listed, renamed
-and deleted whatever their name. This module does no I/O.
+and deleted regardless of their names. This module does no I/O.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Validate short strings that callers pass as options: commit messages, actors and idempotency keys.
 
-They are stored in commits and tags, so a value that is not text must be rejected before anything is written. This
-module does no I/O.
+These strings are stored in commits and tags, so a value that is not text must be rejected before anything is written.
+This module does no I/O.
 """
 
 from omnigraph.errors import InputError

@@ -30,10 +30,10 @@ class Adjacency(Protocol):
         """Return the number of distinct neighbors per source."""
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return two arrays: positions in `sources` and neighbors. Each source's neighbors are distinct and sorted.
+        """Return two parallel arrays: positions in `sources`, and neighbors of the sources at these positions.
 
-        `accepted_rows` is a mask, indexed by row id, that restricts the neighbors. Its last entry also applies to all
-        higher row ids.
+        Each source's neighbors are distinct and sorted. `accepted_rows` is a mask, indexed by row id, that restricts
+        the neighbors. Its last entry also applies to all higher row ids.
         """
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -47,7 +47,7 @@ class Adjacency(Protocol):
         """Return positions, neighbors and edge row ids, with one entry per edge, including parallel edges."""
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges per source; the count may be too high."""
+        """Return an upper bound on the number of edges per source."""
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
         """Return whether each target is a neighbor of its source."""
@@ -78,7 +78,7 @@ class DirectedAdjacency:
         return len(self.lists.starts) - 1
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbor per edge."""
+        """Return positions, neighbors and edge row ids, with one entry per edge."""
         edge_lists = self._require_edge_lists()
         list_starts, list_lengths = edge_lists.bounds(sources)
         edge_positions = expand_ranges(list_starts, list_lengths)
@@ -149,7 +149,7 @@ class UndirectedAdjacency:
         return max(self.outgoing.size, self.incoming.size) if self.outgoing.size and self.incoming.size else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbor per edge; a self-loop is returned only once."""
+        """Return positions, neighbors and edge row ids, with one entry per edge; a self-loop has only one entry."""
         forward, backward = self.outgoing.expand_edges(sources), self.incoming.expand_edges(sources)
         is_not_loop = sources[backward[0]] != backward[1]
         merged = [
@@ -161,7 +161,7 @@ class UndirectedAdjacency:
     def edge_degrees(self, sources: IntArray) -> IntArray:
         """Return the number of edges per source.
 
-        Self-loops count twice, which is accurate enough for memory accounting.
+        Self-loops count twice, because the number serves only as an upper bound for memory accounting.
         """
         return self.outgoing.edge_degrees(sources) + self.incoming.edge_degrees(sources)
 
@@ -174,7 +174,7 @@ class UndirectedAdjacency:
 
 
 def bound_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
-    """Return an upper bound on the number of neighbors that `union` returns, without expanding any list."""
+    """Without expanding any list, return an upper bound on the number of neighbors that `union` returns."""
     pair_bound = 0
     for adjacency in adjacencies:
         if isinstance(adjacency, UndirectedAdjacency):

@@ -104,7 +104,7 @@ class ArrayFileCache:
     ) -> None:
         """Remove an unfinished file that a dead process left.
 
-        The timestamp of the newest file serves as the current time.
+        The modification time of the newest file serves as the current time.
         """
         if max(listed_file[0] for listed_file in listed_files) - unfinished_file[0] > _STALE_SECONDS:
             with suppress(OSError):
@@ -125,7 +125,7 @@ class ArrayFileCache:
 
 
 def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, StoredArray]) -> int:
-    """Write a header with the offsets of all arrays, then the arrays; return the file size."""
+    """Write a header with the offsets of all arrays, followed by the arrays, and return the file size."""
     directory_entries: list[tuple[str, str, int, int, int]] = []
     next_offset = _HEADER_BYTES
     for array_name, array in arrays.items():
@@ -142,7 +142,7 @@ def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, S
         file.seek(entry[3])
         file.write(np.ascontiguousarray(array).data)
     file.truncate(next_offset)
-    # Sync before renaming: after a power loss, the final name must not refer to pages that were never written.
+    # Sync before renaming: after a power loss, the final name must not refer to data that was never written.
     file.flush()
     os.fsync(file.fileno())
     return next_offset

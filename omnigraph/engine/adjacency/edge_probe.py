@@ -1,6 +1,6 @@
-"""Look up the neighbors of a few rows in the edge table instead of in lists.
+"""Look up the neighbors of a few rows in the edge table instead of building neighbor lists.
 
-Lookups by `src` and `dst` are fast if the column has an index. Probes return the same neighbors as lists but pay off
+Lookups by `src` and `dst` are fast if the column has an index. Probes return the same neighbors as lists but are faster
 only for a few rows; `BudgetedProbe` switches to lists once too many rows have been looked up.
 """
 
@@ -53,11 +53,11 @@ class EdgeTableProbe:
 
     @property
     def size(self) -> int:
-        """Always 0, because computing the bound would require reading the whole table."""
+        """Always 0, because computing an upper bound on all row ids would require reading the whole table."""
         return 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbor for each edge."""
+        """Return positions, neighbors and edge row ids, with one entry per edge."""
         return self._lists_for(sources).expand_edges(self._list_positions(sources))
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
@@ -138,7 +138,7 @@ class BudgetedProbe:
         return self._built_lists.size if self._built_lists is not None else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbor for each edge."""
+        """Return positions, neighbors and edge row ids, with one entry per edge."""
         return self._adjacency_for(sources).expand_edges(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:

@@ -47,7 +47,7 @@ class FilteredAdjacency:
         return self.edges.size
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbor for each edge that passes the test."""
+        """Return positions, neighbors and edge row ids, with one entry for each edge that passes the test."""
         positions, neighbors, edge_ids = self.edges.expand_edges(sources)
         is_accepted = self.accepts(edge_ids)
         return positions[is_accepted], neighbors[is_accepted], edge_ids[is_accepted]

@@ -15,7 +15,7 @@ from omnigraph.records.frozen import record
 
 IndexArray = npt.NDArray[Any]
 _BLOCK_PAIRS = 1 << 17  # number of pairs built at a time
-_FEW_ROWS = 8  # up to eight lists, a loop is faster than vectorized operations
+_FEW_ROWS = 8  # for up to eight lists, a loop is faster than vectorized operations
 SMALL_BATCH = 32  # maximum number of lists that are concatenated one by one
 _SKETCH_BITS = 8  # number of bits per pair; about one in eight missing pairs still passes the sketch
 
@@ -72,7 +72,7 @@ class NeighborLists:
         return pair_count
 
     def expand(self, owner_rows: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Concatenate the lists of the given rows; return positions in `owner_rows` and values.
+        """Concatenate the lists of the given rows; for each value, also return its row's position in `owner_rows`.
 
         `accepted_rows` is a mask, indexed by value, that restricts the values. Its last entry also applies to all
         higher values.
@@ -103,7 +103,7 @@ class NeighborLists:
         stop_row: int,
         accepted_rows: Mask | None,
     ) -> tuple[IntArray, IntArray]:
-        """Expand the rows between two positions; the range is small enough for the CPU cache."""
+        """Expand the rows between two positions, which are so close together that the result fits in the CPU cache."""
         list_lengths = list_lengths[first_row:stop_row]
         neighbors = self.values[expand_ranges(list_starts[first_row:stop_row], list_lengths)]
         if accepted_rows is not None:

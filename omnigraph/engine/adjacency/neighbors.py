@@ -1,7 +1,7 @@
 """Choose how to find neighbors: use existing lists, probe an index, or build new lists.
 
-This module also defines the cache keys. The choice must never affect which neighbors are returned. Lists are keyed by
-the exact versions of the edge table and of both endpoint tables.
+This module also defines the key that identifies an edge type's lists: the exact versions of the edge table and of both
+endpoint tables. The choice must never affect which neighbors are returned.
 """
 
 import os
@@ -132,7 +132,7 @@ def _make_adjacency(
 
 
 def _directed_probes(tables: EdgeTables, direction: Direction) -> list[EdgeTableProbe]:
-    """Return the probes that find a row's neighbors: one per direction in which edges are followed."""
+    """Return the probes that find a row's neighbors, one for each direction in which edges are followed."""
     outgoing = EdgeTableProbe(tables.edge, tables.source, tables.target, "src", "dst")
     incoming = EdgeTableProbe(tables.edge, tables.target, tables.source, "dst", "src")
     if direction == "both":

@@ -1,8 +1,8 @@
-"""Limit how much work lookups in an edge table may do before neighbor lists are built, in scanned rows.
+"""Limit the work that lookups in an edge table may do before neighbor lists are built, measured in scanned rows.
 
 The estimates depend only on row counts and index coverage, never on measured time, so the choice is repeatable. Lookups
-stop before their total cost exceeds that of the lists. Therefore, any number of traversals costs at most about twice as
-much as the cheaper choice.
+stop before their total cost exceeds the cost of building the lists. Therefore, however many traversals run, their total
+cost is at most about twice that of the cheaper choice.
 """
 
 import os
@@ -20,12 +20,12 @@ _BASE_ROWS = 200_000  # fixed cost of a lookup
 _INDEXED_KEY_ROWS = 30_000  # cost of finding one key in an index, unless scanning the indexed rows is cheaper
 _KEY_ROWS = 1_000  # cost of resolving the neighbors of one key
 _SET_BUILD_SCANS = 8  # building neighbor sets costs as much as scanning all rows this many times
-_BAG_BUILD_SCANS = 24  # building neighbor bags costs this much more
+_BAG_BUILD_SCANS = 24  # building neighbor bags costs this many times as much as building sets
 
 
 @record
 class ProbeBudget:
-    """The cost of a lookup by its number of keys, and the total cost that lookups may reach before lists are built."""
+    """The cost of a lookup as a function of its number of keys, and the total cost at which lists are built instead."""
 
     limit: int
     base_cost: int
@@ -34,13 +34,13 @@ class ProbeBudget:
     indexed_rows: int = 0
 
     def cost_of_keys(self, key_count: int) -> int:
-        """Return the cost of looking up some keys at once."""
+        """Return the cost of looking up the given number of keys at once."""
         index_cost = min(key_count * self.key_cost_in_index, self.indexed_rows)
         return self.base_cost + index_cost + key_count * self.key_cost
 
 
 def choose_budget(probes: Sequence[EdgeTableProbe], tables: EdgeTables, *, with_bags: bool) -> ProbeBudget:
-    """Return the budget for lookups with these probes, all of which are used for each key."""
+    """Return the budget for lookups that use all of these probes for each key."""
     configured_limit = os.environ.get("OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "")
     if configured_limit.isdecimal():
         return ProbeBudget(int(configured_limit), 0, 1)

@@ -1,4 +1,4 @@
-"""Build an edge type's neighbor lists from its table, in both directions at once.
+"""Build an edge type's neighbor lists, in both directions, from a single read of its table.
 
 The lists depend only on the versions of the edge table and of both endpoint tables. Edges with a missing endpoint are
 left out of the lists and counted.

@@ -20,7 +20,7 @@ from .neighbor_lists import NeighborLists
 from .topology import EdgeTables, Topology
 from .topology_patch import patch_topology
 
-MIN_CACHED_EDGES = 100_000  # below this number of edges, building lists is as fast as loading them
+MIN_CACHED_EDGES = 100_000  # for fewer edges than this, building lists is as fast as loading them
 _REWRITE_RATIO = 50  # save derived lists once 1/50 of the edges have changed
 _VERSIONS_IN_MEMORY = 2  # number of versions whose lists stay in memory, per edge type
 _MAX_DERIVE_ATTEMPTS = 3  # number of older versions to try before rebuilding the lists
@@ -31,7 +31,7 @@ TableVersions = tuple[tuple[str, int], ...]
 
 @record
 class TopologyKey:
-    """An edge type's tables at the versions of one snapshot, and the kind of lists to build."""
+    """The tables of an edge type at the versions in a snapshot, and the kind of lists to build."""
 
     store: Store
     tables: EdgeTables
@@ -138,7 +138,7 @@ def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topo
 
 
 def _other_versions(caches: QueryCaches, topology_key: TopologyKey) -> Iterator[tuple[Topology, TableVersions]]:
-    """Yield the lists for other versions from memory, or from disk if memory contains none."""
+    """Yield the lists for other versions from memory or, if memory contains none, from disk."""
     sibling_keys = _sibling_keys(caches, topology_key)
     for sibling_key in sibling_keys[:_MAX_DERIVE_ATTEMPTS]:
         cached: Topology | None = caches.memory.get(sibling_key)

@@ -1,7 +1,7 @@
-"""Derive neighbor lists from the lists for a different version when few rows differ.
+"""Derive neighbor lists from the lists for a different version if only a few rows differ.
 
 The derived lists are correct only if every edge that exists in both versions joins the same pair of rows in both. If
-this cannot be verified cheaply, the result is None and the lists are rebuilt.
+this condition cannot be verified cheaply, the result is None and the lists are rebuilt.
 """
 
 import numpy as np
@@ -77,7 +77,7 @@ def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tu
 def _find_edge_changes(
     base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables
 ) -> tuple[_EdgeRows, _EdgeRows] | None:
-    """Return the edges that exist in only one version, or None if there are too many or an endpoint is missing."""
+    """Return the edges that exist in only one version, or None if they are too many or an endpoint is missing."""
     if base_tables.edge.location != target_tables.edge.location:
         return None
     difference = compare_versions(base_tables.edge, target_tables.edge)
@@ -128,7 +128,7 @@ def _widen_lists(lists: NeighborLists, row_count: int) -> NeighborLists:
 
 
 def _patch_sets(lists: NeighborLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighborLists | None:
-    """Patch neighbor sets, or return None if they are inconsistent; a pair stays as long as an edge joins it."""
+    """Patch neighbor sets, or return None if the lists are inconsistent. A pair stays as long as an edge joins it."""
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
     repeats = _RepeatedPairs.from_lists(lists)
@@ -148,7 +148,7 @@ def _patch_sets(lists: NeighborLists, removed_edges: _EdgeRows, added_edges: _Ed
 
 
 def _patch_bag(lists: NeighborLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighborLists | None:
-    """Patch neighbor bags, in which every edge has its own entry; return None if they are inconsistent."""
+    """Patch neighbor bags, in which every edge has its own entry; return None if the bags are inconsistent."""
     removed_entries = _sort_entries(removed_edges)
     entry_positions, present = _find_entries(lists, *removed_entries)
     if not present.all():

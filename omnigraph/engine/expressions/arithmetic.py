@@ -52,7 +52,7 @@ def negate(column: pa.Array, place: plan.SourcePlace) -> pa.Array:
 
 
 def as_integers(column: pa.Array, place: plan.SourcePlace) -> pa.Array:
-    """Convert integers to I64; raise an error for a U64 value that does not fit."""
+    """Convert integers to I64; raise an error for a U64 value that does not fit in it."""
     return column if column.type == pa.int64() else checked(lambda values: values.cast(pa.int64()), place, column)
 
 

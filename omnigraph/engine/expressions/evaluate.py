@@ -1,7 +1,7 @@
 """Evaluate plan values and predicates over Arrow columns, using three-valued logic.
 
-The caller supplies the columns, which hold either query rows or a mutation's pending rows. A predicate evaluates to
-true, false or null (unknown); filters keep only the rows where it is true.
+The caller supplies the columns, which belong either to the rows of a query or to the pending rows of a mutation. A
+predicate evaluates to true, false or null (unknown); filters keep only the rows where it is true.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from .compare import compare_columns, compare_constant, normalize_comparison, sw
 
 
 class ColumnSource(Protocol):
-    """A source of equally long columns, addressed by variable and column name, and of parameter values."""
+    """A source of parameter values and of equally long columns, which are addressed by variable and column name."""
 
     @property
     def count(self) -> int:

@@ -1,7 +1,7 @@
 """An in-memory cache of frequently used columns, addressed by row id; repeated values are dictionary-encoded.
 
-A column is loaded once its cache misses have cost as much as loading it would have. Cached columns belong to one table
-version. Which columns are cached must never affect a result.
+A column is loaded once its cache misses have cost as much as loading the column would have. Cached columns belong to
+one table version. Which columns are cached must never affect a result.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ from .id_order import IdOrder, build_id_order
 
 # Costs are measured in rows of a column that is loaded as a whole.
 _CALL_COST = 20_000  # cost per column of a storage call
-_COLUMNS_PER_CALL = 16  # from the 17th column on, additional columns do not increase the cost of a call
+_COLUMNS_PER_CALL = 16  # beyond 16 columns, additional columns do not increase the cost of a call
 _ROW_COST = 40  # cost per row of a storage call
 _SORT_COST = 2  # sorting ids costs twice as much as loading ids
 _MAX_COLUMN_BYTES = 256 << 20  # maximum size of a column in bytes
@@ -60,7 +60,7 @@ class HotColumn:
         return self.values.slice(row_id if self.codes is None else int(self.codes[row_id]), 1)
 
     def value_positions(self, row_ids: IntArray) -> IntArray:
-        """Return the position of each row's value in `values`; the column must have codes."""
+        """Return the position of each row's value in `values`. The column must have `codes`."""
         codes = self.codes if self.codes is not None else np.empty(0, np.int64)
         if len(codes) == 0:
             return np.full(len(row_ids), len(self.values) - 1, np.int64)
@@ -178,7 +178,7 @@ def _load_if_worthwhile(
     family = (root, location, *entry_name)
     if caches.add_miss_cost(cache_key, miss_cost, family) < context.row_count(table_key):
         return None
-    context.meter.enter_gate()  # must happen before taking a lock that other queries may wait for
+    context.meter.enter_gate()  # enter the gate before taking a lock that other queries may wait for
     new_entry = caches.memory.get_or_build(cache_key, load_entry, lambda entry: int(entry.nbytes), family)
     if new_entry is None:
         caches.add_miss_cost(cache_key, -_NEVER_COST, family)
@@ -205,7 +205,7 @@ def _load_worthwhile_columns(
     worthwhile_names = [name for name, cost in costs.items() if cost >= row_count]
     if not worthwhile_names:
         return {}
-    context.meter.enter_gate()  # must happen before taking a lock that other queries may wait for
+    context.meter.enter_gate()  # enter the gate before taking a lock that other queries may wait for
     with caches.memory.building((root, location, version, "columns")):
         columns = dict(zip(worthwhile_names, caches.memory.get_all(map(cache_keys.get, worthwhile_names)), strict=True))
         missing_names = [name for name, column in columns.items() if column is None]
@@ -238,7 +238,7 @@ def _load_columns(
 
 
 def _group_by_size(table: Table, column_names: Sequence[str], row_count: int) -> list[list[str]]:
-    """Group columns so that each group is small enough to be scanned at once; columns that are too wide are omitted."""
+    """Group columns so that each group can be held in memory during a scan; columns that are too wide are omitted."""
     if not column_names:
         return []
     if row_count <= _WIDTH_SAMPLE_ROWS:
@@ -283,8 +283,8 @@ def _encode_repeats(values: pa.Array) -> HotColumn:
 def _is_mostly_distinct(values: pa.Array) -> bool:
     """Return whether nearly all values in an evenly spaced sample are distinct, so that encoding is not worthwhile.
 
-    Encoding mostly distinct values is the most expensive case and saves nothing. A sample of this size contains
-    repeated values only if the column has few distinct values.
+    Encoding such values is the most expensive case and saves nothing. A sample of this size contains repeated values
+    only if the column has few distinct values.
     """
     sample_step = min(len(values) // _REPETITION_SAMPLE_ROWS, _MAX_SAMPLE_STEP)
     if sample_step < _MIN_REPETITION:

@@ -56,7 +56,7 @@ class RowValues:
         return self._expand_to_rows(order_codes(self.values, descending=descending, row_limit=limit))
 
     def numeric(self) -> npt.NDArray[Any]:
-        """Return a number per row; the number is arbitrary where the value is null."""
+        """Return each row's value as a number, which is arbitrary where the value is null."""
         filled = self.values.fill_null(0) if self.values.null_count else self.values
         return self._expand_to_rows(filled.to_numpy(zero_copy_only=False))
 

@@ -35,7 +35,7 @@ def call_function(call: plan.ScalarCall, column: pa.Array, arguments: Sequence[A
 
 
 def _without_zone(column: pa.Array) -> pa.Array:
-    """Convert times to UTC and remove the time zone, so that no time zone database is needed."""
+    """Convert times to UTC and remove the time zone, so that later steps need no time zone database."""
     if not pa.types.is_timestamp(column.type) or column.type.tz is None:
         return column
     return column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))

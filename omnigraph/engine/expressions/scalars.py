@@ -1,7 +1,8 @@
 """Evaluation of scalar expressions over Arrow columns: dispatch, `case` and `coalesce`.
 
-A value is computed only for the rows that use it: a `case` branch for the rows that take it, and a `coalesce` argument
-for the rows where all earlier arguments are null. An unused value therefore never raises an error.
+A value is computed only for the rows that use it: a `case` branch only for the rows that take the branch, and a
+`coalesce` argument only for the rows in which all earlier arguments are null. An unused value therefore never raises an
+error.
 """
 
 from collections.abc import Callable

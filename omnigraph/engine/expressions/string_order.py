@@ -1,7 +1,7 @@
 """Compute the sort order of strings as integer ranks, eight bytes at a time.
 
 Comparing machine words is several times faster than comparing strings, and UTF-8 byte order equals code point order.
-Only tied strings are compared further.
+Later bytes are compared only for strings that are still tied.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Integer codes for values: equal values have equal codes, and order codes also sort like the values.
+"""Integer codes for values: equal values have equal codes. Order codes also sort like the values.
 
 Grouping, deduplication, tie breaking and sorting use these codes, so strings are compared only once per distinct value.
 Null counts as a distinct value and has its own code.
@@ -66,7 +66,7 @@ def pair_codes(first_codes: Codes, second_codes: Codes) -> Codes:
 
 
 def entity_codes(binding: VariableBinding) -> Codes:
-    """Return a number per row; rows with the same entity have the same number."""
+    """Return a number for each row. Rows with the same entity have the same number."""
     if binding.type_indexes is None:
         return binding.row_ids
     typed_ids = binding.row_ids * len(binding.table_keys) + binding.type_indexes
@@ -74,7 +74,7 @@ def entity_codes(binding: VariableBinding) -> Codes:
 
 
 def combination_codes(rows: Rows, variables: Sequence[str]) -> tuple[Codes, IntArray]:
-    """Return a code per row for its combination of the given variables, and one example row per combination."""
+    """Return each row's code for its combination of the given variables, and one example row per combination."""
     codes, first_rows = np.zeros(rows.count, np.int64), np.zeros(min(rows.count, 1), np.int64)
     for variable in variables:
         codes, first_rows = dense_codes(pair_codes(codes, entity_codes(rows[variable])))

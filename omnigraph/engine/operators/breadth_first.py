@@ -1,4 +1,4 @@
-"""Breadth-first traversals: find the nodes whose shortest distance from a start node is within bounds."""
+"""Breadth-first traversals: find the nodes whose shortest distance from a start node is within the hop bounds."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from .rows import IntArray, Mask
 
 # If the id range is at most 16 times the number of ids, a mask over all row ids is faster than sorting.
 DENSE_FACTOR = 16
-_MAX_SORTED_NODES = 4_096  # up to 4,096 nodes, sorting is faster than hashing
+_MAX_SORTED_NODES = 4_096  # for up to 4,096 nodes, sorting is faster than hashing
 BYTES_PER_PAIR = 40  # peak memory per pair in bytes: positions, list positions, neighbors
 
 
@@ -39,10 +39,10 @@ def expand_step(
 def walk_breadth_first(
     context: ExecutionContext, adjacencies: Sequence[Adjacency], start_ids: IntArray, min_hops: int, max_hops: int
 ) -> tuple[IntArray, IntArray]:
-    """Traverse from all start nodes at once; return the nodes whose shortest distance is within bounds.
+    """Traverse from all start nodes at once; return the nodes whose shortest distance is within the hop bounds.
 
-    A node at distance `min_hops - 1` is also returned if it has a self-loop. If `min_hops` is zero, the start nodes are
-    returned as well.
+    A node at distance `min_hops - 1` is also returned if it has a self-loop, which adds a hop. If `min_hops` is zero,
+    the start nodes are returned as well.
     """
     owners = np.arange(len(start_ids), dtype=np.int64)
     is_bound = start_ids >= 0
@@ -81,7 +81,7 @@ def walk_each_start(
 def walk_single_start(
     context: ExecutionContext, adjacencies: Sequence[Adjacency], start_id: int, min_hops: int, max_hops: int
 ) -> tuple[IntArray, IntArray]:
-    """Traverse from one start node; return the nodes in ascending order, and the start's position once per node."""
+    """Traverse from one start node; return the start's position, once per node, and the nodes in ascending order."""
     nodes = _walk_from(context, adjacencies, start_id, min_hops, max_hops)
     context.meter.charge_bytes(len(nodes) * BYTES_PER_PAIR)
     nodes.sort()
@@ -144,7 +144,7 @@ def _self_loop_positions(adjacencies: Sequence[Adjacency], nodes: IntArray) -> I
 def _subtract_pairs(
     new_pairs: tuple[IntArray, IntArray], known_pairs: tuple[IntArray, IntArray]
 ) -> tuple[IntArray, IntArray]:
-    """Return the new pairs that are not among the known pairs. Both inputs must be sorted."""
+    """Return the new pairs that are not among the known pairs. Both arrays must be sorted."""
     new_keys, known_keys = _pack_pairs(*new_pairs), _pack_pairs(*known_pairs)
     key_positions = np.searchsorted(known_keys, new_keys)
     key_positions[key_positions == len(known_keys)] = 0

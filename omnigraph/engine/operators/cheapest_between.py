@@ -1,8 +1,8 @@
 """Find the edges on the cheapest paths between two nodes, layer by layer, by searching from both ends.
 
 Each round extends the paths from one side by one edge and records lower costs. The search ends as soon as no path with
-more edges can be cheaper, usually long before either side has reached all nodes. Paths of equal cost are kept, so that
-the choice between them does not depend on where the two sides meet.
+more edges can be cheaper, usually long before either side has reached all nodes. All paths of equal cost are kept, so
+that a later choice between them does not depend on where the two sides meet.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ class _CostSide:
 def search_cheapest_between(
     search: PathSearch, read_costs: Callable[[EdgeLayer], Costs], start: int, end: int
 ) -> CheapestPaths | None:
-    """Return the edges on the cheapest paths between two nodes, by layer, or None if no path is within bounds."""
+    """Return the edges on the cheapest paths between two nodes, by layer, or None if no path has an allowed length."""
     forward, backward = (
         _CostSide(
             search,
@@ -79,7 +79,7 @@ def search_cheapest_between(
 
 
 def _layers_between(forward: _CostSide, backward: _CostSide, cost: float) -> list[EdgeLayer]:
-    """Return the edges on the cheapest paths; of several, only those with the fewest edges are included."""
+    """Return the edges of those cheapest paths that have the fewest edges."""
     known_count = min(len(forward.place_costs.costs), len(backward.place_costs.costs))
     total_costs = forward.place_costs.costs[:known_count] + backward.place_costs.costs[:known_count]
     meeting = np.flatnonzero(total_costs == cost)

@@ -68,7 +68,7 @@ def _rank_pairs(first: Codes, second: Codes) -> Codes:
 
 
 def _trace_nodes(chosen: list[EdgeLayer], ends: IntArray) -> IntArray:
-    """Return the places of the chosen paths to the given ends, with one column per place."""
+    """Return the chosen paths to the given ends, with one row per path and one column per place."""
     nodes = np.empty((len(ends), len(chosen) + 1), np.int64)
     nodes[:, len(chosen)] = ends
     for column in range(len(chosen) if len(ends) else 0, 0, -1):
@@ -106,7 +106,7 @@ def _first_edges(layer: EdgeLayer, ranking: "_EdgeRanking") -> EdgeLayer:
 
 
 def _parallel_edges(layer: EdgeLayer) -> EdgeLayer:
-    """Return the edges that lead to the same place as another edge of the layer."""
+    """Return the edges whose target is also the target of another edge in the layer."""
     order = np.argsort(layer.targets, kind="stable")
     is_first = run_starts(layer.targets[order])
     is_single = is_first & np.append(is_first[1:], True)
@@ -180,7 +180,7 @@ class _EdgeRanking:
         return cls(numbers, id_ranks * len(edge_keys) + type_name_ranks(edge_keys)[distinct_types], len(edge_keys))
 
     def of_edges(self, layer: EdgeLayer) -> Codes:
-        """Return a rank for each edge."""
+        """Return the rank of each edge."""
         if len(self.edges) == 0:
             return np.zeros(len(layer.edges), np.int64)
         positions = np.searchsorted(self.edges, layer.edges * self.type_count + layer.edge_types)

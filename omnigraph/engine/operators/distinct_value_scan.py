@@ -1,7 +1,7 @@
 """Distinct-value scan: one weighted row per combination of values instead of one row per node.
 
-This module groups columns that are cached in memory as codes. Each row represents all nodes that share its values, so a
-plan may use this scan only if it does not matter which of these nodes the row identifies.
+This module groups nodes by columns that are cached in memory as codes. Each row represents all nodes that share its
+values, so a plan may use this scan only if it does not matter which of these nodes the row identifies.
 """
 
 from collections.abc import Sequence

@@ -19,7 +19,7 @@ from .path_layers import EdgeLayer
 from .rows import VariableBinding
 
 _Costs = npt.NDArray[np.float64]
-_FULL_READ_DIVISOR = 4  # once 1/4 of the edges have been looked up, all costs are read
+_FULL_READ_DIVISOR = 4  # once 1/4 of the costs have been looked up, all costs are read
 
 
 @dataclass(slots=True, eq=False)

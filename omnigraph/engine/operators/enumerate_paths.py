@@ -44,7 +44,7 @@ def _ending_paths(search: PathSearch, paths: PathBlock, wanted: WantedEnds) -> P
 
 
 def _hops_to_ends(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PlaceLevels | None:
-    """Return the number of hops from each pair or node to its nearest allowed end, or None if all ends are allowed."""
+    """Return each pair's or node's distance from its nearest allowed end, or None if all ends are allowed."""
     ends = wanted.places if wanted.places is not None else wanted.nodes
     if ends is None:
         return None

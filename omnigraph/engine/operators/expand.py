@@ -28,7 +28,8 @@ from .scan import filtered_row_ids
 
 # If there are more than half as many pairs as target nodes, all target nodes are filtered at once.
 _FILTER_ALL_DIVISOR = 2
-# If a traversal follows at least 1/4 of the edges, the filters are applied to whole lists.
+# If a traversal follows at least 1/4 of the edges, all neighbor lists are filtered in advance, not just those that it
+# reads.
 _FULL_WALK_DIVISOR = 4
 _MAX_SINGLE_WALKS = 4  # maximum number of start nodes that are processed one by one
 
@@ -124,7 +125,7 @@ def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask
 def _restrict_adjacency(
     context: ExecutionContext, full_adjacency: Adjacency, accepted_rows: Mask, pair_count: int
 ) -> Adjacency:
-    """Restrict the lists to accepted nodes if a traversal follows many of the edges, and cache the result."""
+    """If a traversal follows many edges, restrict all lists to the accepted nodes, and cache the result."""
     if not isinstance(full_adjacency, DirectedAdjacency) or pair_count * _FULL_WALK_DIVISOR < len(
         full_adjacency.lists.values
     ):

@@ -50,7 +50,7 @@ def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByD
     connected_rows = rows.filter(has_neighbors)
     degrees = degrees[has_neighbors] if connected_rows.count < rows.count else degrees
     if connected_rows.weights is not None and connected_rows.count and _would_overflow(connected_rows.weights, degrees):
-        return expand(context, rows, weighting.expansion)  # the weights would overflow; the memory limit ends the query
+        return expand(context, rows, weighting.expansion)  # the weights would overflow, so materialize the rows
     return connected_rows.scale_weights(degrees)
 
 
@@ -78,7 +78,7 @@ def _concat_neighbors(context: ExecutionContext, start_ids: IntArray, expansion:
 
 
 def _distinct_nodes(node_ids: IndexArray) -> IntArray:
-    """Return each node once, in order."""
+    """Return the distinct node ids in ascending order."""
     is_present = np.zeros(int(node_ids.max()) + 1, np.bool_)
     is_present[node_ids] = True
     return np.flatnonzero(is_present)

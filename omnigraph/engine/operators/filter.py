@@ -17,7 +17,7 @@ from omnigraph.storage.scan import distinct_row_ids
 from .fetch import RowSource, columns_read
 from .rows import NULL_ROW, Mask, Rows, VariableBinding
 
-MIN_ENTITY_ROWS = 1_000  # above this many rows, a predicate on a single variable is evaluated once per entity
+MIN_ENTITY_ROWS = 1_000  # with more rows than this, a predicate on a single variable is evaluated once per entity
 _CHUNK_ROWS = 1 << 20  # maximum number of rows whose columns are in memory at the same time
 _columns_of_predicate = IdentityCache(columns_read)
 

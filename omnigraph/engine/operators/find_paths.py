@@ -42,7 +42,7 @@ _UNKNOWN_STRIDE = 1 << 62  # without neighbor lists, the highest row id is unkno
 
 @record(eq=False)
 class _SearchedRows:
-    """The rows that have a start node: their positions, the distinct start nodes, and the start and end of each row.
+    """The rows that have a start node: their positions, the distinct start nodes, and each row's start and end.
 
     `starts[owners[i]]` is the start node of row i. `ends` is None unless every path must end at a node that its row
     already contains.
@@ -241,7 +241,7 @@ def _meeting_levels(search: PathSearch, starts: IntArray, wanted: WantedEnds) ->
 
 
 def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, IntArray, IntArray]:
-    """Return path numbers ordered so that each row's paths are adjacent, and each row's range in that order."""
+    """Return path numbers, ordered so that each row's paths are adjacent, and the range of each row in this order."""
     if searched.ends is None:
         path_order = np.argsort(found.owners, kind="stable")
         path_keys, row_keys = found.owners[path_order], searched.owners

@@ -59,7 +59,7 @@ def group_rows(
         cast_to(grouped_rows.result_column(column), result_type)
         for column, result_type in zip(read_plan.columns, shape.types, strict=True)
     ]
-    # Most counting queries produce a single group, which needs no ordering.
+    # Most queries that count produce a single group, which needs no ordering.
     if groups.group_count == len(group_order) == 1:
         return ProjectedRows(shape.schema, arrays, 1)
     return pa.table(arrays, schema=shape.schema).take(pa.array(group_order))
@@ -228,7 +228,7 @@ class _GroupedRows:
             np.minimum.at(lowest_rank, remaining_codes, order_ranks)
             lowest_by_variable.append(lowest_rank)
             is_first = order_ranks == lowest_rank[remaining_codes]
-            # Continue even if each group has only one row left, because two groups may still be tied.
+            # Continue even if each group has only one candidate row left, because two groups may still be tied.
             remaining_rows, remaining_codes = remaining_rows[is_first], remaining_codes[is_first]
         return np.asarray(np.lexsort(lowest_by_variable[::-1]), np.int64)
 

@@ -1,7 +1,7 @@
 """The `having` clause, which filters groups by their keys and aggregates.
 
-The condition is evaluated for groups in the same way that a filter is evaluated for rows; the column source computes
-keys and aggregates per group.
+The condition is evaluated for each group in the same way as a filter is evaluated for each row. The column source
+provides the keys and aggregates of the groups.
 """
 
 from omnigraph.engine.expressions.evaluate import ColumnSource, true_mask

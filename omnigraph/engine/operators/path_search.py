@@ -38,8 +38,8 @@ class WantedEnds:
 class PathSearch:
     """The edges in both directions, the bounds on the path length, and the number of row ids per start.
 
-    `load_edges` returns adjacencies with edges, and `load_neighbors` those for searches that need only nodes; pass
-    True for the backward direction.
+    `load_edges` returns adjacencies with edges, and `load_neighbors` returns adjacencies for searches that need only
+    nodes. Both take True for the backward direction.
     """
 
     context: ExecutionContext

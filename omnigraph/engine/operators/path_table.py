@@ -2,7 +2,7 @@
 
 This module defines the layout of the arrays. A path variable holds positions in a path table, so rows can be filtered
 and repeated without copying paths. The nodes and edges of paths are loaded on first use, because many queries need only
-the length or the cost. Other modules read ids and properties.
+the length or the cost. Other modules read the ids and properties of these nodes and edges.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _BYTES_PER_EDGE = 18  # bytes per edge of a path: its row id, its type and one m
 
 @record(eq=False)
 class PathBlock:
-    """Paths of one length: a row per path, with one column per node or edge."""
+    """Paths of one length, as arrays with one row per path and one column per node or edge."""
 
     nodes: _Ids
     edges: _Ids
@@ -47,12 +47,12 @@ class PathGroup:
 
     @classmethod
     def of_block(cls, block: PathBlock, costs: npt.NDArray[np.float64] | None = None) -> "PathGroup":
-        """Return a group of paths that are known already."""
+        """Return a group of paths whose nodes and edges are already known."""
         return cls(block.edges.shape[1], block.nodes[:, -1], lambda: block, costs)
 
     @property
     def nbytes(self) -> int:
-        """Total bytes of all arrays, once the block is loaded."""
+        """The total size of all arrays in bytes, once the block is loaded."""
         return len(self.ends) * (16 + self.length * _BYTES_PER_EDGE)
 
 
@@ -105,7 +105,7 @@ class PathTable:
 
     @property
     def nbytes(self) -> int:
-        """Total bytes of all arrays, once the nodes and edges are loaded."""
+        """The total size of all arrays in bytes, once the nodes and edges are loaded."""
         return 2 * self.starts.nbytes + int(self.starts[-1]) * _BYTES_PER_EDGE
 
 

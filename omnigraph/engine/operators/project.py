@@ -1,4 +1,4 @@
-"""Build the result columns: row values in the types that the plan declares, with entities as structs.
+"""Build the result columns: values converted to the types that the plan declares, with entities as structs.
 
 This module defines the structure of an entity in a result: `id`, `type`, the endpoints `from` and `to` (for an edge),
 and then the properties. Blobs are omitted, because queries never read them.
@@ -116,8 +116,8 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
 class ProjectionShape:
     """The parts of a projection that do not depend on its rows.
 
-    If every result column is a stored column, which needs no evaluation, `stored_columns` holds their variables and
-    column names; otherwise it is None.
+    If every result column is a stored column, which needs no evaluation, `stored_columns` holds the variable and name
+    of each column; otherwise, it is None.
     """
 
     catalog: Catalog

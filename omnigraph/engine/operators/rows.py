@@ -61,7 +61,7 @@ class Rows:
     """A sequence of `count` rows. Every binding holds `count` ids; `bindings` may be empty.
 
     `weights` holds how many times each row counts; None means that every row counts once. Weights make it unnecessary
-    to materialize rows that are never read individually. They may be used only if aggregates consume all rows in the
+    to materialize rows that are never read individually. Weights may be used only if aggregates consume all rows in the
     plan.
 
     >>> rows = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array([4, 7, 9]))})

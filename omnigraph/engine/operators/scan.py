@@ -1,7 +1,7 @@
 """Scan all nodes of a type, or of every type that implements an interface, and keep those that pass the filters.
 
 Filters that storage can evaluate exactly are pushed down; the others are evaluated on columns that the same scan reads.
-If a query scans twice, the second scan forms a cross product with the existing rows.
+If a query scans twice, the result is the cross product of the existing rows and the nodes of the second scan.
 """
 
 import math
@@ -90,7 +90,7 @@ def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tu
 def split_filters(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> tuple[Any | None, tuple[plan.Predicate, ...]]:
-    """Return the filter to push down to storage (None if there is none) and the remaining predicates."""
+    """Return the filter to push down to storage, or None if there is no such filter, and the remaining predicates."""
     schema = context.table(table_key).schema
     pushed_pairs = [(predicate, to_storage_filter(schema, predicate, context.constant)) for predicate in filters]
     expressions = [expression for _, expression in pushed_pairs if expression is not None]

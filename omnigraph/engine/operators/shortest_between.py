@@ -1,8 +1,8 @@
 """Find the shortest paths between two nodes by searching from both ends.
 
 The search itself determines only the length. It records the nodes at each distance from either end, and stops at the
-first edge between the two sides, even in the middle of a level. The edges of the paths are found afterward if they are
-needed.
+first edge between the two sides, even in the middle of a level. If the edges of the paths are needed, they are found
+afterward.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from .path_layers import EdgeLayer, PathLayers
 from .path_search import PathSearch
 from .rows import IntArray, Mask
 
-_BLOCK_PAIRS = 1 << 16  # number of neighbors that are compared with the other side at once
+_BLOCK_PAIRS = 1 << 16  # number of neighbors per comparison with the other side
 _BYTES_PER_NEIGHBOUR = 16
 _MIN_SEEN_ROWS = 1 << 10
 
@@ -67,7 +67,7 @@ class _SearchSide:
 
     @property
     def has_lists(self) -> bool:
-        """Whether neighbors are in memory, so that counting them reads nothing."""
+        """Whether neighbors are in memory, so that they can be counted without reading a table."""
         return all(adjacency.size for adjacency in self.adjacencies)
 
     def add_level(self, nodes: IntArray) -> None:
@@ -158,7 +158,7 @@ def _layer_between(search: PathSearch, sources: IntArray, targets: IntArray) -> 
 
 
 def _layers_back(search: PathSearch, nodes: IntArray, levels: list[IntArray], *, backward: bool) -> list[EdgeLayer]:
-    """Return the edges from the given nodes to the last level, from there to the previous level, and so on."""
+    """Return the edges from the given nodes to the last level, from the last level to the previous one, and so on."""
     layers: list[EdgeLayer] = []
     for level in levels[::-1]:
         followed = search.follow(np.unique(nodes), backward=backward)

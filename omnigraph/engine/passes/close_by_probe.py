@@ -1,7 +1,7 @@
 """Replace an expansion that must end at a bound node with a test for a single edge.
 
-Without this rewrite, the expansion would produce all neighbors of every row, and `Close` would then discard all but at
-most one.
+Without this rewrite, the expansion would produce all neighbors of every row, and `Close` would then discard all
+neighbors but at most one.
 """
 
 from dataclasses import replace

@@ -47,7 +47,7 @@ def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
 def allows_weights(read_plan: plan.ReadPlan) -> bool:
     """Return whether rows may have weights.
 
-    They may if row order does not matter and no values are collected into lists.
+    This is allowed if row order does not matter and no values are collected into lists.
     """
     values = result_values(read_plan)
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
@@ -144,7 +144,7 @@ def _variables_needed(operators: Sequence[Any]) -> set[str]:
 
 
 def _entity_in_every_row(expansion: plan.Expand, schema_ir: SchemaIR) -> plan.Entity:
-    """Return an entity that is present in every row and can therefore be used to count rows."""
+    """Return an entity that is bound in every row and can therefore be used to count rows."""
     step = expansion.steps[0]
     edge_type = schema_ir.catalog.edge(step.edge_type)
     endpoint_types = (edge_type.source, edge_type.target) if edge_type is not None else ("", "")

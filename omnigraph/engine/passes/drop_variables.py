@@ -31,7 +31,7 @@ def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPl
 
 
 def _needs_all_variables(read_plan: plan.ReadPlan) -> bool:
-    """Return whether row order matters, as it does for unordered groups and for collected lists."""
+    """Return whether the order of the rows affects the result, as in unordered groups and collected lists."""
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
     collects_rows = any(map(contains_collect, result_values(read_plan)))
     return collects_rows or (bool(group_columns) and not read_plan.order)

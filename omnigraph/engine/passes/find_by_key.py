@@ -15,7 +15,7 @@ from omnigraph.values import PropertyType
 
 
 def find_by_key(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Replace scans by key with lookups."""
+    """Replace scans that specify the whole key with lookups."""
     columns_read_later = projected_columns(schema_ir.catalog, read_plan.columns)
     columns_read_later |= columns_read(*(sort_key.value for sort_key in read_plan.order))
     return replace(read_plan, operators=_look_up_keys(read_plan.operators, schema_ir, columns_read_later))

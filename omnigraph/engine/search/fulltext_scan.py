@@ -29,7 +29,7 @@ from omnigraph.values.table_key import TableKey
 from .stem import stem_prefixes
 from .text import DEFAULT_MAX_EDITS, Tokens, analyze_texts, token_of_word, tokenize, tokens_within_edits
 
-MIN_INDEXED_ROWS = 1 << 12  # up to this table size, the table is read without an index
+MIN_INDEXED_ROWS = 1 << 12  # tables up to this size are read without an index
 _MIN_ROWS_PER_CANDIDATE = 8  # if more than 1/8 of the rows are candidates, the table is read without the index
 _MAX_WITH_PUSHDOWN = 1 << 10  # with more candidates, a filter in storage is faster than the index
 _MAX_TERMS = 256  # maximum number of terms per lookup
@@ -139,7 +139,7 @@ def _select_terms(
     segment_terms: Sequence["SegmentTerms"],
 ) -> _TermSelection | None:
     """Return the terms to look up, or None if there are too many or the index does not support some of them."""
-    if search.function == "match_text":  # all tokens must occur, so it is enough to look up the rarest one
+    if search.function == "match_text":  # all tokens must occur, so looking up the rarest token is sufficient
         token_selections = [_find_matching_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)]
         usable_selections = [selection for selection in token_selections if selection is not None]
         return min(usable_selections, key=lambda selection: selection.max_candidates, default=None)
@@ -219,12 +219,12 @@ class SegmentTerms:
 
 
 def _load_segment_terms(context: ExecutionContext, table: Table, segment: fulltext.TextSegment) -> SegmentTerms | None:
-    """Return a segment's terms, or None if they are unreadable. They are cached, because a segment never changes."""
+    """Return a segment's terms, or None if they are unreadable. Segments never change, so the terms are cached."""
     store, caches = context.snapshot.store, caches_of(context)
     cache_key = ("words", root_identity(store), table.location, segment.uuid)
     cached_terms: SegmentTerms | None = caches.memory.get(cache_key)
     if cached_terms is None:
-        context.meter.enter_gate()  # must happen before taking a lock that other threads may wait for
+        context.meter.enter_gate()  # enter the gate before taking a lock that other threads may wait for
         cached_terms = caches.memory.get_or_build(
             cache_key,
             lambda: _build_segment_terms(fulltext.read_tokens(store, table, segment)),

@@ -29,7 +29,7 @@ _MAX_CANDIDATES = 1 << 16
 
 
 def narrow_to_nearest(context: ExecutionContext, rows: Rows, ranking: plan.Nearest, row_limit: int) -> Rows:
-    """Return all rows that may be among the `row_limit` nearest; other rows may be included."""
+    """Return at least all rows that may be among the `row_limit` nearest."""
     binding = rows[ranking.field.variable]
     point = query_point(context, ranking)
     if point is None or len(binding.row_ids) * len(point) <= COMPARE_ALL_MAX:
@@ -130,7 +130,7 @@ class _NearestSearch:
             self._compare_vectors(vector_index.batch_row_ids(batch), batch.column(self.column))
 
     def search_index(self) -> bool:
-        """Compare index candidates until all other rows must be farther away; return False if that cannot be proven."""
+        """Compare index candidates until all other rows must be farther away; return False if this cannot be proven."""
         candidate_count = int((2 * self.nearest.row_limit + 64) / self.selected_share)
         while candidate_count <= _MAX_CANDIDATES:
             self.context.meter.check_timeout()

@@ -130,7 +130,7 @@ def _load_corpus(context: ExecutionContext, table_key: TableKey, property_name: 
     cache_key = (*family, table.version)
     cached_corpus: _Corpus | None = caches.memory.get(cache_key)
     if cached_corpus is None:
-        context.meter.enter_gate()  # must happen before taking a lock that other threads may wait for
+        context.meter.enter_gate()  # enter the gate before taking a lock that other threads may wait for
         cached_corpus = caches.memory.get_or_build(
             cache_key, lambda: _read_corpus(context, table_key, property_name), _corpus_bytes, family
         )

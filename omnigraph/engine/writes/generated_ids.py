@@ -1,4 +1,4 @@
-"""Ids for inserted rows without a key. Ids are issued in the same order whenever the operations run again."""
+"""Ids for inserted rows without a key. When the operations run again, the same ids are issued in the same order."""
 
 from collections.abc import Iterable
 
@@ -9,8 +9,8 @@ from omnigraph.values.clock_and_ids import check_ulid
 class IdGenerator:
     """A generator of ids that returns the same ids again when an operation is retried.
 
-    `earlier_ids` are the ids that another generator issued for the same operations, so they are issued first. They come
-    from a client, so a row with such an id may exist already.
+    `earlier_ids` are the ids that another generator issued for the same operations, so they are issued first. The
+    earlier ids come from a client, so a row with such an id may already exist.
     """
 
     def __init__(self, earlier_ids: Iterable[str] = ()) -> None:

@@ -104,7 +104,7 @@ def stored_values(
     values: pa.Array,
     coerce_value: CoerceValue,
 ) -> pa.Array:
-    """Convert the values in matched rows to the property's type; only numbers need conversion."""
+    """Convert the values from the matched rows to the property's type; only numbers need conversion."""
     if values.null_count and not declared_property.type.nullable:
         first_null = pc.index(pc.is_null(values), True).as_py()
         raise PropertyValueError(
@@ -121,7 +121,7 @@ def stored_values(
 
 
 def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
-    """Raise an error if an entity occurs twice. The matched rows are distinct, so its assigned values must differ."""
+    """Raise an error if an entity occurs twice. Matched rows are distinct, so the entity's assigned values differ."""
     ids = as_single_array(matches["id"])
     if len(ids.unique()) == len(ids):
         return

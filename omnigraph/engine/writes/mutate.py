@@ -123,8 +123,8 @@ def run_mutation(  # noqa: PLR0913 - all but three are keyword-only
 ) -> WriteOutcome:
     """Run a mutation query as one commit, or create no commit if nothing matched.
 
-    `conditions` are the caller's requirements. They are checked on every attempt, and a write whose check fails is not
-    retried. Without conditions, an update or delete requires its rows to match this process's last known state.
+    `conditions` are the caller's requirements. They are checked on every attempt, and the write is not retried if one
+    of them fails. Without conditions, an update or delete requires its rows to match this process's last known state.
     `schema_hash` identifies the schema that the query was compiled with.
     """
     mutation = bind_mutation(query, params, mode)
@@ -166,7 +166,7 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
     commit = publish(branch_state, prepare, metadata, conditions, takes_turns=True)
     if commit is not None and commit.id not in stats_by_commit:
         return WriteOutcome(commit, replayed=True)
-    if commit is None:  # the operations cancelled each other out or changed nothing
+    if commit is None:  # the operations canceled each other out or changed nothing
         return WriteOutcome(None)
     write_stats = stats_by_commit[commit.id]
     return WriteOutcome(commit, write_stats.node_counts, write_stats.edge_counts, write_stats.inserted_ids)

@@ -1,8 +1,8 @@
 """A set of ids in which each id is packed into a few eight-byte words, so that a lookup reads one row of a matrix.
 
 This module defines how ids are packed: their bytes, then the byte 0x80, then zeros. Two ids have the same words only if
-they are equal, so hash matches need no confirmation. Sets with long ids use `hashed_ids` instead, because every row of
-the matrix is as wide as the longest id.
+they are equal, so matching hashes are confirmed by comparing only the words. Sets with long ids use `hashed_ids`
+instead, because every row of the matrix is as wide as the longest id.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Hash and compare all Arrow strings in a column, eight bytes at a time.
+"""Hash and compare all strings in an Arrow column, eight bytes at a time.
 
 This module defines how ids are hashed. A string's hash is the same in every process and on every machine, but strings
 with equal hashes must still be compared. Only loads use these hashes.
@@ -90,7 +90,8 @@ def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np
         if not isinstance(selected, slice):
             selected = selected[is_equal[selected]]
         differing_bits = left_words[left_texts.starts[selected] + byte_offset]
-        # If two strings have different lengths, the right one may end earlier, so its first word is read instead.
+        # The right string may be shorter than the left one. If it ends before this offset, its first word is read
+        # instead.
         right_positions = right_texts.starts[selected] + np.where(is_equal[selected], byte_offset, 0)
         differing_bits ^= right_words[np.minimum(right_positions, len(right_words) - 1)]
         differing_bits &= _WORD_MASKS[np.minimum(left_texts.lengths[selected] - byte_offset, WORD_BYTES)]

@@ -1,8 +1,8 @@
 """Infer a column's property type, with a comment if the type is a guess.
 
-An Arrow type determines the property type. A text column in a CSV file becomes a number, a date or a Bool if every cell
-is one; a text column in JSON becomes a date if every value is one. A number with leading zeros stays text, because it
-is a code.
+An Arrow type determines the property type. A text column in a CSV file gets a number type, a date type or Bool if every
+cell has such a value; a text column in JSON gets a date type if every value is a date. A number with leading zeros is a
+code, so its column stays text.
 """
 
 import re
@@ -113,7 +113,7 @@ def _text_type(column: Any, origin: SampleOrigin) -> ColumnType:
 
 
 def _scalar_of_texts(texts: Sequence[str], origin: SampleOrigin) -> ScalarType | None:
-    """Return the type that fits all strings, or None if they are just text."""
+    """Return the type that fits all strings, or None if they are ordinary text."""
     if all(map(_is_date, texts)):
         return ScalarType.DATE
     if all(map(_is_instant, texts)):
@@ -144,7 +144,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_instant(text: str) -> bool:
-    """Return whether a string is a time with a time zone; without one, a load would reject it."""
+    """Return whether a string is a time with a time zone. A load would reject a time without a time zone."""
     if len(text) < 16 or not text[:4].isdigit():
         return False
     try:

@@ -99,7 +99,7 @@ def _valid_name(column_name: str, sample: Sample) -> str:
 
 
 def _find_key(sample: Sample, columns: Sequence[_Column]) -> _Column | None:
-    """Return the unique column that most likely identifies a node: preferably an id or a code, then any text."""
+    """Return the unique column that most likely identifies a node: an id or a code if possible, or else any text."""
     candidates = [
         (rank, column)
         for column in columns
@@ -125,7 +125,7 @@ def _key_rank(column: _Column, sample: Sample, columns: Sequence[_Column]) -> in
     if name.endswith(_KEY_SUFFIXES):
         return 20
     if len(column.values) < 2:
-        return None  # a single value proves nothing
+        return None  # a single value is always unique
     is_text = column.column_type.type is not None and column.column_type.type.scalar is ScalarType.STRING
     if is_text:
         return 30

@@ -31,8 +31,8 @@ SampleOrigin = Literal["typed", "json", "csv"]
 class Sample:
     """One type's first rows; `origin` says what a text column may contain.
 
-    `is_complete` is false if there are more rows. `kind` is set if the records themselves say that they are nodes or
-    edges. `mixed_columns` contain values of different types, which are shown as text.
+    `is_complete` is false if the data contains more rows. `kind` is set if the records themselves say that they are
+    nodes or edges. `mixed_columns` contain values of different types, which are shown as text.
     """
 
     type_name: str

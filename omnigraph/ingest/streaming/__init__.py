@@ -1,6 +1,6 @@
-"""Load large files in this process: write rows while the input is read, so that they are never all in memory.
+"""Load large files in this process: write rows while the input is read, so that the rows are never all in memory.
 
 This package owns the threads of such a load, and the data that they keep for rules that involve all records. Start with
-`streamed_load`, then read `piece_stager`. The package `rules` defines what a valid graph is, and nothing becomes
-visible before `publish`.
+`streamed_load`, then read `piece_stager`. The `rules` package defines what a valid graph is, and only `publish` makes
+the rows visible.
 """

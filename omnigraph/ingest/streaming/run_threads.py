@@ -13,7 +13,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-MAX_THREADS = 16  # limits memory, because each thread keeps the rows of a fragment
+MAX_THREADS = 16  # limits memory use, because each thread keeps the rows of one fragment in memory
 
 
 def thread_count() -> int:

@@ -90,7 +90,7 @@ class StepClock:
 
 
 class StreamedLoad:
-    """One load: its input, its options and what it has staged so far."""
+    """One load: its input, its options and the data that it has staged so far."""
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class Builder:
         return Span(token.start_pos + self._declaration_offset, token.end_pos + self._declaration_offset)
 
     def report_problem(self, span: Span, message: str, hint: str | None = None) -> None:
-        """Record a problem without raising, so that all mistakes in a query are reported together."""
+        """Record a problem without raising an error, so that all mistakes in a query are reported together."""
         self.problems.append(Diagnostic.at_span(self.source, span, message, hint=hint))
 
     def withdraw_problem(self, span: Span) -> None:

@@ -1,8 +1,8 @@
 """Rule actions for conditions: comparisons and tests, which can be combined with `and`, `or` and `not`.
 
 This module flattens conditions: an `And` never contains an `And`, an `Or` never contains an `Or`, and parentheses are
-dropped. A word between two variables becomes a test if it is part of a condition, but stays a `WordPair` if it is a
-clause of its own.
+dropped. Two variables with a word between them become a test if they are part of a condition, but remain a `WordPair`
+if they form a clause of their own.
 """
 
 from typing import Any

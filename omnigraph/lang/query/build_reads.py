@@ -1,4 +1,4 @@
-"""Rule actions that assemble a read: one `match` with its `return`, or a union of several."""
+"""Rule actions that assemble a read: one `match` with its `return`, or a union of several such reads."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,6 +1,6 @@
 """Name result columns.
 
-A query's descriptor, plan and results all use the names that this module returns.
+The descriptor, the plan and the results of a query all use the names that this module returns.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The connected components of a `match`: groups of variables that are connected by traversals.
 
 A traversal to `$_` does not connect variables. Components are sorted by the position of their first clause. Lowering
-uses them to choose where to start scanning, and lint uses them to find cross products.
+uses components to choose where to start scanning, and lint uses them to find cross products.
 """
 
 from collections.abc import Iterable

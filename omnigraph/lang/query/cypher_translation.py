@@ -54,7 +54,7 @@ def _result(parts: re.Match[str]) -> str:
 
 
 def _update(settings: str) -> str:
-    """Return an update statement, or an empty string unless exactly one variable is updated."""
+    """Return an update statement if exactly one variable is updated, or otherwise an empty string."""
     items = [re.fullmatch(r"(\w+)\.(\w+)\s*=\s*(.+)", item, re.DOTALL) for item in split_list(settings)]
     assignments = [f"{item[2]}: {_expression(item[3])}" for item in items if item is not None]
     variables = {item[1] if item is not None else "" for item in items}
@@ -93,7 +93,7 @@ def _pattern_clauses(pattern: str) -> Iterator[str]:
         if edge is not None and next_node is not None:
             traversals.append(_traversal(_node_name(node), edge, _node_name(next_node)))
         elif pattern[end:].strip():
-            yield pattern[end:]  # not supported; left unchanged, so the result does not parse
+            yield pattern[end:]  # leave an unsupported pattern unchanged, so that the result does not parse
         node = next_node
     yield from traversals
 

@@ -1,6 +1,6 @@
 """Format a `.gq` file in its canonical layout.
 
-This module decides where lines break. Comments stay with the code they belong to, and consecutive blank lines are
+This module decides where lines break. Comments stay with the code to which they belong, and consecutive blank lines are
 reduced to one. The formatted text must parse to an equal tree. Text with syntax errors is rejected.
 """
 
@@ -127,7 +127,7 @@ class _QueryWriter:
         blank_line: BlankLinePolicy,
         suffix: str = "",
     ) -> None:
-        """Write `heading { a, b } suffix` on one line if it fits, or with one item per line otherwise."""
+        """Write `heading { a, b } suffix` on one line if it fits, and otherwise with one item per line."""
         opening_brace = self._tokens.find_token(list_span.start, "{")
         closing_brace = self._tokens.find_token(items[-1][1].end, "}")
         line = f"{heading} {{ {', '.join(item_text for item_text, _ in items)} }}{suffix}"

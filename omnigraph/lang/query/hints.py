@@ -148,8 +148,8 @@ _SEPARATE_TRAVERSAL_HINT = "a traversal is a separate clause, not part of a cond
 _TYPE_OR_EDGE_HINT = "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
 _BARE_WORD_HINT = 'write a property as `$x.name`, a parameter as `$name`, and a string as `"name"`'
 
-# Patterns for the text at an error, with hints that apply no matter which terminals are allowed there. The patterns are
-# compiled only when a query has an error, not at start-up.
+# Patterns for the text at an error, each with a hint that applies regardless of which terminals are allowed there. The
+# patterns are compiled only when a query has an error, not at start-up.
 _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
     (r"'", _QUOTES_HINT),
     (r"(?<==)=|==", "use `=` to compare; there is no `==`"),
@@ -209,8 +209,8 @@ def _is_missing_brace(found_text: str, expected_terminals: ExpectedTerminals) ->
     return {"LBRACE"} <= expected_terminals <= {"LBRACE", "DISTINCT"}
 
 
-# The first test that matches determines the hint. `f` is the text that was found, and `e` is the set of terminals that
-# would have been allowed.
+# The first test that succeeds determines the hint. `f` is the text at the error, and `e` is the set of terminals that
+# are allowed there.
 _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ...] = (
     (lambda f, e: f == "," and _expects_clause(e), "clauses are not separated by commas"),
     (lambda f, e: f == "where" and _expects_clause(e), "drop `where`: a condition is a clause inside `match { .. }`"),

@@ -183,7 +183,7 @@ class Or:
 
 @record
 class Not:
-    """A condition that is true if its operand is false. If the operand is unknown, so is the result."""
+    """A condition that is true if its operand is false. If the operand is unknown, the result is unknown as well."""
 
     item: "Condition"
     span: Span = field(default=NO_SPAN, compare=False)

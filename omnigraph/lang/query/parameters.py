@@ -59,7 +59,7 @@ def bind_parameters(
 
 
 class ParameterBinder:
-    """Binds parameters for a query that is called many times. The result is the same as from `bind_parameters`."""
+    """Binds parameters for a query that is called many times. The result is the same as that of `bind_parameters`."""
 
     __slots__ = ("_coercion_mode", "_converters", "_parameters")
 
@@ -74,7 +74,7 @@ class ParameterBinder:
         if arguments.keys() == converters.keys():
             try:
                 bound_values = {name: converters[name](argument) for name, argument in arguments.items()}
-            except ConversionMismatch:  # the problem is reported below, together with all others
+            except ConversionMismatch:  # the problem is reported below, together with all other problems
                 return bind_parameters(self._parameters, arguments, self._coercion_mode, request_time)
             bound_values[NOW_PARAMETER] = request_time
             return bound_values

@@ -2,7 +2,7 @@
 
 This module defines the operators and expressions that engines run. A plan contains no data. Positions in the query text
 are used only in runtime errors and do not affect equality, so queries with the same meaning lower to equal plans. The
-engine decides how to find neighbors.
+plan does not specify how neighbors are found; the engine decides this.
 """
 
 from dataclasses import field
@@ -84,7 +84,7 @@ class SystemValue:
 
 @record
 class Entity:
-    """A bound node or edge. It is returned as an object that includes its id, and counted by id.
+    """A bound node or edge. In results, it is an object that includes its id; entities are counted by id.
 
     `edge_types` lists the possible types of an edge. It is empty for a node.
     """
@@ -187,7 +187,7 @@ class Or:
 
 @record
 class Not:
-    """The negation of a predicate. If the predicate is unknown, so is the negation."""
+    """The negation of a predicate. If the predicate is unknown, the negation is unknown as well."""
 
     item: "Predicate"
 
@@ -357,7 +357,7 @@ class ReadPlan:
 class UnionPlan:
     """Concatenate the rows of several reads, then remove duplicates and apply the ordering, offset and limit.
 
-    Each part returns the columns named in `columns`, and its values are converted to the types given there. Rows with
+    Each part returns the columns named in `columns`, with its values converted to the types specified there. Rows with
     equal sort keys keep their original order, both between parts and within each part.
     """
 

@@ -81,7 +81,7 @@ class ScalarCall:
 
 @record
 class Case:
-    """The value of the first branch whose predicate is true, or else `default`. No other value is computed."""
+    """The value of the first branch whose predicate is true, or otherwise `default`. No other value is computed."""
 
     branches: tuple[tuple["Predicate", "Value"], ...]
     default: "Value"

@@ -1,6 +1,6 @@
 """Find the values that a plan's result needs, and replace values in predicates.
 
-The engine's plan rewrites use this module to treat columns, sort keys and `having` operands alike.
+With this module, the engine's plan rewrites treat columns, sort keys and `having` operands in the same way.
 """
 
 from collections.abc import Callable, Iterator

@@ -202,7 +202,7 @@ class Speller:
                 return f"{block_opening(clause)} {{ {inner_text} }}"
 
     def filter(self, condition: Condition) -> str:
-        """Return a condition as a clause, in parentheses if it would otherwise be parsed as something else.
+        """Return a condition as a clause, in parentheses if it would otherwise be parsed differently.
 
         A test of two variables would be parsed as a traversal, and a leading `-` would continue the previous condition.
         """

@@ -21,7 +21,7 @@ ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
 class Arithmetic:
     """A chain such as `a + b - c` or `a * b / c`. Its operators have equal precedence and apply from left to right.
 
-    There is one operator fewer than there are operands. The first operand is never a chain with the same precedence.
+    There is one more operand than there are operators. The first operand is never a chain with the same precedence.
     """
 
     operands: tuple["Expression", ...]

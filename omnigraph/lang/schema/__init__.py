@@ -79,7 +79,7 @@ def lint_schema(
 ) -> "tuple[Diagnostic, ...]":
     """Return every error in the order of the checks, then every warning that `@allow` does not suppress.
 
-    `severities` overrides the severity of individual codes. A severity of `off` disables the code.
+    `severities` overrides the severity of individual codes. A severity of `off` disables the check.
 
     >>> [d.code for d in lint_schema("node Big_Lamp {}")]
     ['OG-NM-101']

@@ -230,7 +230,7 @@ def _follow_rename_hint(
         claimed_names[old_name] = definition.name
         match.property_ids[(declared_type.kind, declared_type.name), definition.name] = accepted_ids[old_name]
     elif not definition.declared_directly:
-        return  # the hint is for the interface; this type may never have had the property
+        return  # the hint is meant for the interface; this type may never have had the property
     elif old_name in accepted_ids:
         claimant_label = f"{_type_label(declared_type)}.{claimed_names[old_name]}"
         _report_double_claim(match, definition, f"{_type_label(declared_type)}.{old_name}", claimant_label)

@@ -1,7 +1,7 @@
 """The order in which a schema file declares its types and properties.
 
-A catalog is sorted by name, because order has no meaning in a schema. Listings and diagrams, however, use the order in
-which the schema is written, because that is how people read it. This module never affects what a schema means.
+A catalog is sorted by name, because order has no meaning in a schema. Listings and diagrams, however, use the order of
+the schema file, because readers expect this order. This module never affects what a schema means.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Format a schema file in its canonical layout.
 
 Each member is on its own line, indented by four spaces, and lines are never wrapped. Formatting preserves comments, the
-order of declarations, and the spelling of strings and numbers. It never changes the meaning.
+order of declarations, and the spelling of strings and numbers. Formatting never changes the meaning of a schema.
 """
 
 from bisect import bisect_left

@@ -1,8 +1,8 @@
 """Parse a schema file into a syntax tree.
 
 This module converts the parser's generic tree to `model` nodes, and reports every error that can be detected within one
-declaration: misspelled names, unknown types, stray commas and invalid escapes. An invalid declaration is still read to
-its end, so that all of its errors are reported together.
+declaration: such as invalid names, unknown types, stray commas and invalid escapes. An invalid declaration is still
+read to its end, so that all of its errors are reported together.
 """
 
 from collections.abc import Iterable
@@ -105,7 +105,7 @@ class _TreeBuilder:
         return declaration
 
     def report_problem(self, span: Span, message: str, hint: str | None = None) -> None:
-        """Record a problem without raising."""
+        """Record a problem without raising an error."""
         self.problems.append(Diagnostic.at_span(self.source, span, message, hint=hint))
 
     def source_span(self, token_or_tree: Any) -> Span:

@@ -18,7 +18,7 @@ from .names import find_nearest_name
 MAX_DIMENSION = 2**31 - 1
 PLAIN_TYPES = {s.value: s for s in ScalarType if s is not ScalarType.VECTOR}
 
-# Type names from other languages that people write out of habit.
+# Type names from other languages, which people write out of habit.
 _FOREIGN_TYPE_NAMES = {
     "string": "String",
     "str": "String",

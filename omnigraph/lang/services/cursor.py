@@ -13,7 +13,7 @@ from omnigraph.records.frozen import record
 
 _WORD_BEFORE = re.compile(r"[$@]?[A-Za-z0-9_]*\Z")
 _WORD_AFTER = re.compile(r"[A-Za-z0-9_]*")
-_MAX_WORD = 300  # names are shorter; without a limit, the search for the start of a word could scan a whole file
+_MAX_WORD = 300  # longer than any name; without this limit, the search for the start of a word could scan a whole file
 
 
 @record

@@ -36,12 +36,12 @@ class Expectation:
 
 
 def first_expectation(language: str, versions: Iterable[str]) -> Expectation | None:
-    """Return what may follow the first version that the parser can read, or None if it cannot read any of them."""
+    """Return what may follow the first version that the parser can read, or None if there is no such version."""
     return next((result for version in versions if (result := read_prefix(language, version)) is not None), None)
 
 
 def read_prefix(language: str, prefix: str) -> Expectation | None:
-    """Return what may follow a prefix of a declaration, or None if no declaration begins with this prefix.
+    """Return the terminals that may follow a declaration's prefix, or None if no declaration begins with it.
 
     >>> expectation = read_prefix("query", "query q() { match { $p: Person } return { $p")
     >>> "DOT" in expectation.allowed, "RPAR" in expectation.allowed

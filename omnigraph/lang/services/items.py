@@ -1,6 +1,7 @@
 """The results of the language services, and the order in which completions are offered.
 
-Ranking depends only on the typed prefix and on the order in which candidates are listed, so it is the same everywhere.
+Ranking depends only on the typed prefix and on the order in which candidates are listed, so all editors show the same
+order.
 """
 
 from collections.abc import Iterable

@@ -90,7 +90,7 @@ def _complete_block(block: Block, inner: tuple[Terminal, ...]) -> Block:
 
 
 def simpler_versions(before: str) -> Iterator[str]:
-    """Yield the source, then simpler versions after which the grammar allows the same continuations."""
+    """Yield the source, followed by simpler versions after which the grammar allows the same continuations."""
     tokens = scan_tokens(before, 0, len(before))
     if tokens and tokens[0].text != "query":
         before = before[: tokens[0].start] + _QUERY_HEAD + before[tokens[0].start :]

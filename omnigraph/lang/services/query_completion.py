@@ -1,7 +1,7 @@
 """Completion in `.gq` text.
 
-The parser decides which terminals may follow, and the block around the cursor decides which names and keywords make
-sense there. Items are never checked against the rest of the query.
+The parser decides which terminals may follow, and the block around the cursor determines which names and keywords make
+sense there. Completions are never checked against the rest of the query.
 """
 
 from collections.abc import Iterator

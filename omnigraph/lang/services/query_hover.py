@@ -14,7 +14,7 @@ from .variables import InferredVariable, entity_type, infer_variables, propertie
 
 
 def hover_query(text: str, offset: int, catalog: Catalog | None) -> HoverText | None:
-    """Return an explanation of the word at an offset, or None."""
+    """Return an explanation of the word at an offset, or None if there is nothing to explain."""
     cursor = find_cursor(text, offset, QUERY_OPENING)
     if cursor is None:
         return None

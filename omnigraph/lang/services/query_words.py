@@ -1,6 +1,6 @@
 """The meanings of the keywords and functions of `.gq`, for completion and hover texts.
 
-A test checks that every keyword and every function of the language has an entry here.
+A test checks that this module has an entry for every keyword and function of the language.
 """
 
 from omnigraph.records.frozen import record

@@ -53,7 +53,7 @@ def properties_of(declared: EntityType | None) -> tuple[PropertyDefinition, ...]
 
 
 def other_endpoint(catalog: Catalog, edge: EdgeType, type_name: str | None) -> str | None:
-    """Return the type at the far end of an edge, seen from a type, or None if the edge does not touch the type."""
+    """Return the type at the other end of an edge type, or None if neither end has the given type."""
     if type_name is None or narrower_type(catalog, type_name, edge.source):
         return edge.target
     return edge.source if narrower_type(catalog, type_name, edge.target) else None
@@ -104,7 +104,7 @@ def _read_use(
 def _read_traversal(
     tokens: list[TextToken], index: int, variables: dict[str, InferredVariable], catalog: Catalog | None
 ) -> None:
-    """Bind the variables of a traversal such as `$a $e:knows{1,3} $b`, if one starts here."""
+    """If a traversal such as `$a $e:knows{1,3} $b` starts at this token, bind its variables."""
     source, position, edge_variable = tokens[index].text[1:], index + 1, None
     if _is_kind(tokens, position, "variable") and _text_at(tokens, position + 1) == ":":
         edge_variable, position = tokens[position].text[1:], position + 2

@@ -1,7 +1,7 @@
 """Check one query against a schema.
 
 Names are resolved in textual order, and a single run reports every mistake in a query. The result contains resolved
-values and is passed to `lower`. Checking never reads data.
+values; `lower` converts it to a plan. Checking never reads data.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText

@@ -87,7 +87,7 @@ def key_names(target_type: NodeType | EdgeType) -> tuple[str, ...]:
 
 
 def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Resolve a literal, a parameter, `now()` or an expression made of these. Report any other variable."""
+    """Resolve a literal, a parameter, `now()` or an expression made of these. Report all other variables."""
     if isinstance(expression, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):
         return expressions.resolve_scalar_expression(
             scope, expression, lambda operand: resolve_constant(scope, operand)
@@ -140,7 +140,7 @@ def _check_assignment(
 
 
 def _row_name_hint(property_type: PropertyType, name: m.Name) -> str | None:
-    """Return a hint if the property is an id or an endpoint. Only these have the type object `STRING` itself."""
+    """Return a hint if the property is an id or an endpoint. Only for these is the type the object `STRING` itself."""
     if property_type is not STRING:
         return None
     return 'an id is a string such as "7"' if name.text == "id" else _ENDPOINT_HINT

@@ -1,7 +1,7 @@
 """Check bindings, which introduce a variable with a node type and inline predicates.
 
-This module determines the types of bound nodes and what inline predicates mean: equality for scalars, membership for
-lists, and `is null` for null.
+This module determines the types of bound nodes and the meaning of inline predicates: equality for scalars, membership
+for lists, and `is null` for null.
 """
 
 from omnigraph.lang.query import model as m

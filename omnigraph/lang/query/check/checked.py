@@ -31,7 +31,7 @@ class CheckedPath:
 
 @record
 class CheckedTraversal:
-    """A traversal as written. None represents the anonymous variable. Each step leads from its source to its target."""
+    """A traversal as written. A variable of None is anonymous. Each step leads from its source to its target."""
 
     source: str | None
     target: str | None
@@ -99,7 +99,7 @@ class CheckedRead:
 
 @record
 class CheckedUnion:
-    """A checked union. Each column has a type that is common to the matching columns in all parts."""
+    """A checked union. Each column has a type that can hold the values of the matching columns in all parts."""
 
     parts: tuple[CheckedRead, ...]
     columns: tuple[plan.PlanColumn, ...]

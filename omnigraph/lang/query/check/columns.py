@@ -1,7 +1,7 @@
 """Check the result columns of a read: values, aggregates and scores.
 
-This module decides which expressions may be returned, which types aggregates take and return, and what the group keys
-are.
+This module decides which expressions may be returned, which types aggregates take and return, and which columns are
+group keys.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Resolve expressions to typed plan values.
 
 This module defines what variables, property accesses, literals and `now()` mean. Aggregates, rankings and column names
-make sense only in some contexts, and the checks for those contexts resolve them.
+make sense only in some contexts, so they are resolved by the checks for those contexts.
 """
 
 from collections.abc import Callable

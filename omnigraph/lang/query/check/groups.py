@@ -1,6 +1,6 @@
 """Check grouping: whether a read groups its rows, and the `having` condition that filters the groups.
 
-A `having` may refer to columns by name, and to expressions made of group keys, aggregates and constants.
+A `having` may refer to columns by name, and may use expressions made of group keys, aggregates and constants.
 """
 
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def _resolve_column_name(
     if column is not None:
         return TypedValue(column.value, column.type, bare_word.span)
     column_names = [column_name(projection) for projection in read_body.projections]
-    if bare_word.name not in column_names:  # an error in an existing column has already been reported
+    if bare_word.name not in column_names:  # if the column exists, its error has already been reported
         hint = did_you_mean(bare_word.name, column_names)
         scope.report.error(bare_word.span, f"no column is named `{bare_word.name}`", hint=hint)
     return None

@@ -185,7 +185,7 @@ def _check_sortable(scope: Scope, typed_value: TypedValue) -> bool:
 def _check_survives_grouping(
     scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...], typed_value: TypedValue
 ) -> bool:
-    """Return whether a sort key still exists after grouping or removing duplicates. Report an error if not."""
+    """Return whether a sort key still exists after grouping or deduplication. Report an error if it does not."""
     is_returned = any(column.value == typed_value.value for column in columns)
     grouped = is_grouped(read_body)
     has_aggregate = contains_aggregate(typed_value.value)

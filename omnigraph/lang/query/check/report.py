@@ -1,7 +1,7 @@
 """Collect diagnostics for one query.
 
-Every diagnostic refers to a span in the source. Reporting never raises: a check reports an error and continues, so that
-a single run finds every mistake.
+Every diagnostic refers to a span in the source. Reporting never raises an exception: a check reports an error and
+continues, so that a single run finds every mistake.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span

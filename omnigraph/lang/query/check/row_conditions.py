@@ -1,6 +1,6 @@
 """Check the `where` clauses and `set` values in updates and deletes.
 
-These expressions refer to a single row. A bare word in them is a property, `id` or an edge endpoint.
+These expressions refer to a single row. A bare word in such an expression is a property, `id` or an edge endpoint.
 """
 
 from typing import cast

@@ -1,6 +1,6 @@
 """Check arithmetic and `case`: which operands are compatible, and what type the result has.
 
-Integers are computed as I64, and anything that involves a float or `/` as F64. Function calls are checked in
+Integer arithmetic uses I64, and arithmetic that involves a float or `/` uses F64. Function calls are checked in
 `functions`. The caller resolves the operands, because the meaning of names depends on the context.
 """
 
@@ -57,7 +57,7 @@ def numeric_result(number_type: PropertyType) -> PropertyType:
 
 
 def common_type(rules: ScalarRules, alternatives: list[TypedValue], construct: str) -> PropertyType | None:
-    """Return a type that fits all alternatives for a value, and report alternatives that do not fit."""
+    """Return a type that can hold all alternatives for a value, and report alternatives that do not fit this type."""
     typed_alternatives = [alternative for alternative in alternatives if not alternative.is_null]
     if not typed_alternatives:
         rules.report.error(alternatives[0].span, f"`{construct}` requires at least one value that is not null", "T25")

@@ -1,4 +1,4 @@
-"""Typed values, and the rules for which types are compatible.
+"""Typed values, and the rules that determine which types are compatible.
 
 This module defines the record for a resolved expression and the functions that test and compare types. It does not
 depend on variables or clauses, and it reports no errors.

@@ -25,7 +25,7 @@ def check_unique_names(
 
 
 def check_edge_name_case(edges: Iterable[model.EdgeDeclaration], findings: SchemaFindings) -> None:
-    """Report edges whose names differ only in case, because queries look up edges case-insensitively."""
+    """Report edges whose names differ only in case, because queries look up edge types case-insensitively."""
     first_by_lower_case: dict[str, model.Name] = {}
     for name in (edge.name for edge in edges):
         earlier_name = first_by_lower_case.setdefault(name.text.lower(), name)

@@ -105,6 +105,6 @@ def _origin_suffix(existing_property: PropertyDraft) -> str:
 
 
 def _comparable_definition(property_draft: PropertyDraft) -> catalog.PropertyDefinition:
-    """Return the definition in a form that can be compared: without its origin, and with its annotations sorted."""
+    """Return the definition in a comparable form: without its origin, and with sorted annotations."""
     sorted_annotations = tuple(sorted(property_draft.definition.annotations, key=repr))
     return replace(property_draft.definition, annotations=sorted_annotations, declared_directly=True, satisfies=())

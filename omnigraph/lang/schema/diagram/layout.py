@@ -138,7 +138,7 @@ def _draw_group(group: _Group) -> Drawing:
 
 
 def _grow_busy_boxes(group: _Group, arrows: Sequence[Arrow]) -> None:
-    """Make boxes with many lines on one side tall enough to tell the lines apart."""
+    """Make boxes with many lines on one side so tall that the lines can be told apart."""
     for name, box in group.boxes.items():
         line_count = max(sum(left == name for left, _ in arrows), sum(right == name for _, right in arrows))
         box_height = max(box.box_height, MIN_PORT_DISTANCE * (line_count + 2))
@@ -146,7 +146,7 @@ def _grow_busy_boxes(group: _Group, arrows: Sequence[Arrow]) -> None:
 
 
 def _weight(group: _Group, vertex: str, other: str) -> float:
-    """Return how strongly to straighten a line. Bends between two columns without boxes are the most visible."""
+    """Return the priority for straightening a line. Bends between two columns without boxes are the most visible."""
     return 1.0 if vertex in group.boxes or other in group.boxes else 4.0
 
 

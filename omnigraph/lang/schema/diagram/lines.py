@@ -18,7 +18,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Waypoint:
-    """A point along a line: the edges of the shape there, the line's height, and the column's edges."""
+    """A point along a line: the left and right edges of its shape and of its column, and the line's height."""
 
     left: float
     right: float
@@ -42,7 +42,7 @@ class DiagramLine:
 
 @dataclass(frozen=True, slots=True)
 class LineEnd:
-    """One end of a line at a box: which side of the box it is on, and the height of the next vertex."""
+    """One end of a line at a box: which side of the box the end is on, and the height of the next vertex."""
 
     line_number: int
     box_name: str

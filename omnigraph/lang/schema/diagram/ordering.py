@@ -1,7 +1,7 @@
 """Order the vertices within each column of a diagram so that few lines cross.
 
-Sweeping from left to right and back several times, each column is sorted by the average position of its vertices'
-neighbors. The order with the fewest crossings wins. This is the barycenter heuristic for layered graph drawing.
+In several sweeps from left to right and back, each column is sorted by the average position of its vertices' neighbors.
+The order with the fewest crossings wins. This is the barycenter heuristic for layered graph drawing.
 """
 
 from bisect import bisect_right, insort

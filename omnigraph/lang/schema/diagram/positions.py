@@ -1,4 +1,4 @@
-"""Place the vertices of ordered columns vertically: close to their neighbors, and never overlapping.
+"""Place the vertices of ordered columns vertically: close to their neighbors and without overlaps.
 
 `place_in_order` finds the optimal positions in one column (least squares with minimum distances). `place_columns`
 repeats this from left to right and back until lines are nearly straight.

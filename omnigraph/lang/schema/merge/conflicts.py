@@ -12,7 +12,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.records.frozen import record
 
 Side = Literal["ours", "theirs"]
-Winner = Literal["ours", "theirs", "base"]  # with "base", neither change is made
+Winner = Literal["ours", "theirs", "base"]  # "base" means that neither change is made
 ConflictKind = Literal[
     "renamed_differently",
     "changed_differently",
@@ -90,11 +90,11 @@ class DroppedEdit:
 class SchemaMerge:
     """A merged schema.
 
-    `ir` and `source` are final only if `conflicts` is empty. Otherwise, they contain a provisional result in which our
-    side, or the side that dropped something, wins every open conflict. If that result would not be a valid schema, they
-    contain our schema instead. `ir` keeps the ids of our schema. `their_ir` is their schema with its additions
-    renumbered, so equal ids in `ir` and `their_ir` identify the same type or property. `their_numbers` lists each
-    renumbered id with its new id.
+    `ir` and `source` are final only if `conflicts` is empty. Otherwise, they contain a provisional result, in which
+    every open conflict is won by the side that dropped something or, if there is none, by our side. If that result
+    would not be a valid schema, they contain our schema instead. `ir` keeps the ids of our schema. `their_ir` is their
+    schema with its additions renumbered, so equal ids in `ir` and `their_ir` identify the same type or property.
+    `their_numbers` lists each renumbered id with its new id.
     """
 
     source: str

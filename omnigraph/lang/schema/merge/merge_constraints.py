@@ -2,8 +2,8 @@
 
 A group is identified by the kind of constraint and its columns. Additions from both sides are combined unless they
 contradict each other. The following contradict each other: two keys, two ranges on a property, two indexes of the same
-kind with different options, and two different replacements of the same constraint. If one side writes a constraint
-after the property and the other side writes it in the body, there is no conflict.
+kind with different options, and two different replacements of the same constraint. There is no conflict if one side
+writes a constraint after the property and the other side writes the same constraint in the body.
 """
 
 from collections.abc import Iterable

@@ -72,7 +72,7 @@ def _describe_embed(embed: EmbedSlot | None) -> str | None:
 def _merge_default(
     log: ConflictLog, subject: str, base: PropertySlots, ours: PropertySlots, theirs: PropertySlots
 ) -> PropertySlots:
-    """Return the property slots whose default wins. Defaults with the same text are equal, whatever the type."""
+    """Return the property slots whose default wins. Defaults with the same text are equal, regardless of the type."""
     if theirs.default in (ours.default, base.default):
         return ours
     if ours.default == base.default:
@@ -118,7 +118,7 @@ def _describe_annotations(annotations: tuple[StoredAnnotation, ...]) -> str | No
 def merge_allowed_findings(
     base: tuple[AllowedFinding, ...], ours: tuple[AllowedFinding, ...], theirs: tuple[AllowedFinding, ...]
 ) -> tuple[AllowedFinding, ...]:
-    """Merge the findings that `@allow` suppresses. They never conflict, because they do not affect data."""
+    """Merge the findings that `@allow` suppresses. These findings never conflict, because they do not affect data."""
     merged = merge_sets(frozenset(base), frozenset(ours), frozenset(theirs))
     by_code = {allowed.code: allowed for allowed in sorted(merged, key=lambda allowed: (allowed.code, allowed.reason))}
     return tuple(by_code.values())

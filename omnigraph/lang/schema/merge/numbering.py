@@ -2,7 +2,7 @@
 
 A derived id identifies the same type or property on every branch. Earlier releases took ids from a per-branch counter,
 so the same id may belong to different additions on the two sides. This module pairs additions that have the same owner
-and name, and gives all others ids above every id in use.
+and name, and gives all other additions ids above every id in use.
 """
 
 from collections.abc import Mapping

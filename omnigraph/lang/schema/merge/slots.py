@@ -1,8 +1,8 @@
 """The declared parts of a schema, represented as slots and keyed by id.
 
 A slot is the smallest unit that is merged independently, such as a name, a type, an annotation or a constraint. Only
-what is written in a declaration has a slot; inherited properties are derived from the node's interfaces. Slots refer to
-types and properties by id, so a rename changes only one slot.
+the items that are written in a declaration have slots; inherited properties are derived from the node's interfaces.
+Slots refer to types and properties by id, so a rename changes only one slot.
 """
 
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ class TypeSlots:
         return f"{self.kind}:{self.name}"
 
     def property_name(self, property_id: int) -> str | None:
-        """Return the name of a declared or inherited property, or None if the type does not have it."""
+        """Return the name of a declared or inherited property, or None if the type does not have such a property."""
         if property_id in self.properties:
             return self.properties[property_id].name
         return next((name for name, known_id in self.property_ids.items() if known_id == property_id), None)

@@ -67,7 +67,7 @@ def _add_property_steps(type_pair: TypePair, definition: PropertyDefinition) -> 
 
 
 def _suggest_rename(type_pair: TypePair, definition: PropertyDefinition) -> str:
-    """Return advice to annotate a rename if exactly one dropped property has the type of an added one."""
+    """If exactly one dropped property has the same type as an added property, return advice to annotate a rename."""
     candidates = [dropped.name for dropped in type_pair.dropped_properties if dropped.type == definition.type]
     if len(candidates) != 1:
         return ""

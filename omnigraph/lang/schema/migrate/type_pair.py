@@ -1,6 +1,6 @@
 """A type before and after a migration. Every comparison takes such a pair as its input.
 
-Old names are translated to new names, so that a rename never looks like a change to anything else.
+Old names are translated to new names, so that a rename is never mistaken for any other change.
 """
 
 from collections.abc import Iterable
@@ -76,7 +76,7 @@ class TypePair:
         }
 
     def _is_same_property(self, old_name: str, new_name: str) -> bool:
-        """Return whether two properties with the same id are the same. In a plan, their types do not matter."""
+        """Return whether two properties with the same id are one property. In a plan, their types do not matter."""
         old_property, new_property = self.old_type.property(old_name), self.new_type.property(new_name)
         if not self.is_accepted or old_property is None or new_property is None:
             return True
