@@ -70,6 +70,6 @@ def _read_token(section: str) -> str:
         token = sys.stdin.readline() if sys.stdin is not None else ""
     token = token.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        problem = "is not a token" if token else "is empty"
-        raise InputError(f"the first line of the input {problem}; nothing was stored", reason="no token")
+        problem = "contains a space, a control character or a non-ASCII character" if token else "is empty"
+        raise InputError(f"the token {problem}; nothing was stored", reason="no token")
     return token
