@@ -6,7 +6,7 @@ wrapper holds the blocking object and reads from it in a thread.
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Never, Self, TypeVar
 
 import pyarrow as pa
 
@@ -185,9 +185,9 @@ class AsyncEntitySet(Generic[Entities]):
         """Keep the entities that match a predicate, as in `filter("age > $min", min=30)`."""
         return self._then(lambda entities: entities.filter(predicate, **params))
 
-    def where(self, **values: Any) -> Self:
+    def where(self, *predicates: Never, **values: Any) -> Self:
         """Keep the entities whose properties have the given values."""
-        return self._then(lambda entities: entities.where(**values))
+        return self._then(lambda entities: entities.where(*predicates, **values))
 
     def select(self, *names: str) -> Self:
         """Select the properties to return."""

@@ -50,7 +50,7 @@ class _BlockSize:
 
     def adapt(self, piece: pa.Table, blob_names: list[str]) -> None:
         """Choose the next number of rows after reading a piece; blobs do not count, because they are split by size."""
-        value_bytes = piece.drop_columns(blob_names).nbytes
+        value_bytes = sum(piece[name].nbytes for name in piece.column_names if name not in blob_names)
         fitting_rows = _PIECE_VALUE_BYTES * piece.num_rows // max(value_bytes, 1)
         self.rows = max(1, min(fitting_rows, self.rows * _MAX_GROWTH, _PIECE_ROWS))
 

@@ -26,9 +26,9 @@ _MIN_SEEN_ROWS = 1 << 10
 
 @record(eq=False)
 class MeetingLevels:
-    """The nodes on the shortest paths, grouped by their distance from the start or from the end. Edges join the last levels of the two sides.
+    """The nodes on the shortest paths, grouped by their distance from the start or from the end.
 
-    If both ends are the same node, there is one level.
+    Edges join the last levels of the two sides. If both ends are the same node, there is one level.
     """
 
     from_start: list[IntArray]
