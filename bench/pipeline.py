@@ -172,12 +172,11 @@ class Bench:
     def look_up(self) -> "Clock":
         """Endpoints that lead nowhere, by the index of ids that a load uses."""
         graph = self.graph
-        key, place = TableKey("node:Paper"), job_of(graph, "append").pinned_graph
-        held = {one: graph.snapshot.tables[one].rows for one in (key, TableKey("edge:Cites"))}
-        nodes = {key: NodeIdSource(key, (), held[key], looks_up_stored=False)}
-        ends = EndpointLookup(new_ulid(), place, nodes, {TableKey("edge:Cites"): [("src", key), ("dst", key)]})
+        paper, cites, pinned = TableKey("node:Paper"), TableKey("edge:Cites"), job_of(graph, "append").pinned_graph
+        nodes = {paper: NodeIdSource(paper, (), graph.snapshot.tables[paper].row_count, looks_up_stored=False)}
+        ends = EndpointLookup(new_ulid(), pinned, nodes, {cites: [("src", paper), ("dst", paper)]})
         edges = [
-            StagedFragment(TableKey("edge:Cites"), facts, pack_positions(np.arange(rows)), rows, ids_generated=True)
+            StagedFragment(cites, facts, pack_positions(np.arange(rows)), rows, ids_generated=True)
             for facts, rows in describe_fragments(graph.snapshot.table("edge:Cites"))
         ]
         with Clock() as clock:
