@@ -91,7 +91,7 @@ def test_documented_index_types_are_accepted(kind: str) -> None:
     assert {one for one, text in texts.items() if not diagnose_schema(text)[1]} == FITS[kind]
 
 
-@pytest.mark.parametrize(("type_name", "stored", "spelled"), table("type", "stored", "spelled"))
+@pytest.mark.parametrize(("type_name", "stored", "spelled"), table("type", "stored", "canonical form"))
 def test_keys_are_formatted_as_documented(type_name: str, stored: str, spelled: str) -> None:
     kind = PropertyType(PLAIN_TYPES[type_name.partition(",")[0].strip("`")])
     text = stored.strip("`")
