@@ -14,8 +14,8 @@ help: ## List all targets
 setup: java ## Install the package, the developer tools and Java into .venv; quick if .venv is up to date
 	@echo "Ready: $(BIN)/omnigraph"
 
-# The stamp file is renewed when the dependencies change. Spark Connect is not installed, because it requires pandas,
-# and if pandas is installed, importing pyarrow.dataset (and therefore lance) takes twice as long.
+# The stamp file is updated when the dependencies change. Spark Connect is not installed, because it requires pandas,
+# and importing pyarrow.dataset (and therefore lance) takes twice as long if pandas is installed.
 $(READY): pyproject.toml constraints.txt scripts/find_python.sh
 	@python="$$(sh scripts/find_python.sh)" && { [ -x $(BIN)/python ] || "$$python" -m venv $(VENV); }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
@@ -31,7 +31,7 @@ demo: java ## Demonstrate the main features with examples/library
 test: java ## Run the default tests and the doctests
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -q
 
-# How many programs, histories and crashes the long tests run, as a multiple of the default number.
+# The number of programs, histories and crashes in the long tests, as a multiple of the default number.
 DEPTH := 0.5
 
 test-full: java ## Run all tests, including the slow ones, with more examples per property; DEPTH=1 for twice as many
@@ -49,14 +49,14 @@ SCALE := 0.02
 PEERS = $(BIN)/python -c 'import duckdb, ladybug' 2>/dev/null || \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 
-bench: java ## Compare with the reference, Ladybug, DuckDB, plain Lance and plain Spark; SCALE=1 for ten million edges
+bench: java ## Compare Omnigraph with Ladybug, DuckDB, plain Lance, plain Spark and recorded reference figures; SCALE=1 for ten million edges
 	@$(PEERS)
 	$(BIN)/python -m bench.table --scale $(SCALE)
 
-bench-startup: $(READY) ## Measure how long commands take in a new process, step by step
+bench-startup: $(READY) ## Measure the duration of commands in a new process, and of each step
 	$(BIN)/python -m bench.startup
 
-bench-requests: $(READY) ## Count the S3 requests of each operation, and measure how long they take
+bench-requests: $(READY) ## Count the S3 requests that each operation makes, and measure the durations
 	$(BIN)/python -m bench.requests 100
 
 bench-peers: $(READY) ## Compare queries with Ladybug and DuckDB; SCALE=1 for ten million edges
@@ -79,7 +79,7 @@ bench-scale: $(READY) ## Measure the time and memory of loads and exports; EDGES
 
 COMMITS := 1000
 
-bench-growth: $(READY) ## Measure how many small writes affect sizes and times; COMMITS=10000 for the complete table
+bench-growth: $(READY) ## Measure the effect of many small writes on sizes and times; COMMITS=10000 for the complete table
 	$(BIN)/python -m bench.growth $(COMMITS)
 
 bench-memory: $(READY) ## Measure the memory of a long-running writer, reader and change feed; COMMITS=100000 for a long run

