@@ -1,11 +1,11 @@
-"""Put a large blob and read it back, and print the peak memory and the speed of each step.
+"""Measure how fast a large blob is written and read, and how much memory each step needs.
 
     python -m bench.blobs [GIGABYTES] [--folder DIR] [--update] [--merge] [--export] [--optimize]
 
-Each step runs in a child process of its own, so that its peak memory is known. The blob is random,
-is never held in memory, and is deleted at the end together with the graph. `--update` also changes
-another property of the node, `--merge` merges a branch that has added the blob into a branch that
-has changed as well, `--export` writes NDJSON, and `--optimize` compacts the table.
+Each step runs in its own child process, so that its peak memory can be measured. The blob is random, is never held in
+memory, and is deleted at the end together with the graph. `--update` also changes another property of the node,
+`--merge` merges a branch that has added the blob into a branch that has also changed, `--export` writes NDJSON, and
+`--optimize` compacts the table.
 """
 
 import argparse
@@ -24,7 +24,7 @@ _SCHEMA = "node Doc { slug: String @key  note: String?  body: Blob? }"
 
 
 def main() -> None:
-    """Run the steps and print one line for each."""
+    """Run the steps, and print one line per step."""
     arguments = _parse_arguments()
     folder = Path(tempfile.mkdtemp(prefix="omnigraph-bench-blobs-", dir=arguments.folder))
     try:
@@ -78,7 +78,7 @@ def _run_step(step: Callable[[Path], None], folder: Path, sender: Any) -> None:
 
 
 def _peak_megabytes() -> float:
-    """The peak memory of this process; on Linux, `ru_maxrss` would include the parent process."""
+    """Return the peak memory of this process. On Linux, `ru_maxrss` would include the parent process."""
     status = Path("/proc/self/status")
     if status.exists():
         peak_line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))

@@ -1,7 +1,7 @@
-"""What checksums cost: writes and loads with them and without them, turn by turn in one process.
+"""Measure the cost of checksums by alternating writes and loads with and without checksums in one process.
 
-`python -m bench.checksums [ROWS]` prints the median of each kind of write both ways and their
-ratio. Without them means: no file, state or control object gets a checksum.
+`python -m bench.checksums [ROWS]` prints the median time of each kind of write with and without checksums, and the
+ratio of the two. Without checksums, no file, branch state or control object gets one.
 """
 
 import statistics
@@ -33,7 +33,7 @@ _TAKEN_AWAY: dict[str, Any] = {
 
 @contextmanager
 def without_checksums() -> Iterator[None]:
-    """Take every checksum away."""
+    """Disable all checksums in the block."""
     patches = [mock.patch(name, function) for name, function in _TAKEN_AWAY.items()]
     for one in patches:
         one.start()
@@ -45,14 +45,14 @@ def without_checksums() -> Iterator[None]:
 
 
 def time_call(call: Callable[[], object]) -> float:
-    """Seconds that a call takes."""
+    """Return the duration of a call in seconds."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
 def people(first: int, count: int) -> pa.Table:
-    """Rows of Person."""
+    """Return rows of the type Person."""
     names = [f"person {number}" for number in range(first, first + count)]
     ages = pa.array([number % 90 for number in range(count)], pa.int32())
     return pa.table({"name": names, "age": ages, "city": [f"city {n % 500}" for n in range(count)]})
@@ -65,13 +65,13 @@ def _filled(place: Path) -> Graph:
 
 
 def compare(title: str, rounds: int, work: Callable[[Graph, int], object], place: Path) -> None:
-    """Run both ways on graphs of their own, turn by turn, and print the medians."""
+    """Alternate work on a graph with checksums and a graph without, and print the medians."""
     graphs = [_filled(place / f"{title} with")]
     with without_checksums():
         graphs.append(_filled(place / f"{title} without"))
     seconds: list[list[float]] = [[], []]
     for number in range(rounds):
-        for way in (0, 1) if number % 2 else (1, 0):  # whoever comes second finds a busier disk
+        for way in (0, 1) if number % 2 else (1, 0):  # the disk is busier for the second call, so alternate the order
             with without_checksums() if way else nullcontext():
                 seconds[way].append(time_call(partial(work, graphs[way], number)))
     with_them, without = (1000 * statistics.median(one) for one in seconds)
@@ -79,7 +79,7 @@ def compare(title: str, rounds: int, work: Callable[[Graph, int], object], place
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure each kind of write, and print the table."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
     print(f"{'':22} {'with':>12} {'without':>12}   ratio")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""What the first traversals after a load cost: CPU milliseconds, with and without indexes.
+"""Measure the CPU time of the first traversals after a load, with and without indexes.
 
-Prints one line for each question in a fresh graph, for a hop from one node and for the length of a shortest path.
-Takes the number of edges as its argument (1,000,000 by default).
+For hops from one node and for lengths of shortest paths, prints the CPU milliseconds of each query on a fresh graph.
+The argument is the number of edges (1,000,000 by default).
 """
 
 import os
@@ -29,7 +29,7 @@ ASKED = 200
 
 
 def load_people(root: Path, edge_count: int) -> Graph:
-    """Return a new graph with ten edges per person, at random."""
+    """Return a new graph with ten random edges per person."""
     numbers = np.random.default_rng(7)
     people = [f"person-{number:08}" for number in range(edge_count // 10)]
     names = pa.array(people)
@@ -42,7 +42,7 @@ def load_people(root: Path, edge_count: int) -> Graph:
 
 
 def measure(graph: Graph, kind: str, edge_count: int) -> list[float]:
-    """Return the CPU milliseconds of each question in turn."""
+    """Run the queries one after another, and return the CPU milliseconds of each query."""
     choices = np.random.default_rng(11)
     milliseconds = []
     for _ in range(ASKED):
@@ -56,7 +56,7 @@ def measure(graph: Graph, kind: str, edge_count: int) -> list[float]:
 
 
 def main(edge_count: int) -> None:
-    """Measure both kinds of questions on a graph without indexes, then on one with indexes."""
+    """Measure both kinds of queries, first on a graph without indexes and then on a graph with indexes."""
     for kind in QUESTIONS:
         for indexed in (False, True):
             with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,9 @@ def main(edge_count: int) -> None:
             print(f"{kind}, {'with' if indexed else 'without'} indexes: ", end="")
             print(" ".join(f"{cost:.1f}" for cost in costs[:SHOWN]))
             print(
-                f"    first {SHOWN}: {sum(costs[:SHOWN]):.0f} ms, first {ASKED}: {sum(costs):.0f} ms of CPU", flush=True
+                f"    CPU time: first {SHOWN} queries {sum(costs[:SHOWN]):.0f} ms, "
+                f"first {ASKED} queries {sum(costs):.0f} ms",
+                flush=True,
             )
 
 

@@ -1,4 +1,4 @@
-"""A bare Starlette application: the floor that `bench.server` compares the server with.
+"""A minimal Starlette application, with which `bench.server` compares the server.
 
 `python -m bench.echo_app [FILE]` listens on a free port and prints it. `POST /echo` returns the request body, and
 `GET /file` returns the bytes of the file.

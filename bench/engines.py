@@ -1,9 +1,9 @@
-"""Where a load runs faster: in this process or on Spark, by format and size, and the constants that `auto` uses.
+"""Compare local loads with loads on Spark by format and size, and measure the constants that `--engine auto` uses.
 
-Prints, for each format, the core seconds per megabyte on both engines, the seconds that a Spark session needs to start,
-the peak memory of this process, and the size from which Spark is faster on this machine. Core seconds are CPU seconds
-of all processes, so other work on the machine disturbs them less than it disturbs the clock. `python -m bench.engines
---papers 20000 400000` compares two sizes; the constants come from the larger one.
+For each format, prints the core seconds per megabyte on both engines, the peak memory of the local process, and the
+size above which Spark is faster on this machine. Also prints how long a Spark session takes to start. Core seconds are
+the CPU seconds of all processes, which depend less on other work on the machine than elapsed time does. `python -m
+bench.engines --papers 20000 400000` compares two sizes. The constants in the code come from the larger size.
 """
 
 import argparse
@@ -29,7 +29,7 @@ TYPES = ("Paper", "Cites")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One load: the bytes of its input, CPU seconds, seconds of the clock, and the peak memory in bytes, if known."""
+    """A load: the size of its input in bytes, CPU seconds, elapsed seconds, and peak memory in bytes if known."""
 
     bytes: int
     cpu: float
@@ -38,26 +38,26 @@ class Measured:
 
 
 def inputs(folder: Path, file_format: str) -> Any:
-    """The files of a format: one NDJSON file, or a file per type."""
+    """Return the input files in a format: one NDJSON file, or one file per type."""
     if file_format == "ndjson":
         return str(folder / "all.ndjson")
     return {name: str(folder / f"{name}.{file_format}") for name in TYPES}
 
 
 def input_bytes(data: Any) -> int:
-    """The size of an input."""
+    """Return the size of an input in bytes."""
     return sum(Path(path).stat().st_size for path in ([data] if isinstance(data, str) else data.values()))
 
 
 def prepare(folder: Path, papers: int) -> None:
-    """Papers and citations in all formats."""
+    """Write papers and citations in all formats."""
     generate(folder, papers)
     for name in TYPES:
         pcsv.write_csv(pq.read_table(folder / f"{name}.parquet"), folder / f"{name}.csv")
 
 
 def load_here(graph: str, data: Any) -> None:
-    """Load in this process, and print what it took; run in a process of its own."""
+    """Load in this process, which has no other work, and print the times and the peak memory."""
     import resource
 
     target = omnigraph.init(graph, SCHEMA, durability="os")
@@ -69,7 +69,7 @@ def load_here(graph: str, data: Any) -> None:
 
 
 def measure_local(folder: Path, data: Any) -> Measured:
-    """A load in a new process."""
+    """Measure a local load in a new process."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         asked = [sys.executable, "-m", "bench.engines", "--child", f"{place}/graph", json.dumps(data)]
         done = json.loads(subprocess.run(asked, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
@@ -77,7 +77,7 @@ def measure_local(folder: Path, data: Any) -> Measured:
 
 
 def measure_spark(spark: Any, folder: Path, data: Any) -> Measured:
-    """A load in a session that runs already; the second of two, since the first one warms up."""
+    """Measure the second of two loads in a running session. The first load warms up the session."""
     for _ in range(2):
         with tempfile.TemporaryDirectory(dir=folder) as place:
             graph = omnigraph.init(f"{place}/graph", SCHEMA, durability="os")
@@ -87,7 +87,7 @@ def measure_spark(spark: Any, folder: Path, data: Any) -> Measured:
 
 
 def crossover(local_seconds: float, spark_seconds: float, cores: int, fixed_seconds: float) -> float | None:
-    """The megabytes from which Spark on as many cores is faster; None if it never is.
+    """Return the megabytes above which Spark is faster on the same number of cores, or None if it never is.
 
     >>> crossover(0.02, 0.01, 2, 1.5), crossover(0.01, 0.02, 2, 1.5)
     (300.0, None)
@@ -97,25 +97,25 @@ def crossover(local_seconds: float, spark_seconds: float, cores: int, fixed_seco
 
 
 def describe_crossover(megabytes: float | None) -> str:
-    """The size as text."""
-    return "never on this machine" if megabytes is None else f"from {megabytes:,.0f} MB"
+    """Return the size as text."""
+    return "never on this machine" if megabytes is None else f"above {megabytes:,.0f} MB"
 
 
 def show(file_format: str, local: Measured, spark: Measured, start: float) -> None:
-    """Print one line of measurements, and one of conclusions."""
+    """Print one line of measurements and one line of conclusions."""
     megabytes = local.bytes / 1e6
     local_rate, spark_rate = local.cpu / megabytes, spark.cpu / megabytes
     cores = model.available_cores()
     print(
-        f"{file_format:8} {megabytes:8.1f} MB  this process {local.seconds:6.1f} s, {local_rate:.4f} core s/MB, "
-        f"{local.memory / 1e6:5.0f} MB of memory  Spark {spark.seconds:6.1f} s, {spark_rate:.4f} core s/MB"
+        f"{file_format:8} {megabytes:8.1f} MB  local: {local.seconds:6.1f} s, {local_rate:.4f} core s/MB, "
+        f"{local.memory / 1e6:5.0f} MB of memory  Spark: {spark.seconds:6.1f} s, {spark_rate:.4f} core s/MB"
     )
     warm = crossover(local_rate, spark_rate, cores, model.SPARK_JOB_SECONDS)
     cold = crossover(local_rate, spark_rate, cores, model.SPARK_JOB_SECONDS + start)
     print(
         f"{'':8} Spark is faster on {cores} cores: with a running session {describe_crossover(warm)}, "
-        f"without one {describe_crossover(cold)}; `auto` assumes {model.LOCAL_SECONDS[file_format]} and "
-        f"{model.SPARK_SECONDS[file_format]} core s/MB",
+        f"without one {describe_crossover(cold)}; `auto` assumes {model.LOCAL_SECONDS[file_format]} core s/MB locally "
+        f"and {model.SPARK_SECONDS[file_format]} core s/MB on Spark",
         flush=True,
     )
 
@@ -137,7 +137,7 @@ def main() -> None:
         spark = spark_session(settings={"spark.driver.memory": "2g", "spark.local.dir": scratch})
         spark.range(1).mapInArrow(lambda batches: batches, "id bigint").count()
         start = perf_counter() - begun
-        print(f"a Spark session starts in {start:.1f} s; `auto` assumes {model.SPARK_START_SECONDS}", flush=True)
+        print(f"a Spark session starts in {start:.1f} s (`auto` assumes {model.SPARK_START_SECONDS} s)", flush=True)
         for papers in given.papers:
             folder = Path(scratch, f"data-{papers}")
             prepare(folder, papers)

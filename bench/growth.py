@@ -1,9 +1,10 @@
-"""What a graph of single inserts costs as it grows, without any upkeep and after it.
+"""Measure a graph of single inserts as it grows, without maintenance and after maintenance.
 
-Prints bytes, fragments, effects of a write, and the times of a scan and of reads from a fresh
-handle beside those of a table that was written at once: only such ratios mean something on a busy
-machine. Then what reads and writes ask of an S3 server, to which the graph is brought at each age.
-Takes the number of commits as its argument (1,000 by default).
+At several ages, prints the size on disk, the number of fragments and the durable effects per write. Also prints the
+times of a scan and of reads from a fresh handle, and their ratios to the same operations on a table that was written by
+a single load, because only ratios are meaningful on a busy machine. Then prints the number of requests that reads and
+writes send to an S3 server, to which the graph is copied at each age. The argument is the number of commits (1,000 by
+default).
 """
 
 import os
@@ -35,12 +36,12 @@ SCHEMA = "node Person { name: String @key  age: I64? }"
 ALL = "match { $p: Person } return { $p.name as name, $p.age as age }"
 ONE = 'match { $p: Person { name: "p0" } } return { $p.age as age }'
 AGES = (0, 100, 1_000, 10_000)
-SOME = 8  # writes of a kind: some fold, some do not
+SOME = 8  # operations of each kind; only some of the writes compact the tail
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where graphs are made, and the server to which they are brought."""
+    """The folder in which graphs are created, and the server to which they are copied."""
 
     folder: str
     server: S3Server
@@ -48,7 +49,7 @@ class Place:
 
 
 def medians(*actions: Callable[[], Any], times: int = 25) -> list[float]:
-    """Milliseconds of each, taken in turns, so that all meet the same machine."""
+    """Return the median milliseconds of each action. The actions alternate, so that they run under the same load."""
     took: list[list[float]] = [[] for _ in actions]
     for _ in range(times):
         for one, held in zip(actions, took, strict=True):
@@ -59,17 +60,17 @@ def medians(*actions: Callable[[], Any], times: int = 25) -> list[float]:
 
 
 def opened(uri: str, text: str) -> Callable[[], Any]:
-    """A query in a handle that was just opened."""
+    """Return an action that opens a new handle and runs a query."""
     return lambda: list(omnigraph.open(uri, read_only=True).query(text))
 
 
 def scanned(graph: Graph) -> Callable[[], Any]:
-    """The whole table, opened and read below the engine and its caches."""
+    """Return an action that opens and reads the whole table directly, without the engine and its caches."""
     return lambda: graph.table("Person").to_table()
 
 
 def row(title: str, graph: Graph, fresh: Graph, writes: str) -> None:
-    """One line: the graph, and how it compares with one that was written at once."""
+    """Print one line that compares the graph with a graph that was written by a single load."""
     folder = Path(graph.uri)
     size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
     version = graph.snapshot.tables[TableKey("node:Person")].lance_version
@@ -83,7 +84,7 @@ def row(title: str, graph: Graph, fresh: Graph, writes: str) -> None:
 
 
 def grown(graph: Graph, start: int, end: int) -> str:
-    """Insert one at a time; effects of the median and the worst write, and what one takes."""
+    """Insert rows one at a time. Return the median and maximum number of effects per write, and the median time."""
     counts, took = [], []
     for n in range(start, end):
         begun = time.perf_counter()
@@ -94,11 +95,11 @@ def grown(graph: Graph, start: int, end: int) -> str:
     if not counts:
         return ""
     each = statistics.median(took[-100:]) * 1000
-    return f"{statistics.median(counts):.0f}, worst {max(counts)}, {each:.1f} ms"
+    return f"{statistics.median(counts):.0f}, max {max(counts)}, {each:.1f} ms"
 
 
 def written_at_once(folder: str, count: int) -> Graph:
-    """The graph to compare with: one load, and its indexes."""
+    """Create the graph for the comparison with a single load, and build its indexes."""
     fresh = omnigraph.init(f"{folder}/fresh{count}", SCHEMA, durability="os")
     if count:
         fresh.load({"Person": [{"name": f"p{n}", "age": n} for n in range(count)]}, mode="append")
@@ -107,7 +108,7 @@ def written_at_once(folder: str, count: int) -> Graph:
 
 
 def requests(place: Place, graph: Graph) -> Iterator[str]:
-    """What is asked of S3 at this age: lookups, and inserts of a handle that is warm or cold."""
+    """Yield the S3 requests of a cold lookup, a warm write and a cold write at this age of the graph."""
     uri = f"s3://{place.server.bucket}/graph-{clock_and_ids.new_nonce()}"
     bring(place.server, Path(graph.uri), uri)
 
@@ -123,9 +124,9 @@ def requests(place: Place, graph: Graph) -> Iterator[str]:
     held = Graph(Handle(line.store, line))
     held.insert("Person", {"name": "first", "age": 0})
     kinds: dict[str, Callable[[int], Any]] = {
-        "a write, warm": lambda n: held.insert("Person", {"name": f"warm{n}", "age": n}),
-        "a write, cold": cold,
-        "a lookup, cold": lookup,
+        "warm write": lambda n: held.insert("Person", {"name": f"warm{n}", "age": n}),
+        "cold write": cold,
+        "cold lookup": lookup,
     }
     for title, action in kinds.items():
         made = [_asked(place.proxy, action, n) for n in range(SOME)]
@@ -141,16 +142,16 @@ def _asked(proxy: Proxy, action: Callable[[int], Any], n: int) -> Counter[str]:
 
 
 def look(place: Place, title: str, graph: Graph, fresh: Graph, writes: str = "") -> list[str]:
-    """Print the line of an age; gives what is asked of S3 at it."""
+    """Print the line for an age of the graph, and return the lines about its S3 requests."""
     row(title, graph, fresh, writes)
     return [f"{title:<16}{one}" for one in requests(place, graph)]
 
 
 def main(count: int) -> None:
-    """Grow one graph, and look at it at several ages."""
+    """Let a graph grow, and measure it at several ages."""
     with _place() as place:
         graph = omnigraph.init(f"{place.folder}/graph", SCHEMA, durability="os")
-        head = ("effects and time of a write", "scan", "lookup, cold", "all, cold")
+        head = ("effects and time per write", "scan", "cold lookup", "cold read of all")
         print(f"{'commits':<16}{'MB':>9}{'version':>8}{'frags':>6}  {head[0]:<28}", end="")
         print("".join(f"{one:>16}" for one in head[1:]), flush=True)
         before, bills = 0, list[str]()
@@ -163,7 +164,7 @@ def main(count: int) -> None:
         bills += look(place, "after optimize", graph, fresh)
         graph.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
         bills += look(place, "after cleanup", graph, fresh)
-        print(f"\n{'commits':<16}{'requests of':<16}{'the least':<30}the most, of {SOME}")
+        print(f"\n{'commits':<16}{'S3 requests':<16}{'minimum':<30}maximum of {SOME}")
         print("\n".join(bills))
 
 

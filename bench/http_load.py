@@ -1,4 +1,4 @@
-"""Clients that send requests to a local HTTP server, and the processor time that the server needs for them."""
+"""HTTP clients that send requests to a local server and measure the CPU time that the server uses."""
 
 import http.client
 import os
@@ -25,7 +25,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """How many requests were answered, in how much time, and the processor time of the server."""
+    """The number of completed requests, the elapsed time, and the CPU time of the server."""
 
     requests: int
     seconds: float
@@ -33,23 +33,23 @@ class LoadReport:
 
     @property
     def per_second(self) -> float:
-        """Requests per second."""
+        """The number of requests per second."""
         return self.requests / self.seconds
 
     @property
     def cpu_micros(self) -> float:
-        """Microseconds of processor time per request."""
+        """The CPU time per request in microseconds."""
         return self.server_cpu_seconds / self.requests * 1e6
 
 
 class LocalClient:
-    """A keep-alive connection for each thread to one server."""
+    """A client for one server with a keep-alive connection per thread."""
 
     def __init__(self, port: int) -> None:
         self._port, self._local = port, threading.local()
 
     def send(self, request: Request) -> bytes:
-        """Send a request, and return the body of the response. Any other status than 200 is an error."""
+        """Send a request, and return the body of the response. Raise an error if the status is not 200."""
         connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=600)
@@ -64,7 +64,7 @@ class LocalClient:
 def run_clients(
     port: int, server_pid: int, client_count: int, make_requests: Callable[[int], Sequence[Request]]
 ) -> LoadReport:
-    """Let clients send their requests at once. `make_requests` returns the requests of a client by its number."""
+    """Run several clients at the same time. `make_requests` returns the requests of the client with a given number."""
     client, planned = LocalClient(port), [make_requests(number) for number in range(client_count)]
     start = threading.Barrier(client_count + 1)
 
@@ -85,7 +85,7 @@ def run_clients(
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process and its running children have used."""
+    """Return the CPU time that a process and its running children have used, in seconds."""
     process = Path("/proc", str(pid))
     fields = (process / "stat").read_text().rpartition(")")[2].split()
     own_ticks = int(fields[11]) + int(fields[12])

@@ -1,9 +1,10 @@
-"""Memory of long-lived processes: a writer, a reader that follows another process, and a consumer of the change feed.
+"""Measure the memory of long-lived processes: a writer, a reader, and a change feed consumer.
 
-Each role runs in a process of its own and makes or observes one commit at a time, alternately an insert and an update.
-Prints resident memory, the C heap, Python's allocated blocks, Arrow's pool and Lance's caches at checkpoints, and the
-slope of resident memory per commit after the warm-up. Takes the number of commits (4,000 by default); `--trace` also
-prints the lines of Python code whose memory grew the most.
+Each role runs in its own process. The writer makes commits, which alternate between inserts and updates. The reader and
+the consumer read each commit that another process makes. At checkpoints, prints the resident memory, the C heap,
+Python's allocated blocks, Arrow's memory pool and Lance's caches. At the end, prints the growth of resident memory per
+commit after the warm-up. The argument is the number of commits (4,000 by default). `--trace` also prints the lines of
+Python code that hold the most memory.
 """
 
 import argparse
@@ -29,9 +30,9 @@ from omnigraph.api.graph import Graph
 SCHEMA = "node Person { name: String @key  age: I64? }"
 COUNT_ADULTS = "match { $p: Person  $p.age >= 18 } return { count($p) as adults }"
 LOOK_UP = 'match { $p: Person { name: "p0" } } return { $p.age as age }'
-FIRST_ROWS = 100  # the rows that updates change
+FIRST_ROWS = 100  # the number of rows that updates change
 CHECKPOINTS = 40
-WARM_UP_COMMITS = 2_500  # until every cache of a process is full
+WARM_UP_COMMITS = 2_500  # the number of commits after which every cache in a process is full
 MEGABYTE = 1e6
 
 
@@ -45,7 +46,7 @@ class HeapFacts(ctypes.Structure):
 
 
 def heap_bytes() -> float:
-    """Return the bytes that C and Rust code has allocated, or NaN if the C library does not tell."""
+    """Return the number of bytes that C and Rust code has allocated, or NaN if the C library cannot report it."""
     try:
         read_heap = ctypes.CDLL(None).mallinfo2
     except AttributeError:
@@ -56,14 +57,14 @@ def heap_bytes() -> float:
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process, without the pages of mapped files."""
+    """Return the resident memory of this process in bytes, without the pages of mapped files."""
     fields = Path("/proc/self/statm").read_text().split()
     return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(slots=True)
 class Meter:
-    """Prints a line at each checkpoint, and fits the slope of resident memory to the lines after the warm-up."""
+    """Prints a line at each checkpoint, and estimates the growth per commit from the lines after the warm-up."""
 
     title: str
     commits: int
@@ -71,7 +72,7 @@ class Meter:
     points: list[tuple[int, int, float]] = field(default_factory=list)
 
     def observe(self, commit_number: int) -> None:
-        """Measure if this commit is a checkpoint."""
+        """Measure the memory and print a line if this commit is a checkpoint."""
         if commit_number % max(1, self.commits // CHECKPOINTS):
             return
         gc.collect()
@@ -86,19 +87,19 @@ class Meter:
         )
 
     def print_slope(self) -> None:
-        """Print bytes per commit: resident, and allocated by C and Rust code."""
+        """Print the growth in bytes per commit, both of resident memory and of the C heap."""
         warm_up = min(WARM_UP_COMMITS, self.commits // 2)
         later = np.array([point for point in self.points if point[0] >= warm_up], dtype=np.float64)
         resident_slope, heap_slope = (np.polyfit(later[:, 0], later[:, column], 1)[0] for column in (1, 2))
         print(
             f"{self.title:<10}after {warm_up:,} commits: {resident_slope:,.0f} bytes of resident memory per commit,"
-            f" {heap_slope:,.0f} of the C heap",
+            f" {heap_slope:,.0f} bytes of the C heap per commit",
             flush=True,
         )
 
 
 def commit_once(graph: Graph, commit_number: int) -> None:
-    """Insert a row, or update one of the first rows."""
+    """Make one commit, which inserts a row or updates one of the first rows."""
     new_age = {"age": 1_000 + commit_number}
     if commit_number % 2:
         graph.insert("Person", {"name": f"n{commit_number}", **new_age})
@@ -115,7 +116,7 @@ def create_graph(root: str) -> Graph:
 
 @contextmanager
 def other_writer(root: str) -> Iterator[Callable[[], None]]:
-    """Start a process that writes to the graph; the function that is returned makes it commit once."""
+    """Start a process that writes to the graph. The yielded function makes this process commit once."""
     arguments = [sys.executable, "-m", "bench.memory", "--role", "committer", "--root", root]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         if process.stdin is None or process.stdout is None:
@@ -132,7 +133,7 @@ def other_writer(root: str) -> Iterator[Callable[[], None]]:
 
 
 def run_committer(root: str) -> None:
-    """Commit once for each line of the standard input."""
+    """Commit once for each line on standard input."""
     graph = omnigraph.open(root, durability="os")
     for number, _ in enumerate(sys.stdin):
         commit_once(graph, number)
@@ -140,7 +141,7 @@ def run_committer(root: str) -> None:
 
 
 def run_writer(root: str, commits: int) -> Meter:
-    """Write in this process."""
+    """Make the commits in this process, and measure its memory."""
     graph = create_graph(root)
     meter = Meter("writer", commits, graph)
     for number in range(1, commits + 1):
@@ -151,14 +152,14 @@ def run_writer(root: str, commits: int) -> Meter:
 
 @contextmanager
 def followed_graph(root: str) -> Iterator[tuple[Graph, Callable[[], None]]]:
-    """Create a graph and open it for reading; the function that is returned makes another process commit once."""
+    """Create a graph and open it for reading. The yielded function makes another process commit once."""
     create_graph(root).close()
     with omnigraph.open(root, read_only=True) as graph, other_writer(root) as commit:
         yield graph, commit
 
 
 def run_reader(root: str, commits: int) -> Meter:
-    """Query after each commit of another process."""
+    """Run queries after each commit by another process, and measure the memory."""
     with followed_graph(root) as (graph, commit):
         meter = Meter("reader", commits, graph)
         for number in range(1, commits + 1):
@@ -170,7 +171,7 @@ def run_reader(root: str, commits: int) -> Meter:
 
 
 def run_feed(root: str, commits: int) -> Meter:
-    """Consume the change feed of another process's commits."""
+    """Consume the change feed while another process commits, and measure the memory."""
     with followed_graph(root) as (graph, commit):
         meter = Meter("feed", commits, graph)
         blocks = graph.changes.follow("now", wait=lambda _: commit())
@@ -185,7 +186,7 @@ ROLES: dict[str, Callable[[str, int], Meter]] = {"writer": run_writer, "reader":
 
 
 def run_role(role: str, commits: int, *, trace: bool) -> None:
-    """Run one role in this process."""
+    """Run a role in this process, and print its growth."""
     if trace:
         tracemalloc.start()
     with tempfile.TemporaryDirectory() as folder:
@@ -197,7 +198,7 @@ def run_role(role: str, commits: int, *, trace: bool) -> None:
 
 
 def main(arguments: Any) -> None:
-    """Run each role in a fresh process."""
+    """Run each role in a new process, or the role that the arguments specify in this process."""
     if arguments.role == "committer":
         run_committer(arguments.root)
     elif arguments.role:

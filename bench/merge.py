@@ -1,11 +1,11 @@
-"""What a merge costs: in proportion to what changed, whatever the size of the target.
+"""Measure the cost of merges, which must depend on the number of changes and not on the size of the target.
 
-Prints requests on an S3 server and times on a disk, for changes of several sizes on targets of
-several sizes and numbers of tables; then the memory of a merge into a type with vectors, and the
-cost of a branch. The line: ten times the rows, at most 1.2 times the requests, 1.5 times the time.
-Changed rows are neighbors; with `--spread` they lie all over a table, each in a page of its own.
-Commits of tables by Lance are told apart: one that keeps row ids looks at the ids of all rows.
-Small by default; `--whole` takes hours and about 20 GB.
+Varies the number of changed rows, the number of rows in the target and the number of tables. Prints the requests to an
+S3 server, the cost of creating a branch, the times on a disk, and the memory of a merge into a type with vectors. A
+target with ten times as many rows may need at most 1.2 times as many requests and 1.5 times as much time. Changed rows
+are adjacent. With `--spread`, they are distributed over the whole table, each in its own page. The time of Lance's
+table commits is printed separately, because a commit that preserves row ids reads the ids of many rows. The default
+sizes are small. `--whole` takes hours and about 20 GB of disk space.
 """
 
 import argparse
@@ -31,14 +31,14 @@ from tests.rig.seaweed import seaweed
 
 ROUNDS = 5
 BATCH = 1_000_000
-REQUESTS, TIME = 1.2, 1.5  # how much more ten times the rows may cost
+REQUESTS, TIME = 1.2, 1.5  # the maximum ratios for a target with ten times as many rows
 MEMORY = 1 << 30
 _DIMENSIONS = 768
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What is measured: changed rows, rows of the target, tables; rows with vectors."""
+    """The numbers of changed rows, target rows, tables, and rows with vectors that are measured."""
 
     deltas: Sequence[int] = (10, 1_000)
     targets: Sequence[int] = (100_000, 1_000_000)
@@ -51,7 +51,7 @@ WHOLE = Sizes((10, 1_000, 100_000), (100_000, 1_000_000, 10_000_000), (2, 20, 10
 
 
 class Target:
-    """A graph of so many rows in so many tables, and pairs of branches that have gone apart."""
+    """A graph with a given number of rows and tables, and pairs of branches that have diverged."""
 
     def __init__(self, root: str, rows: int, tables: int, *, spread: bool) -> None:
         self.rows, self.tables, self.spread, self.made = rows, tables, spread, 0
@@ -64,7 +64,7 @@ class Target:
         self.graph.maintenance.ensure_indices()
 
     def apart(self, delta: int) -> tuple[str, str]:
-        """A branch with so many changes, and one to merge it into that has its own."""
+        """Create a branch with `delta` changes and a target branch with its own changes. Return both names."""
         self.made += 1
         source, target = f"s{self.made}", f"t{self.made}"
         theirs, ours = (self.graph.branches.create(name) for name in (source, target))
@@ -75,7 +75,7 @@ class Target:
         return source, target
 
     def _changed(self, count: int) -> pa.Table:
-        """Rows of one table, half of them new and half changed: neighbors, or all over it."""
+        """Return rows for one table, half new and half changed. Changed rows are adjacent unless `spread` is set."""
         each, half = self.rows // self.tables, max(1, count // 2)
         if self.spread:
             old = np.unique(np.linspace(0, each - 2, half).astype(int))
@@ -94,18 +94,18 @@ def _type(n: int) -> str:
 
 
 def people(which: Iterable[int], value: int) -> pa.Table:
-    """Rows of a table, by number."""
+    """Return the rows of a table with the given numbers."""
     numbers = np.fromiter(which, np.int64)
     names = pa.array([f"p{one:09d}" for one in numbers], pa.string())
     texts = pa.array([f"text of {one}" for one in numbers], pa.string())
     return pa.table({"name": names, "n": pa.array(numbers + value), "text": texts})
 
 
-Took = tuple[float, float]  # milliseconds of a merge, and those in which Lance commits tables
+Took = tuple[float, float]  # the milliseconds of a merge, and the part in which Lance commits tables
 
 
 def timed(targets: Sequence[Target], delta: int) -> list[Took]:
-    """How long a merge takes on each target: the best of five, taken in turns."""
+    """Return the best time of a merge on each target. The targets alternate for several rounds."""
     best: list[Took] = [(float("inf"), 0.0)] * len(targets)
     for _ in range(ROUNDS):
         for at, one in enumerate(targets):
@@ -120,7 +120,7 @@ def timed(targets: Sequence[Target], delta: int) -> list[Took]:
 
 @contextmanager
 def commits_of_lance() -> Iterator[list[float]]:
-    """The seconds of each commit of a table inside the block."""
+    """Collect the duration of each table commit in the block, in seconds."""
     spent: list[float] = []
     whole = next_state.commit_table  # type: ignore[attr-defined]
 
@@ -139,7 +139,7 @@ def commits_of_lance() -> Iterator[list[float]]:
 
 
 def counted(proxy: Proxy, one: Target, delta: int) -> str:
-    """The requests of a merge, by method; everything that can be known is known before."""
+    """Return the requests of a merge by method. An earlier merge fills all caches."""
     one.graph.merge(*one.apart(delta))
     source, target = one.apart(delta)
     with requests_of(proxy) as made:
@@ -148,7 +148,7 @@ def counted(proxy: Proxy, one: Target, delta: int) -> str:
 
 
 def total(said: str) -> int:
-    """How many requests a line tells of.
+    """Return the total number of requests in a line.
 
     >>> total("1 LIST, 6 PUT")
     7
@@ -157,7 +157,7 @@ def total(said: str) -> int:
 
 
 def requests(sizes: Sizes) -> Iterator[str]:
-    """Requests on a server, target beside target."""
+    """Yield the requests to an S3 server, and compare the targets."""
     with tempfile.TemporaryDirectory() as scratch, seaweed(Path(scratch)) as server:
         proxy = Proxy(server.port)
         os.environ.update(server.behind(proxy.port).environment)
@@ -176,12 +176,12 @@ def _compared(tables: int, delta: int, targets: Sequence[int], lines: Sequence[s
     for rows, line in zip(targets, lines, strict=True):
         count = total(line)
         ratio = "" if before is None else _verdict(count / before, REQUESTS)
-        yield f"{tables:>4} tables {delta:>7} changed {rows:>9} rows  {line:<48}{ratio}"
+        yield f"{tables:>4} tables {delta:>7} changes {rows:>9} rows  {line:<48}{ratio}"
         before = count
 
 
 def branch_cost(proxy: Proxy, one: Target) -> str:
-    """What a branch costs, which must not depend on the rows."""
+    """Return the requests that create a branch. Their number must not depend on the number of rows."""
     with requests_of(proxy) as made:
         one.graph.branches.create("counted")
     said = spoken(made.counts, METHODS)
@@ -189,43 +189,43 @@ def branch_cost(proxy: Proxy, one: Target) -> str:
 
 
 def times(sizes: Sizes) -> Iterator[str]:
-    """Times on a disk, target beside target."""
+    """Yield the times on a disk, and compare the targets."""
     for tables in sizes.tables:
         with tempfile.TemporaryDirectory() as place:
             targets = [_target(f"{place}/{rows}", rows, tables, sizes) for rows in sizes.targets]
             for delta in sizes.deltas:
                 before = None
                 for rows, took in zip(sizes.targets, timed(targets, delta), strict=True):
-                    what = f"{tables:>4} tables {delta:>7} changed {rows:>9} rows"
+                    what = f"{tables:>4} tables {delta:>7} changes {rows:>9} rows"
                     yield f"{what}  {_told(took, before)}"
                     before = took
 
 
 def _told(took: Took, before: Took | None) -> str:
-    line = f"{took[0]:8.1f} ms, {took[1]:8.1f} ms of it commits of Lance"
+    line = f"{took[0]:8.1f} ms, including {took[1]:8.1f} ms for Lance commits"
     if before is None:
         return line
     rest = (took[0] - took[1]) / (before[0] - before[1])
-    return f"{line}  {_verdict(took[0] / before[0], TIME)}, without these x {rest:.2f}"
+    return f"{line}  {_verdict(took[0] / before[0], TIME)}, without Lance commits {rest:.2f}x"
 
 
 def _verdict(ratio: float, line: float) -> str:
-    return f"x {ratio:.2f}{'' if ratio <= line else f'  ABOVE {line}'}"
+    return f"{ratio:.2f}x{'' if ratio <= line else f'  ABOVE THE LIMIT OF {line}x'}"
 
 
 def vectors(rows: int) -> Iterator[str]:
-    """The memory of a merge of 1,000 changed rows into a type with long vectors."""
+    """Yield the peak memory of merging 1,000 changed rows into a type with long vectors."""
     with tempfile.TemporaryDirectory() as place:
         for step in ("build", "merge"):
             asked = [sys.executable, "-m", "bench.merge", "--child", step, place, str(rows)]
             done = subprocess.run(asked, check=True, capture_output=True, text=True)
         peak = int(done.stdout)
-        above = "" if peak < MEMORY else "  ABOVE 1 GB"
-        yield f"1000 changed of {rows} rows with {_DIMENSIONS} numbers each: {peak >> 20} MB{above}"
+        above = "" if peak < MEMORY else "  ABOVE THE LIMIT OF 1 GB"
+        yield f"1,000 changes to {rows:,} rows with {_DIMENSIONS} dimensions: {peak >> 20} MB of memory{above}"
 
 
 def child(step: str, place: str, rows: int) -> None:
-    """One step of that in a process of its own; prints its largest size."""
+    """Run one step of the memory measurement in this process. The merge prints its peak memory in bytes."""
     if step == "build":
         _build(place, rows)
         return
@@ -246,7 +246,7 @@ def _build(place: str, rows: int) -> None:
 
 
 def documents(which: Sequence[int], value: int) -> pa.Table:
-    """Rows with a vector each."""
+    """Return rows that have one vector each."""
     dice = np.random.default_rng(value)
     flat = pa.array(dice.random(len(which) * _DIMENSIONS, np.float32))
     vector = pa.FixedSizeListArray.from_arrays(flat, _DIMENSIONS)
@@ -254,10 +254,10 @@ def documents(which: Sequence[int], value: int) -> pa.Table:
 
 
 def main() -> None:
-    """Measure everything, and print it as it comes."""
+    """Measure everything, and print each line immediately."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--whole", action="store_true")
-    asked.add_argument("--spread", action="store_true", help="changed rows all over the tables")
+    asked.add_argument("--spread", action="store_true", help="distribute the changed rows over the whole tables")
     asked.add_argument("--only", choices=("requests", "times", "vectors"))
     asked.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = asked.parse_args()

@@ -1,7 +1,8 @@
-"""Processes that write to branches of their own and merge them into main in a loop: losses, rates and waits.
+"""Measure processes that each write to their own branch and merge it into main in a loop.
 
-Takes the number of processes (16 by default) and the seconds (120 by default). Every merge must land, and the
-longest wait of a merge shows whether a process starves.
+Prints the number of merges, lost races and attempts, and the times, for each process. The arguments are the number of
+processes (16 by default) and the duration in seconds (120 by default). Every merge must succeed, and the longest wait
+for a merge shows whether a process starves.
 """
 
 import sys
@@ -14,7 +15,7 @@ from tests.processes.worker_processes import Hand, all_at_once
 
 
 def measure(root: str, mergers: int, seconds: float) -> list[MergeLoopReport]:
-    """Let all processes merge at once, then compare main with what they reported."""
+    """Let all processes merge at the same time, then compare main with the reports of the processes."""
     graph = omnigraph.init(root, SCHEMA, durability="os")
     names = [f"m{number}" for number in range(mergers)]
     graph.insert("Person", *({"name": name, "n": -1} for name in names))
@@ -35,15 +36,15 @@ def measure(root: str, mergers: int, seconds: float) -> list[MergeLoopReport]:
     }
     rows = graph.refresh().query("match { $p: Person } return { $p.name as name, $p.n as n }").to_records()
     if dict(rows) != expected:
-        raise SystemExit("main differs from what the processes merged")
+        raise SystemExit("the content of main differs from the merges that the processes reported")
     return reports
 
 
 def main(mergers: int, seconds: float) -> None:
-    """Print what each process saw, and the sums."""
+    """Print the results of each process, and the totals."""
     with tempfile.TemporaryDirectory() as scratch:
         reports = measure(str(Path(scratch) / "g"), mergers, seconds)
-    print(f"{'process':>7} {'landed':>7} {'lost':>6} {'most attempts':>14} {'mean s':>7} {'longest s':>10}")
+    print(f"{'process':>7} {'merges':>7} {'lost':>6} {'most attempts':>14} {'mean s':>7} {'longest s':>10}")
     for number, report in enumerate(reports):
         lost, mean = sum(report.losses.values()), report.total_seconds / max(report.landed, 1)
         print(
@@ -51,7 +52,7 @@ def main(mergers: int, seconds: float) -> None:
             f" {report.longest_seconds:>10.2f}"
         )
     landed, longest = sum(report.landed for report in reports), max(report.longest_seconds for report in reports)
-    print(f"{landed} merges landed, main equals all of them; the longest wait of a merge was {longest:.2f} s")
+    print(f"{landed} merges succeeded, and main contains all of them; the longest wait for a merge was {longest:.2f} s")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""One-row mutations on a large type, beside the bare Lance work that each of them needs.
+"""Compare single-row mutations on a large type with the work that each of them requires in plain Lance.
 
-For each kind of write: the bare lookup, staging and detached commit on the same table; the same
-with the publish that makes it visible; and `run_write`. Takes the number of rows, a million by
-default.
+For each kind of write, prints three times: the lookup, staging and detached commit in plain Lance on the same table;
+the same work, followed by the publish that makes it visible; and the complete mutation. The argument is the number of
+rows (a million by default).
 """
 
 import statistics
@@ -41,7 +41,7 @@ Stage = Callable[[WriteTxn, int], tuple[TableKey, StagedChange]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of write: the statement, and the bare work it stands for."""
+    """A kind of write: the statement, and the equivalent work in plain Lance."""
 
     title: str
     query: str
@@ -49,18 +49,18 @@ class Kind:
 
 
 def person(n: int) -> pa.Table:
-    """A row of Person, as its table has it."""
+    """Return a row in the format of the Person table."""
     return pa.table({"id": [f"p{n}"], "age": pa.array([n], pa.int32()), "city": ["x"], "name": [f"p{n}"]})
 
 
 def append(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
-    """A new row, nothing looked up."""
+    """Stage a new row without a lookup."""
     rows = pa.table({"id": [new_ulid()], "n": pa.array([n], pa.int32()), "title": ["t"]})
     return TableKey("node:Event"), stage_append(txn.store, txn.table(TableKey("node:Event")), rows)
 
 
 def upsert(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
-    """One row found by its id and replaced."""
+    """Look up a row by its id, and stage its replacement."""
     table = txn.table(TableKey("node:Person"))
     found = find(table, {"id": pa.array([f"p{n}"])}, ["id"], with_row_ids=True)
     return TableKey("node:Person"), stage_change(
@@ -72,7 +72,7 @@ def upsert(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
 
 
 def update(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
-    """One row found with all its columns, and replaced."""
+    """Look up a row with all of its columns, and stage its replacement."""
     table = txn.table(TableKey("node:Person"))
     found = find(table, {"name": pa.array([f"p{n}"])}, table.schema.names, with_row_ids=True)
     return TableKey("node:Person"), stage_change(
@@ -84,7 +84,7 @@ def update(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
 
 
 def delete(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
-    """One row found and removed."""
+    """Look up a row, and stage its deletion."""
     table = txn.table(TableKey("node:Person"))
     found = find(table, {"name": pa.array([f"p{n}"])}, ["id"], with_row_ids=True)
     return TableKey("node:Person"), stage_change(txn.store, table, removed_addresses=found["_rowaddr"].to_pylist())
@@ -100,7 +100,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class WriteTimes:
-    """Median milliseconds of one kind of write: staged by Lance, staged and published, and as a mutation."""
+    """The median milliseconds of a kind of write: staged with Lance, staged and published, and as a mutation."""
 
     staged: float
     published: float
@@ -108,7 +108,7 @@ class WriteTimes:
 
 
 def medians(actions: list[Callable[[int], object]], first: int, rounds: int) -> list[float]:
-    """Milliseconds of one call of each, in turn, so that noise and growth meet all alike."""
+    """Return the median milliseconds of each action. The actions alternate, so noise affects all of them equally."""
     times: list[list[float]] = [[] for _ in actions]
     for n in range(rounds):
         for at, action in enumerate(actions):
@@ -159,7 +159,7 @@ def main(rows: int, durability: str) -> None:
     for title, times in measure_all(rows, durability):
         print(
             f"{title:<24}{times.staged:9.1f} ms{times.published:12.1f} ms{times.mutated:10.1f} ms"
-            f"{times.mutated / times.published:10.2f}x of published{times.mutated / times.staged:8.2f}x of staged"
+            f"{times.mutated / times.published:10.2f}x published{times.mutated / times.staged:8.2f}x staged"
         )
 
 

@@ -1,7 +1,7 @@
-"""What a patch of one column costs beside a merge of whole rows, in bytes and seconds.
+"""Compare the cost of patching one column with the cost of merging whole rows, in bytes and seconds.
 
-Prints one line for each way of changing one property of some rows of a wide type. Takes the number
-of rows as its argument (200,000 by default).
+Prints one line for each way to change one property in some rows of a wide type. The argument is the number of rows
+(200,000 by default).
 """
 
 import shutil
@@ -43,7 +43,7 @@ def directory_bytes(root: Path) -> int:
 
 
 def measure(title: str, loaded: Path, mode: LoadMode, rows: pa.Table) -> None:
-    """Load rows into a copy of the graph, and print what that wrote and how long it took."""
+    """Load rows into a copy of the graph, and print the number of bytes written and the time."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "graph"
         shutil.copytree(loaded, root)
@@ -55,7 +55,7 @@ def measure(title: str, loaded: Path, mode: LoadMode, rows: pa.Table) -> None:
 
 
 def main(row_count: int) -> None:
-    """Measure all ways."""
+    """Measure a merge of whole rows and several patches."""
     items = make_items(row_count)
     with tempfile.TemporaryDirectory() as folder:
         loaded = Path(folder) / "graph"

@@ -1,8 +1,8 @@
-"""Ours beside Ladybug and DuckDB: the same graph, the same questions, cold and warm.
+"""Compare Omnigraph with Ladybug and DuckDB, using the same queries on the same graph, cold and warm.
 
-`python -m bench.peers --scale 1` compares a million people and ten million edges; without a scale
-it is small enough to compare every answer as well. Each engine runs in a process of its own. Cold
-is the first time in a fresh process, with the disk cache of the system warm.
+`python -m bench.peers --scale 1` uses a graph with a million people and ten million edges. The default scale is small,
+so that the results of the engines can also be compared. Each engine runs in its own process. A cold time is the time of
+the first run in a new process, with a warm disk cache of the operating system.
 """
 
 import argparse
@@ -24,12 +24,12 @@ from bench.threads import PROCESSES, THREADS, overhead, pooled, throughput
 
 SMALL = 0.01
 _LEAST_RUNS, _MOST_RUNS = 3, 600
-_SECONDS = 2.0  # how long a question is repeated
-COMPARED_SCALE = 0.1  # up to this scale answers are compared
+_SECONDS = 2.0  # how long each query is repeated
+COMPARED_SCALE = 0.1  # the maximum scale at which results are compared
 
 
 def questions(engine: Any, given: Inputs) -> dict[str, Callable[[int], Any]]:
-    """Every question by its name; the number of the run chooses among people."""
+    """Return every query by its title. The number of the run selects the people in the query."""
     people = given.people
     return {
         "point lookup": lambda at: engine.point(people[at % len(people)]),
@@ -49,12 +49,12 @@ def questions(engine: Any, given: Inputs) -> dict[str, Callable[[int], Any]]:
 
 
 def _pair(people: list[str], at: int) -> tuple[str, str]:
-    """Two different people."""
+    """Return two different people."""
     return people[at % len(people)], people[(at + 1) % len(people)]
 
 
 def measure(ask: Callable[[int], Any], seconds: float) -> dict[str, Any]:
-    """The first time, then the median of many, within a few seconds."""
+    """Return the time of the first run, and statistics about the runs in the following seconds."""
     began = perf_counter()
     answer = ask(0)
     cold = perf_counter() - began
@@ -63,7 +63,7 @@ def measure(ask: Callable[[int], Any], seconds: float) -> dict[str, Any]:
         began = perf_counter()
         ask(len(times))
         times.append(perf_counter() - began)
-    # The second half: what a process learns while it is used belongs to warm.
+    # Only the second half counts as warm, because caches are still being filled in the first half.
     warm = times[len(times) // 2 :]
     return {
         "cold": cold * 1000,
@@ -75,13 +75,13 @@ def measure(ask: Callable[[int], Any], seconds: float) -> dict[str, Any]:
 
 
 def plain(rows: Any) -> list[list[Any]]:
-    """An answer that can be compared: rounded, and in one order."""
+    """Return a result that can be compared, with rounded numbers and sorted rows."""
     found = [[round(v, 6) if isinstance(v, float) else v for v in row] for row in rows]
     return sorted(found, key=str)
 
 
 def run_engine(name: str, place: Path, given: Inputs, seconds: float, *, questions_only: bool) -> dict[str, Any]:
-    """All questions to one engine, in this process."""
+    """Run all queries on one engine in this process, and return the report."""
     began = perf_counter()
     engine = ENGINES[name](place)
     report: dict[str, Any] = {"version": ENGINES[name].version(), "open": perf_counter() - began}
@@ -99,19 +99,19 @@ def run_engine(name: str, place: Path, given: Inputs, seconds: float, *, questio
 
 
 def child(name: str, place: Path, scale: float, *what: str) -> str:
-    """The same program in a fresh process, for one engine."""
+    """Run this program for one engine in a new process, and return its output."""
     command = [sys.executable, "-m", "bench.peers", "--place", str(place), "--scale", str(scale)]
     done = subprocess.run([*command, "--engine", name, *what], check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout
 
 
 def compare(reports: dict[str, dict[str, Any]]) -> list[str]:
-    """Questions to which two engines give different answers."""
+    """Return a message for each query whose result differs between Omnigraph and another engine."""
     ours, different = reports["omnigraph"]["questions"], []
     for name, report in reports.items():
         for title, one in report["questions"].items():
             if title != "count of 2-paths" and one["answer"] != ours[title]["answer"]:
-                different.append(f"{title}: {name} and omnigraph differ")
+                different.append(f"{title}: {name} and omnigraph return different results")
     return different
 
 
@@ -120,9 +120,9 @@ def _cell(one: dict[str, Any]) -> str:
 
 
 def table(reports: dict[str, dict[str, Any]]) -> str:
-    """Cold and warm medians side by side, in milliseconds."""
+    """Return a table with cold times and warm medians in milliseconds, and further figures."""
     heads = [f"{name} {one['version']}" for name, one in reports.items()]
-    lines = ["| ms: cold / warm median | " + " | ".join(heads) + " |"]
+    lines = ["| milliseconds: cold / warm median | " + " | ".join(heads) + " |"]
     lines.append("|---" * (len(heads) + 1) + "|")
     for title in reports["omnigraph"]["questions"]:
         cells = [_cell(one["questions"][title]) for one in reports.values()]
@@ -130,20 +130,21 @@ def table(reports: dict[str, dict[str, Any]]) -> str:
     peaks = [f"{one['peak_mb']:.0f}" for one in reports.values()]
     lines.append("| peak memory, MB | " + " | ".join(peaks) + " |")
     ours = reports["omnigraph"]
-    lines.append(f"\nNeighbor lists made in {ours['build_lists_s']:.2f} s.")
-    lines.append(f"`graph.query` adds {ours['overhead_ms']:.2f} ms to the bare engine.")
+    lines.append(f"\nBuilding the neighbor lists took {ours['build_lists_s']:.2f} s.")
+    lines.append(f"`graph.query` adds {ours['overhead_ms']:.2f} ms to the time of the engine.")
     for title, one in ours["threads"].items():
-        rates = f"{one['one']:.0f} queries/s by one thread, {one['many']:.0f} by {THREADS}"
-        lines.append(f"{title}: {rates}: {one['ratio']:.2f}x, {one['cores']:.2f} cores busy")
-        lines.append(f"{title}: {one['cpu_one_us']:.0f} µs of processor time, {one['cpu_many_us']:.0f} with {THREADS}")
+        rates = f"{one['one']:.0f} queries/s with one thread, {one['many']:.0f} with {THREADS} threads"
+        lines.append(f"{title}: {rates} ({one['ratio']:.2f}x, {one['cores']:.2f} cores busy)")
+        cpu = f"{one['cpu_one_us']:.0f} µs of CPU time per query with one thread"
+        lines.append(f"{title}: {cpu}, {one['cpu_many_us']:.0f} µs with {THREADS} threads")
     for title, one in ours["pool"].items():
-        rates = f"{one['one']:.0f} queries/s by one process, {one['many']:.0f} by a pool of {PROCESSES}"
-        lines.append(f"{title}: {rates}: {one['ratio']:.2f}x")
+        rates = f"{one['one']:.0f} queries/s with one process, {one['many']:.0f} with a pool of {PROCESSES} processes"
+        lines.append(f"{title}: {rates} ({one['ratio']:.2f}x)")
     return "\n".join(lines)
 
 
 def build_missing(place: Path, scale: float) -> None:
-    """Make the data of every engine that has none yet, each in its own process."""
+    """Build the data of each engine that has none yet, in a separate process."""
     for name in ENGINES:
         done = place / f"{name}.built"
         if not done.exists():
@@ -154,13 +155,13 @@ def build_missing(place: Path, scale: float) -> None:
 
 
 def run_engines(place: Path, scale: float, *options: str) -> dict[str, dict[str, Any]]:
-    """Build what is missing and put all questions to every engine, each in its own process."""
+    """Build missing data, then run all queries on every engine, each in its own process."""
     build_missing(place, scale)
     return {name: json.loads(child(name, place, scale, *options)) for name in ENGINES}
 
 
 def compare_all(place: Path, scale: float) -> int:
-    """Run every engine, print the table and the JSON; 1 when answers differ."""
+    """Run every engine, and print the table and the JSON. Return 1 if results differ, otherwise 0."""
     reports = run_engines(place, scale)
     different = compare(reports) if scale <= COMPARED_SCALE else []
     print(table(reports))
@@ -172,10 +173,10 @@ def compare_all(place: Path, scale: float) -> int:
 
 
 def main() -> int:
-    """Read the command line and compare, or be the child that runs one engine."""
+    """Compare all engines, or run one engine if this is a child process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=SMALL)
-    parser.add_argument("--place", type=Path, help="where data is kept between runs")
+    parser.add_argument("--place", type=Path, help="directory in which data is kept between runs")
     parser.add_argument("--seconds", type=float, default=_SECONDS, help=argparse.SUPPRESS)
     parser.add_argument("--questions-only", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--engine", choices=[*ENGINES], help=argparse.SUPPRESS)

@@ -1,6 +1,7 @@
-"""The graph that peers are compared on: people with skewed friendships, the same for all engines.
+"""Generate the graph for the comparison of engines, in which few people have very many friendships.
 
-Scale 1 has a million people and ten million edges, with hubs on both sides and parallel edges.
+At scale 1, there are a million people and ten million edges. Some people have very many outgoing or incoming edges, and
+there are parallel edges. All engines use the same files.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ edge Knows: Person -> Person { since: I32? }
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the queries ask for: some people, the hub, many starts, a bound for triangles."""
+    """The query arguments: some people, the largest hub, many start nodes, and an upper bound for triangles."""
 
     people: list[str]
     hub: str
@@ -29,7 +30,7 @@ class Inputs:
 
 
 def people(count: int, rng: np.random.Generator) -> pa.Table:
-    """Persons; one in a hundred has no age."""
+    """Return people, of whom one in a hundred has no age."""
     cities = pa.array([f"city{at:03}" for at in range(200)])
     chance = 1 / np.arange(1, 201) ** 0.7
     ages = pa.array(rng.integers(18, 90, count).astype(np.int32), mask=rng.random(count) < 0.01)
@@ -46,7 +47,7 @@ def people(count: int, rng: np.random.Generator) -> pa.Table:
 
 
 def friendships(ids: pa.Array, count: int, rng: np.random.Generator) -> tuple[pa.Table, int]:
-    """Edges whose ends are skewed on both sides, and the number of the person with most of them."""
+    """Return edges with skewed endpoints, and the number of the person with the most outgoing edges."""
     size = len(ids)
     wish = np.minimum(rng.pareto(1.6, size) + 0.3, 2000)
     degrees = rng.poisson(wish / wish.sum() * count)
@@ -65,13 +66,13 @@ def friendships(ids: pa.Array, count: int, rng: np.random.Generator) -> tuple[pa
 
 
 def numbered(prefix: str, count: int) -> pa.Array:
-    """`p00000000`, `p00000001`, ..."""
+    """Return numbered strings, such as `p00000000`, `p00000001` and so on."""
     numbers = pc.cast(pa.array(np.arange(count)), pa.string())
     return pc.binary_join_element_wise(prefix, pc.utf8_lpad(numbers, 8, "0"), "")
 
 
 def generate(scale: float, place: Path) -> Inputs:
-    """Write both tables as Parquet, once; what the queries ask for is the same every time."""
+    """Write both tables as Parquet files if they do not exist, and return the same query arguments every time."""
     rng = np.random.default_rng(SEED)
     count = int(1_000_000 * scale)
     place.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""The same questions to three engines: ours, Ladybug and DuckDB.
+"""Run the same queries on three engines: Omnigraph, Ladybug and DuckDB.
 
-Each engine has `build` (from Parquet files) and one method per question; answers are plain rows.
+Each engine has a method `build`, which loads Parquet files, and one method per query, which returns plain rows.
 """
 
 import importlib.metadata
@@ -87,7 +87,7 @@ query triangles($below: String) {
 
 
 class Ours:
-    """Omnigraph itself."""
+    """Omnigraph, with its default settings."""
 
     name = "omnigraph"
 
@@ -99,12 +99,12 @@ class Ours:
 
     @staticmethod
     def version() -> str:
-        """The version of the package."""
+        """Return the version of Omnigraph."""
         return importlib.metadata.version("omnigraph")
 
     @staticmethod
     def build(place: Path) -> None:
-        """Stage both tables as Arrow and publish them, then make the indexes."""
+        """Stage and publish both tables, then build the indexes."""
         import omnigraph
         from omnigraph.maintenance.index_maintenance import ensure_indices
         from omnigraph.publish.publish import publish
@@ -122,7 +122,7 @@ class Ours:
 
             publish(graph._handle.branch_state, prepare)
         ensure_indices(graph._handle.branch_state)
-        # The others keep their neighbor lists in their files, too.
+        # Store the neighbor lists on disk, because the other engines store theirs in their files.
         os.environ["OMNIGRAPH_TRAVERSAL_MODE"] = "csr"
         os.environ["OMNIGRAPH_CACHE_DIR"] = str(place / "cache")
         ours = Ours(place)
@@ -130,11 +130,11 @@ class Ours:
         ours.cheapest_path("p00000000", "p00000001")
 
     def ask(self, name: str, params: Mapping[str, Any]) -> list[Row]:
-        """One query, by name."""
+        """Run the query with the given name."""
         return self.graph.query(QUERIES, name=name, params=params).to_records()
 
     def topology(self) -> float:
-        """Seconds to make the neighbor lists anew."""
+        """Build the neighbor lists again, and return the duration in seconds."""
         from time import perf_counter
 
         from omnigraph.engine.adjacency.topology import EdgeTables, build_topology
@@ -146,48 +146,48 @@ class Ours:
         return perf_counter() - began
 
     def point(self, one: str) -> list[Row]:
-        """A node by its key."""
+        """Return a node by its key."""
         return self.ask("point", {"id": one})
 
     def one_hop(self, one: str) -> list[Row]:
-        """Friends above an age."""
+        """Return friends above an age."""
         return self.ask("one_hop", {"id": one, "age": 40})
 
     def two_hops(self, one: str) -> list[Row]:
-        """Distinct friends of friends."""
+        """Count the distinct friends of friends."""
         return self.ask("two_hops", {"id": one})
 
     def three_hops(self, one: str) -> list[Row]:
-        """Everybody within three steps."""
+        """Count the people within three hops."""
         return self.ask("three_hops", {"id": one})
 
     def shortest_path(self, one: str, other: str) -> list[Row]:
-        """The number of steps from one person to another."""
+        """Return the length of the shortest path from one person to another."""
         return self.ask("shortest_path", {"from": one, "to": other})
 
     def cheapest_path(self, one: str, other: str) -> list[Row]:
-        """The lowest sum of `since` from one person to another."""
+        """Return the lowest sum of `since` on a path from one person to another."""
         return self.ask("cheapest_path", {"from": one, "to": other})
 
     def friends_of_friends(self, starts: Sequence[str]) -> list[Row]:
-        """Who is not known yet, but has most friends in common."""
+        """Return the people with the most friends in common who are not friends yet."""
         return self.ask("friends_of_friends", {"ids": list(starts)})
 
     def group_by(self) -> list[Row]:
-        """Ages by city, over everybody."""
+        """Return the average age and the number of people who are at least 30, by city."""
         return self.ask("group_by", {})
 
     def two_paths(self) -> list[Row]:
-        """All paths of two steps."""
+        """Count the paths with two edges, where parallel edges count once."""
         return self.ask("two_paths", {})
 
     def triangles(self, below: str) -> list[Row]:
-        """Directed triangles among some people."""
+        """Count the directed triangles among some of the people."""
         return self.ask("triangles", {"below": below})
 
 
 class Ladybug:
-    """Ladybug, two threads, prepared statements."""
+    """Ladybug, with two threads and prepared statements."""
 
     name = "ladybug"
 
@@ -200,12 +200,12 @@ class Ladybug:
 
     @staticmethod
     def version() -> str:
-        """The version of Ladybug."""
+        """Return the version of Ladybug."""
         return importlib.metadata.version("ladybug")
 
     @staticmethod
     def build(place: Path) -> None:
-        """Copy both Parquet files in."""
+        """Copy both Parquet files into the database."""
         import ladybug
 
         connection = ladybug.Connection(ladybug.Database(str(place / "ladybug.db")))
@@ -216,37 +216,37 @@ class Ladybug:
         connection.execute(f"COPY Knows FROM (LOAD FROM '{knows}' RETURN src, dst, id, since)")
 
     def ask(self, text: str, **params: Any) -> list[Row]:
-        """One statement."""
+        """Run a statement."""
         if text not in self.prepared:
             self.prepared[text] = self.connection.prepare(text)
         found: Any = self.connection.execute(self.prepared[text], params)
         return [tuple(one) for one in found.get_all()]
 
     def point(self, one: str) -> list[Row]:
-        """A node by its key."""
+        """Return a node by its key."""
         return self.ask("MATCH (p:Person) WHERE p.id=$i RETURN p.id, p.name, p.age, p.city", i=one)
 
     def one_hop(self, one: str) -> list[Row]:
-        """Friends above an age."""
+        """Return friends above an age."""
         return self.ask(
             "MATCH (p:Person)-[:Knows]->(f:Person) WHERE p.id=$i AND f.age>40 RETURN DISTINCT f.id, f.name, f.age",
             i=one,
         )
 
     def two_hops(self, one: str) -> list[Row]:
-        """Distinct friends of friends."""
+        """Count the distinct friends of friends."""
         return self.ask(
             "MATCH (p:Person)-[:Knows]->(:Person)-[:Knows]->(f:Person) WHERE p.id=$i RETURN count(DISTINCT f.id)", i=one
         )
 
     def three_hops(self, one: str) -> list[Row]:
-        """Everybody within three steps."""
+        """Count the people within three hops."""
         return self.ask(
             "MATCH (p:Person)-[:Knows* SHORTEST 1..3]->(f:Person) WHERE p.id=$i RETURN count(DISTINCT f.id)", i=one
         )
 
     def shortest_path(self, one: str, other: str) -> list[Row]:
-        """The number of steps from one person to another."""
+        """Return the length of the shortest path from one person to another."""
         return self.ask(
             "MATCH (a:Person)-[e:Knows* SHORTEST 1..8]->(b:Person) WHERE a.id=$i AND b.id=$j RETURN length(e)",
             i=one,
@@ -254,7 +254,7 @@ class Ladybug:
         )
 
     def cheapest_path(self, one: str, other: str) -> list[Row]:
-        """The lowest sum of `since` from one person to another."""
+        """Return the lowest sum of `since` on a path from one person to another."""
         return self.ask(
             "MATCH (a:Person)-[e:Knows* WSHORTEST(since) 1..8]->(b:Person) WHERE a.id=$i AND b.id=$j RETURN cost(e)",
             i=one,
@@ -262,7 +262,7 @@ class Ladybug:
         )
 
     def friends_of_friends(self, starts: Sequence[str]) -> list[Row]:
-        """Who is not known yet, but has most friends in common."""
+        """Return the people with the most friends in common who are not friends yet."""
         return self.ask(
             "MATCH (a:Person)-[:Knows]->(b:Person)-[:Knows]->(c:Person) "
             "WHERE a.id IN $l AND a.id<>c.id AND NOT EXISTS {MATCH (a)-[:Knows]->(c)} "
@@ -271,15 +271,15 @@ class Ladybug:
         )
 
     def group_by(self) -> list[Row]:
-        """Ages by city, over everybody."""
+        """Return the average age and the number of people who are at least 30, by city."""
         return self.ask("MATCH (p:Person) WHERE p.age>=30 RETURN p.city, avg(p.age), count(p.age) ORDER BY p.city")
 
     def two_paths(self) -> list[Row]:
-        """All paths of two steps, parallel edges counted once as in our language."""
+        """Count the paths with two edges, where parallel edges count separately."""
         return self.ask("MATCH (a:Person)-[:Knows]->(b:Person)-[:Knows]->(c:Person) RETURN count(*)")
 
     def triangles(self, below: str) -> list[Row]:
-        """Directed triangles among some people."""
+        """Count the directed triangles among some of the people."""
         return self.ask(
             "MATCH (a:Person)-[:Knows]->(b:Person)-[:Knows]->(c:Person)-[:Knows]->(a) "
             "WHERE a.id<$l AND b.id<$l AND c.id<$l "
@@ -289,7 +289,7 @@ class Ladybug:
 
 
 class DuckDB:
-    """DuckDB, two threads, indexes on ids and ends."""
+    """DuckDB, with two threads and indexes on ids and on the sources of edges."""
 
     name = "duckdb"
 
@@ -301,12 +301,12 @@ class DuckDB:
 
     @staticmethod
     def version() -> str:
-        """The version of DuckDB."""
+        """Return the version of DuckDB."""
         return importlib.metadata.version("duckdb")
 
     @staticmethod
     def build(place: Path) -> None:
-        """Make both tables, with indexes."""
+        """Create both tables and their indexes."""
         import duckdb
 
         connection = duckdb.connect(str(place / "duck.db"))
@@ -318,29 +318,29 @@ class DuckDB:
         connection.close()
 
     def ask(self, text: str, *params: Any) -> list[Row]:
-        """One statement."""
+        """Run a statement."""
         found: list[Row] = self.connection.execute(text, list(params)).fetchall()
         return found
 
     def point(self, one: str) -> list[Row]:
-        """A node by its key."""
+        """Return a node by its key."""
         return self.ask("SELECT id, name, age, city FROM person WHERE id=?", one)
 
     def one_hop(self, one: str) -> list[Row]:
-        """Friends above an age."""
+        """Return friends above an age."""
         return self.ask(
             "SELECT DISTINCT f.id, f.name, f.age FROM knows k JOIN person f ON f.id=k.dst WHERE k.src=? AND f.age>40",
             one,
         )
 
     def two_hops(self, one: str) -> list[Row]:
-        """Distinct friends of friends."""
+        """Count the distinct friends of friends."""
         return self.ask(
             "SELECT count(DISTINCT k2.dst) FROM knows k1 JOIN knows k2 ON k2.src=k1.dst WHERE k1.src=?", one
         )
 
     def three_hops(self, one: str) -> list[Row]:
-        """Everybody within three steps; one who has an edge to himself is in."""
+        """Count the people within three hops, including the start if it has an edge to itself."""
         return self.ask(
             "WITH RECURSIVE r(v, h) AS (SELECT CAST(? AS VARCHAR), 0 UNION "
             "SELECT k.dst, h+1 FROM r JOIN knows k ON k.src=r.v WHERE h<3) "
@@ -350,7 +350,7 @@ class DuckDB:
         )
 
     def shortest_path(self, one: str, other: str) -> list[Row]:
-        """The number of steps from one person to another: each person is entered once."""
+        """Return the length of the shortest path from one person to another. Each person is visited once."""
         return self.ask(
             "WITH RECURSIVE r(v, h) USING KEY (v) AS (SELECT CAST(? AS VARCHAR), 0 UNION "
             "SELECT k.dst, min(r.h)+1 FROM r JOIN knows k ON k.src=r.v "
@@ -361,7 +361,7 @@ class DuckDB:
         )
 
     def cheapest_path(self, one: str, other: str) -> list[Row]:
-        """The lowest sum of `since` from one person to another: a person is entered again if it gets cheaper."""
+        """Return the lowest sum of `since` on a path. A person is visited again if a cheaper path is found."""
         return self.ask(
             "WITH RECURSIVE r(v, c, h) USING KEY (v) AS (SELECT CAST(? AS VARCHAR), CAST(0 AS DOUBLE), 0 UNION "
             "SELECT k.dst, min(r.c+k.since), min(r.h)+1 FROM r JOIN knows k ON k.src=r.v "
@@ -372,7 +372,7 @@ class DuckDB:
         )
 
     def friends_of_friends(self, starts: Sequence[str]) -> list[Row]:
-        """Who is not known yet, but has most friends in common."""
+        """Return the people with the most friends in common who are not friends yet."""
         return self.ask(
             "WITH st AS (SELECT unnest(?) a), "
             "h1 AS (SELECT DISTINCT st.a, k.dst b FROM st JOIN knows k ON k.src=st.a), "
@@ -385,18 +385,18 @@ class DuckDB:
         )
 
     def group_by(self) -> list[Row]:
-        """Ages by city, over everybody."""
+        """Return the average age and the number of people who are at least 30, by city."""
         return self.ask("SELECT city, avg(age), count(age) FROM person WHERE age>=30 GROUP BY city ORDER BY city")
 
     def two_paths(self) -> list[Row]:
-        """All paths of two steps, by the product of degrees: the quickest way that SQL has."""
+        """Count the paths with two edges as a sum of products of degrees, which is the fastest method in SQL."""
         return self.ask(
             "SELECT sum(o.c*i.c) FROM (SELECT src v, count(*) c FROM knows GROUP BY 1) o "
             "JOIN (SELECT dst v, count(*) c FROM knows GROUP BY 1) i USING (v)"
         )
 
     def triangles(self, below: str) -> list[Row]:
-        """Directed triangles among some people."""
+        """Count the directed triangles among some of the people."""
         return self.ask(
             "WITH e AS (SELECT DISTINCT src, dst FROM knows WHERE src<? AND dst<?) "
             "SELECT count(*) FROM e a JOIN e b ON b.src=a.dst "

@@ -1,7 +1,7 @@
-"""Loads and exports on Spark beside plain Spark and, where installed, Ladybug and DuckDB.
+"""Compare loads and exports on Spark with plain Spark and, if they are installed, with Ladybug and DuckDB.
 
-`python -m bench.pipeline --papers 1000000` has ten citations per paper; the default is small.
-All runs share one session and take turns; medians are shown, and the seconds of each stage.
+`python -m bench.pipeline --papers 1000000` uses a million papers with ten citations each. The default is smaller. All
+cases share one Spark session and alternate. Prints the median of each case and the duration of each stage.
 """
 
 import argparse
@@ -50,7 +50,7 @@ LINES = (
 
 
 def generate(folder: Path, count: int) -> None:
-    """Papers and citations as Parquet and as NDJSON."""
+    """Write papers and citations as Parquet and as NDJSON."""
     rng = np.random.default_rng(7)
     names = pa.array([f"10.1000/{at:09}" for at in range(count)])
     papers = pa.table(
@@ -87,7 +87,7 @@ def _edge(row: dict[str, Any]) -> dict[str, Any]:
 
 
 class Bench:
-    """What is measured, on one session, in one folder; each case gives back its seconds."""
+    """The measured cases, which share a Spark session and a folder. Each case returns its clock."""
 
     def __init__(self, spark: Any, folder: Path) -> None:
         self.spark, self.folder, self.turn = spark, folder, 0
@@ -97,27 +97,27 @@ class Bench:
         self.lines = str(folder / "all.ndjson")
 
     def plain_parquet(self) -> "Clock":
-        """Spark reads Parquet and writes Parquet."""
+        """Read and write Parquet with plain Spark."""
         with Clock() as clock:
             for name, path in self.files.items():
                 self._write(self.spark.read.parquet(path), name)
         return clock
 
     def plain_json(self) -> "Clock":
-        """Spark reads the NDJSON, as the schema says, and writes Parquet."""
+        """Read NDJSON with an explicit schema and write Parquet, with plain Spark."""
         with Clock() as clock:
             self._write(self.spark.read.schema(LINES).json(self.lines), "json")
         return clock
 
     def read_json(self) -> "Clock":
-        """Spark reads the NDJSON, and that is all."""
+        """Only read the NDJSON, with plain Spark."""
         with Clock() as clock:
             rows = self.spark.read.schema(LINES).json(self.lines)
             rows.write.format("noop").mode("overwrite").save()
         return clock
 
     def parse_ndjson(self) -> "Clock":
-        """The NDJSON as the tables of its types, and that is all."""
+        """Only parse the NDJSON into tables by type, as a load does."""
         graph = self._graph()
         job, run = (
             job_of(graph, "append"),
@@ -132,7 +132,7 @@ class Bench:
         return clock
 
     def stage_parquet(self) -> "Clock":
-        """The Parquet read, shaped, checked row by row, and written as fragments."""
+        """Run the staging part of a load: read the Parquet, convert and check each row, and write fragments."""
         graph = self._graph()
         run = LoadAttempt(self.spark, graph._handle.branch_state, BulkLoad("append", find_input_files(self.files)), ())
         with Clock() as clock:
@@ -143,15 +143,15 @@ class Bench:
         return clock
 
     def load_parquet(self) -> "Clock":
-        """The whole checked load from Parquet."""
+        """Run a complete load from Parquet."""
         return self._load("load parquet", self.files)
 
     def load_ndjson(self) -> "Clock":
-        """The whole checked load from NDJSON."""
+        """Run a complete load from NDJSON."""
         return self._load("load ndjson", self.lines)
 
     def export(self) -> "Clock":
-        """The graph of the last load as Parquet."""
+        """Export the most recently loaded graph as Parquet."""
         target = self.folder / "export"
         shutil.rmtree(target, ignore_errors=True)
         with Clock() as clock:
@@ -159,18 +159,18 @@ class Bench:
         return clock
 
     def anti_join(self) -> "Clock":
-        """Endpoints that lead nowhere, by a sort-merge anti-join of Spark."""
+        """Find missing endpoints with a sort-merge anti-join in Spark."""
         papers = self.spark.read.parquet(self.files["Paper"]).selectExpr("doi as id")
         cites = self.spark.read.parquet(self.files["Cites"])
         ends = cites.selectExpr("src as id").unionAll(cites.selectExpr("dst as id")).distinct()
         with Clock() as clock:
             lost = ends.join(papers.hint("merge"), "id", "left_anti").limit(20).toArrow()
         if lost.num_rows:
-            raise SystemExit("an end leads nowhere")
+            raise SystemExit("found a missing endpoint")
         return clock
 
     def look_up(self) -> "Clock":
-        """Endpoints that lead nowhere, by the index of ids that a load uses."""
+        """Find missing endpoints with the id index that a load uses."""
         graph = self.graph
         paper, cites, pinned = TableKey("node:Paper"), TableKey("edge:Cites"), job_of(graph, "append").pinned_graph
         nodes = {paper: NodeIdSource(paper, (), graph.snapshot.tables[paper].row_count, looks_up_stored=False)}
@@ -183,11 +183,11 @@ class Bench:
             lost, _ = find_lost_endpoints(self.spark, ends, (), edges, None)
             remove_scratch_folders(self.spark, ends.load_id)
         if lost:
-            raise SystemExit("an end leads nowhere")
+            raise SystemExit("found a missing endpoint")
         return clock
 
     def duckdb(self) -> "Clock":
-        """DuckDB reads the Parquet into tables; nothing is checked but the key."""
+        """Copy the Parquet files into DuckDB tables, checking only the key."""
         import duckdb
 
         place = self.folder / "peer.duckdb"
@@ -201,7 +201,7 @@ class Bench:
         return clock
 
     def ladybug(self) -> "Clock":
-        """Ladybug copies the Parquet into tables."""
+        """Copy the Parquet files into Ladybug tables."""
         import ladybug
 
         place = self.folder / "peer.ladybug"
@@ -220,10 +220,10 @@ class Bench:
         return clock
 
     def warm(self) -> None:
-        """Have Python workers that imported all: Spark ends those that had nothing to do."""
+        """Start Python workers that have imported the package, because Spark stops idle workers."""
 
         def run(batches: Any) -> Any:
-            import omnigraph.spark.stage  # noqa: F401 - that is all
+            import omnigraph.spark.stage  # noqa: F401 - only the import matters
 
             yield from batches
 
@@ -241,7 +241,7 @@ class Bench:
         with Clock() as clock:
             done = load_on_spark(self.spark, graph._handle.branch_state, BulkLoad("append", find_input_files(data)))
         if done.commit is None:
-            raise SystemExit(f"{name} was refused: {done.problems[:3]}")
+            raise SystemExit(f"{name} was rejected: {done.problems[:3]}")
         self.stages[name] = dict(done.summary.seconds)
         if self.graph is not None:
             shutil.rmtree(self.graph.uri)
@@ -250,7 +250,7 @@ class Bench:
 
 
 class Clock:
-    """Seconds from entry to exit, and those that all our processes were computing."""
+    """Measures the elapsed time of a block, and the CPU time of this process and its descendants."""
 
     def __enter__(self) -> "Clock":
         self.start, self.busy = perf_counter(), computed()
@@ -260,17 +260,17 @@ class Clock:
         self.seconds, self.cpu = perf_counter() - self.start, computed() - self.busy
 
 
-SEEN: dict[int, int] = {}  # ticks of every process, also of those that are gone
+SEEN: dict[int, int] = {}  # CPU ticks by process id, including processes that have ended
 
 
 def computed() -> float:
-    """The CPU seconds of this process and of all that were ever seen below it."""
+    """Return the CPU seconds of this process and of all descendants that have been observed."""
     SEEN.update({one: _computed(one) or SEEN.get(one, 0) for one in processes()})
     return sum(SEEN.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def processes() -> list[int]:
-    """Our process and all below it."""
+    """Return the ids of this process and all of its descendants."""
     children: dict[int, list[int]] = {}
     for one in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -290,7 +290,7 @@ def _computed(process: int) -> int:
 
 
 def parsing(job: LoadJob, pieces: Any) -> Any:
-    """A task that reads lines into tables and counts them."""
+    """Return a task that parses lines into tables and counts the rows."""
 
     def run(batches: Any) -> Any:
         for batch in batches:
@@ -305,12 +305,11 @@ def parsing(job: LoadJob, pieces: Any) -> Any:
 
 
 def job_of(graph: Any, mode: Any) -> LoadJob:
-    """What tasks of a load into a graph would be told."""
+    """Return the job description that the tasks of a load into a graph receive."""
     return LoadAttempt(None, graph._handle.branch_state, BulkLoad(mode), ()).make_job(graph.snapshot)  # type: ignore[arg-type]
 
 
-# What is compared with what, and how fast it has to be at least: the seconds of the second by those
-# of the first.
+# The compared cases, and the target for the time of the second case divided by the time of the first case, if any.
 AIMS = (
     ("stage_parquet", "plain_parquet", 0.7),
     ("load_parquet", "plain_parquet", 0.4),
@@ -324,7 +323,7 @@ AIMS = (
 
 
 def measure(bench: Bench, rounds: int, names: list[str]) -> dict[str, list[Clock]]:
-    """Every case once to warm up, then in turn; what each run took."""
+    """Run every case once to warm up, then measure all cases in several rounds. Return the clocks by case."""
     spent: dict[str, list[Clock]] = {name: [] for name in names}
     for at in range(rounds + 1):
         for name in names:
@@ -332,37 +331,37 @@ def measure(bench: Bench, rounds: int, names: list[str]) -> dict[str, list[Clock
             took = getattr(bench, name)()
             if at:
                 spent[name].append(took)
-            told = f"{took.seconds:.2f} s, {took.cpu:.2f} s of computing"
+            told = f"{took.seconds:.2f} s, {took.cpu:.2f} CPU seconds"
             print(f"  round {at}: {name} {told}", flush=True)
     return spent
 
 
 def show(spent: dict[str, list[Clock]], stages: dict[str, dict[str, float]]) -> None:
-    """The medians, the aims, the stages of the last loads.
+    """Print the medians, the comparisons with the targets, and the stages of the last loads.
 
-    On a machine that others use too, the seconds of computing tell more than those of the clock.
+    On a machine that also does other work, CPU times are more meaningful than elapsed times.
     """
     middle = {name: statistics.median(one.seconds for one in runs) for name, runs in spent.items()}
     busy = {name: statistics.median(one.cpu for one in runs) for name, runs in spent.items()}
     for name, took in middle.items():
-        print(f"{name:15} {took:8.2f} s {busy[name]:8.2f} s of computing")
+        print(f"{name:15} {took:8.2f} s {busy[name]:8.2f} CPU seconds")
     for name, other, aim in AIMS:
         if name in middle and other in middle:
             ratio, other_ratio = middle[other] / middle[name], busy[other] / busy[name]
-            wanted = "" if aim is None else f", wanted {aim:g}: {'yes' if ratio >= aim else 'NO'}"
-            told = f"{ratio:5.2f} times the speed of {other} ({other_ratio:.2f} by computing)"
+            wanted = "" if aim is None else f", target {aim:g}: {'met' if ratio >= aim else 'MISSED'}"
+            told = f"{ratio:5.2f} times as fast as {other} ({other_ratio:.2f} times in CPU time)"
             print(f"{name:15} {told}{wanted}")
     for name, parts in stages.items():
         print(f"{name}: " + ", ".join(f"{stage} {took:.2f} s" for stage, took in parts.items()))
 
 
 def main() -> None:
-    """Measure and show."""
+    """Measure all cases, and print the results."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--papers", type=int, default=20_000)
     asked.add_argument("--rounds", type=int, default=3)
     asked.add_argument("--memory", default="2g")
-    asked.add_argument("--only", nargs="*", help="only these cases")
+    asked.add_argument("--only", nargs="*", help="measure only these cases")
     given = asked.parse_args()
     every = ["plain_parquet", "plain_json", "read_json", "parse_ndjson", "stage_parquet",
              "load_ndjson", "load_parquet", "export", "anti_join", "look_up", *peers()]  # fmt: skip
@@ -374,12 +373,12 @@ def main() -> None:
         bench = Bench(spark, folder)
         spent = measure(bench, given.rounds, given.only or every)
         spark.stop()
-    print(f"{given.papers} papers, {given.papers * CITED} citations, medians of {given.rounds}")
+    print(f"{given.papers} papers, {given.papers * CITED} citations, medians of {given.rounds} rounds")
     show(spent, bench.stages)
 
 
 def peers() -> list[str]:
-    """The other databases that are installed."""
+    """Return the names of the other databases that are installed."""
     return [name for name in ("duckdb", "ladybug") if find_spec(name)]
 
 

@@ -1,7 +1,7 @@
-"""The recorded figures of the reference: a compiled graph database over Lance files that benchmarks here do not run.
+"""The recorded figures of the reference, a compiled graph database on Lance files that the benchmarks do not run.
 
-The figures and the setting they were recorded in are in `reference_figures.json`. Where the reference slows down with
-the number of commits, a figure is a range: from the first hundred commits to about the 380th.
+`reference_figures.json` contains the figures and describes how they were recorded. If the reference gets slower as the
+number of commits grows, the figure is a range: from the first hundred commits to about the 380th commit.
 """
 
 import json
@@ -19,12 +19,12 @@ def _read_figures() -> dict[str, Any]:
 
 
 def reference_milliseconds() -> dict[str, str]:
-    """Return the milliseconds by the title of a row of `bench.table`, as text."""
+    """Return the milliseconds as text, by row title in `bench.table`."""
     milliseconds: dict[str, str] = _read_figures()["milliseconds"]
     return milliseconds
 
 
 def reference_setting() -> str:
-    """Return the version of the reference and how its figures were recorded."""
+    """Return the version of the reference and a description of how its figures were recorded."""
     figures = _read_figures()
     return f"{figures['system']}: {figures['setting']}"

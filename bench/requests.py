@@ -1,7 +1,8 @@
-"""What a write, an open and a branch ask of an S3 server, and how long they take on a slow one.
+"""Count the requests that writes, opens and branch operations send to an S3 server, and measure their times.
 
-Prints requests, those that wait for one another, and times with 20 ms of injected latency. Takes
-the number of commits to make as its argument (200 by default); cost must not depend on it.
+Prints the number of requests, the number of requests that depend on each other, and the time if each request has an
+additional latency of 20 ms. The argument is the number of commits to make (200 by default). The cost of the operations
+must not depend on this number.
 """
 
 import os
@@ -19,11 +20,11 @@ from tests.rig.proxy import Proxy, requests_of
 from tests.rig.seaweed import seaweed
 from tests.rig.writes import CITY, LIVES_IN, PERSON, SCHEMA
 
-LATENCY = 20.0  # milliseconds on every request
+LATENCY = 20.0  # milliseconds added to every request
 
 
 def told(proxy: Proxy, title: str, action: Callable[[], object]) -> None:
-    """Do something, and print what it asked for and how long it took on a slow store."""
+    """Run an action, and print its requests and its time on a slow store."""
     with requests_of(proxy) as made:
         start = time.perf_counter()
         action()
@@ -32,7 +33,7 @@ def told(proxy: Proxy, title: str, action: Callable[[], object]) -> None:
 
 
 def writes(proxy: Proxy, graph: Graph) -> None:
-    """Appends to one, two and three tables."""
+    """Measure appends to one, two and three tables."""
     line = graph._handle.branch_state
     add(line, "warm", (PERSON, CITY, LIVES_IN))
     for keys in ((PERSON,), (PERSON, CITY), (PERSON, CITY, LIVES_IN)):
@@ -40,7 +41,7 @@ def writes(proxy: Proxy, graph: Graph) -> None:
 
 
 def opens(proxy: Proxy, uri: str, age: int) -> None:
-    """Opening a graph of a certain age."""
+    """Measure opening a graph with a given number of commits."""
     for read_only in (True, False):
         how = "read-only" if read_only else "read-write"
         title = f"open {how} after {age} commits"
@@ -48,7 +49,7 @@ def opens(proxy: Proxy, uri: str, age: int) -> None:
 
 
 def branches(proxy: Proxy, uri: str, tables: int, live: int) -> None:
-    """Creating and deleting a branch beside others."""
+    """Measure creating and deleting a branch in a graph with a given number of tables and branches."""
     graph = omnigraph.init(uri, wide_schema(tables))
     for n in range(live - 1):
         graph.branches.create(f"b{n}")
@@ -60,7 +61,7 @@ def branches(proxy: Proxy, uri: str, tables: int, live: int) -> None:
 
 
 def ageing(proxy: Proxy, graph: Graph, count: int) -> None:
-    """Many publishes: how often each cost occurs, and the worst single one."""
+    """Measure many publishes, and print how often each cost occurs and the highest cost."""
     costs: list[Cost] = []
     for n in range(count):
         with requests_of(proxy) as made:
@@ -70,7 +71,7 @@ def ageing(proxy: Proxy, graph: Graph, count: int) -> None:
 
 
 def main(count: int) -> None:
-    """Measure everything on one server."""
+    """Measure all operations on one server."""
     with tempfile.TemporaryDirectory() as scratch, seaweed(Path(scratch)) as server:
         proxy = Proxy(server.port)
         os.environ.update(server.behind(proxy.port).environment)

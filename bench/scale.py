@@ -1,7 +1,7 @@
-"""Loads and exports of growing graphs on two cores: seconds, and the most memory of all processes.
+"""Measure the time and the peak memory of loads and exports of graphs of several sizes, on two cores.
 
-`python -m bench.scale 1000000 10000000` has so many edges, over a tenth as many nodes, from
-Parquet; 100000000 needs about 20 GB of disk. Memory is that of the whole tree of processes.
+`python -m bench.scale 1000000 10000000` loads graphs with a million and ten million edges from Parquet. Each graph has
+one node per ten edges. 100000000 edges need about 20 GB of disk space. The memory is the total of all processes.
 """
 
 import argparse
@@ -24,11 +24,11 @@ from omnigraph.spark.load import BulkLoad, load_on_spark
 from omnigraph.spark.session import spark_session
 
 _CHUNK = 1_000_000
-LINE = 8e9  # bytes of all processes together
+LINE = 8e9  # the limit for the memory of all processes together, in bytes
 
 
 def generate(folder: Path, edges: int) -> dict[str, str]:
-    """Papers and citations as Parquet, a piece at a time."""
+    """Write papers and citations as Parquet in chunks."""
     count, rng = edges // CITED, np.random.default_rng(7)
     folder.mkdir(parents=True)
     files = {name: str(folder / f"{name}.parquet") for name in ("Paper", "Cites")}
@@ -68,7 +68,7 @@ def _write(path: str, tables: Any) -> None:
 
 
 class Peak:
-    """The most memory that all our processes held together, looked at now and then."""
+    """Samples the total memory of this process and its descendants, and records the maximum."""
 
     def __enter__(self) -> "Peak":
         self.bytes, self._over = 0, Event()
@@ -86,7 +86,7 @@ class Peak:
 
 
 def _held(process: int) -> int:
-    """The memory of a process; what it shares is counted in parts."""
+    """Return the memory of a process in bytes. Shared pages are divided among the processes that share them."""
     with suppress(OSError, StopIteration, ValueError):
         text = Path(f"/proc/{process}/smaps_rollup").read_text()
         return int(next(one for one in text.splitlines() if one.startswith("Pss:")).split()[1]) << 10
@@ -97,20 +97,20 @@ Taken = tuple[float, float]  # seconds, bytes
 
 
 def measure(spark: Any, folder: Path, edges: int) -> dict[str, Taken]:
-    """Load and export once, and say what it took."""
+    """Load and export a graph once, and print and return the times and the peak memory."""
     files = generate(folder / "data", edges)
     graph = omnigraph.init(folder / "graph", SCHEMA, durability="os")
     with Peak() as loading, Clock() as load:
         done = load_on_spark(spark, graph._handle.branch_state, BulkLoad("append", find_input_files(files)))
     if done.commit is None:
-        raise SystemExit(f"refused: {done.problems[:3]}")
+        raise SystemExit(f"the load was rejected: {done.problems[:3]}")
     with Peak() as writing, Clock() as export:
         export_on_spark(spark, graph.refresh().snapshot, folder / "out", "parquet")
     steps = ", ".join(f"{name} {took:.1f}" for name, took in done.summary.seconds.items())
     for name, clock, peak in (("load", load, loading), ("export", export, writing)):
         rate = (edges + edges // CITED) / clock.seconds
         print(
-            f"{edges:>11,} edges {name:7} {clock.seconds:8.1f} s {clock.cpu:8.1f} s of computing "
+            f"{edges:>11,} edges {name:7} {clock.seconds:8.1f} s {clock.cpu:8.1f} CPU seconds "
             f"{rate:>11,.0f} rows/s {peak.bytes / 1e9:6.2f} GB",
             flush=True,
         )
@@ -119,16 +119,16 @@ def measure(spark: Any, folder: Path, edges: int) -> dict[str, Taken]:
 
 
 def judge(edges: int, runs: list[dict[str, Taken]]) -> None:
-    """The best of all runs, and whether the most memory stayed below the line."""
+    """Print the best time and the highest peak memory of all runs, and whether the memory stayed below the limit."""
     for name in ("load", "export"):
         best, most = min(one[name][0] for one in runs), max(one[name][1] for one in runs)
         verdict = f"below {LINE / 1e9:.0f} GB: {'yes' if most < LINE else 'NO'}"
-        told = f"{best:8.1f} s the best of {len(runs)}, {most / 1e9:.2f} GB the most"
+        told = f"{best:8.1f} s (best of {len(runs)}), peak memory {most / 1e9:.2f} GB"
         print(f"{edges:>11,} edges {name:7} {told}, {verdict}", flush=True)
 
 
 def main() -> None:
-    """Measure every size that is asked for."""
+    """Measure every requested size."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("edges", nargs="*", type=int, default=[1_000_000])
     asked.add_argument("--memory", default="4g")

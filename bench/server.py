@@ -1,8 +1,8 @@
-"""The server beside the embedded call and beside a bare Starlette application.
+"""Compare the server with calls in the same process and with a minimal Starlette application.
 
-Measures requests per second and processor time per request for a point lookup, 10,000 rows as JSON and as Arrow beside
-copying the same bytes, and writes per second of 1, 8 and 64 clients on one branch and on many. Takes the number of
-requests of a round, 2000 by default.
+Measures requests per second and CPU time per request for point lookups, for 10,000 rows as JSON and as Arrow, for
+sending the same Arrow bytes without a database, and for writes by 1, 8 and 64 clients on one branch or on many. The
+argument is the number of requests in a round (2,000 by default).
 """
 
 import json
@@ -29,13 +29,13 @@ WRITERS = (1, 8, 64)
 
 
 def query_request(text: str, params: dict[str, str] | None = None, accept: str = "application/json") -> Request:
-    """Return the request of a query."""
+    """Return the request that runs a query."""
     body = json.dumps({"query": text, "params": params or {}}).encode()
     return Request("POST", "/graphs/default/query", body, accept)
 
 
 def lookup_of(number: int) -> Request:
-    """Return the request for one person."""
+    """Return the request that looks up one person."""
     return query_request(LOOKUP, {"name": f"p{number % ROWS}"})
 
 
@@ -56,7 +56,7 @@ def make_graph(root: str) -> omnigraph.Graph:
 
 @contextmanager
 def serving_graph(folder: Path, root: str) -> Iterator[HttpServer]:
-    """Run a server whose limits do not stop the writers."""
+    """Run a server whose limits are too high to affect the writers."""
     limit = {"OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "1000", "OMNIGRAPH_LOG": "error"}
     server = start_server(folder, root, "--unauthenticated", variables=limit)
     try:
@@ -68,7 +68,7 @@ def serving_graph(folder: Path, root: str) -> Iterator[HttpServer]:
 
 @contextmanager
 def serving_echo(content: Path) -> Iterator[tuple[int, int]]:
-    """Run the bare application, and return its port and its process id."""
+    """Run the minimal application, and yield its port and its process id."""
     command = [sys.executable, "-m", "bench.echo_app", str(content)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None  # noqa: S101 - it is a pipe
@@ -87,16 +87,16 @@ def measure_embedded(graph: omnigraph.Graph, requests: int) -> LoadReport:
 
 
 def best_of(rounds: int, measure: Callable[[], LoadReport]) -> LoadReport:
-    """Return the round with the lowest processor time per request; noise only ever adds to it.
+    """Return the round with the lowest CPU time per request, because noise can only increase it.
 
-    A round before the others is not counted, because the engine keeps hot columns in memory and gets faster with use.
+    The first round is not counted, because the engine loads frequently used columns into memory and becomes faster.
     """
     measure()
     return min((measure() for _ in range(rounds)), key=lambda report: report.cpu_micros)
 
 
 def measure_lookups(graph: omnigraph.Graph, server: HttpServer, content: Path, requests: int) -> dict[str, LoadReport]:
-    """Measure point lookups: embedded, with one client, with several, and the bare application."""
+    """Measure point lookups in this process and with one and several clients, and the minimal application."""
 
     def lookups(clients: int) -> LoadReport:
         share = requests // clients
@@ -110,16 +110,16 @@ def measure_lookups(graph: omnigraph.Graph, server: HttpServer, content: Path, r
         echo = Request("POST", "/echo", lookup_of(1).body)
         return run_clients(port, pid, CLIENTS, lambda _: [echo] * share)
 
-    reports = {"embedded call": best_of(3, lambda: measure_embedded(graph, requests))}
+    reports = {"call in the same process": best_of(3, lambda: measure_embedded(graph, requests))}
     reports["server, 1 client"] = best_of(3, lambda: lookups(1))
     reports[f"server, {CLIENTS} clients"] = best_of(3, lambda: lookups(CLIENTS))
     with serving_echo(content) as (port, pid):
-        reports[f"bare Starlette echo, {CLIENTS} clients"] = best_of(3, lambda: echoes(port, pid))
+        reports[f"minimal Starlette echo, {CLIENTS} clients"] = best_of(3, lambda: echoes(port, pid))
     return reports
 
 
 def measure_rows(server: HttpServer, content: Path, rounds: int) -> dict[str, LoadReport]:
-    """Measure 10,000 rows as JSON and as Arrow, and the Arrow bytes sent by the bare application."""
+    """Measure 10,000 rows as JSON and as Arrow, and the same Arrow bytes sent by the minimal application."""
     as_arrow = query_request(ALL_ROWS, accept=ARROW)
     content.write_bytes(LocalClient(server.port).send(as_arrow))
 
@@ -129,12 +129,12 @@ def measure_rows(server: HttpServer, content: Path, rounds: int) -> dict[str, Lo
     reports = {"JSON": repeat(server.port, server.process.pid, query_request(ALL_ROWS))}
     reports["Arrow"] = repeat(server.port, server.process.pid, as_arrow)
     with serving_echo(content) as (port, pid):
-        reports["bare Starlette, the same bytes"] = repeat(port, pid, Request("GET", "/file"))
+        reports["minimal Starlette, the same bytes"] = repeat(port, pid, Request("GET", "/file"))
     return reports
 
 
 def measure_writes(server: HttpServer, writers: int, writes: int, *, on_one_branch: bool) -> LoadReport:
-    """Measure inserts of one row each, on `main` or on a branch for each client."""
+    """Measure single-row inserts, either on `main` or on a separate branch for each client."""
     client = LocalClient(server.port)
     branches = ["main"] * writers if on_one_branch else [f"w{writers}-{number}" for number in range(writers)]
     for branch in () if on_one_branch else branches:
@@ -149,14 +149,14 @@ def measure_writes(server: HttpServer, writers: int, writes: int, *, on_one_bran
 
 
 def show_table(title: str, reports: dict[str, LoadReport]) -> None:
-    """Print the reports as a table."""
+    """Print reports as a table."""
     print(f"\n{title}\n{'':>36} {'requests/s':>11} {'CPU us/request':>15}")
     for name, report in reports.items():
         print(f"{name:>36} {report.per_second:>11.1f} {report.cpu_micros:>15.1f}")
 
 
 def main(requests: int) -> None:
-    """Measure everything, and print three tables."""
+    """Measure rows, lookups and writes, and print three tables."""
     with tempfile.TemporaryDirectory() as scratch:
         folder, content = Path(scratch), Path(scratch, "rows.arrow")
         graph = make_graph(str(folder / "graph"))
@@ -166,7 +166,7 @@ def main(requests: int) -> None:
             writes = {
                 f"{writers} clients, {where}": measure_writes(server, writers, requests // 4, on_one_branch=shared)
                 for writers in WRITERS
-                for where, shared in (("one branch", True), ("a branch each", False))
+                for where, shared in (("one branch", True), ("one branch each", False))
             }
             show_table("writes of one row", writes)
 

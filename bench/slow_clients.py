@@ -1,7 +1,7 @@
-"""The latency of point lookups alone, and beside a thousand connections of which two hundred are slow or incomplete.
+"""Measure the latency of point lookups, first alone and then with a thousand other connections.
 
-Prints the 50th and the 99th percentile of both, and their ratios. Takes the number of lookups of a round, 4000 by
-default.
+Of the other connections, 800 are idle, 100 do not read their responses, and 100 send an incomplete request. Prints the 50th and 99th
+percentiles of both measurements, and their ratios. The argument is the number of lookups in a round (4,000 by default).
 """
 
 import json
@@ -22,7 +22,7 @@ CLIENTS, IDLE, SLOW, INCOMPLETE = 16, 800, 100, 100
 
 
 def measure_lookups(server: HttpServer, lookups: int) -> list[float]:
-    """Return the seconds of every lookup, sorted."""
+    """Return the sorted durations of the lookups, in seconds."""
     client = LocalClient(server.port)
 
     def look_up(number: int) -> float:
@@ -36,7 +36,7 @@ def measure_lookups(server: HttpServer, lookups: int) -> list[float]:
 
 @contextmanager
 def other_clients(server: HttpServer) -> Iterator[None]:
-    """Clients that are idle after a request, that do not read a large response, and that send half a header."""
+    """Connect clients that are idle after a request, do not read a large response, or send half a header."""
     query = _request_bytes(json.dumps({"query": ALL_ROWS}).encode())
     lookup = _request_bytes(lookup_of(1).body or b"")
     with ExitStack() as stack:
@@ -62,7 +62,7 @@ def percentile(seconds: Sequence[float], share: float) -> float:
 
 
 def main(lookups: int) -> None:
-    """Measure both, and print a table."""
+    """Measure lookups without and with the other connections, and print a table."""
     with tempfile.TemporaryDirectory() as name:
         root = str(Path(name, "graph"))
         make_graph(root)
@@ -71,7 +71,7 @@ def main(lookups: int) -> None:
             alone = measure_lookups(server, lookups)
             with other_clients(server):
                 beside_others = measure_lookups(server, lookups)
-    print(f"\n{lookups} point lookups of {CLIENTS} clients\n{'':>5} {'alone ms':>9} {'loaded ms':>10} {'ratio':>6}")
+    print(f"\n{lookups} point lookups by {CLIENTS} clients\n{'':>5} {'alone ms':>9} {'loaded ms':>10} {'ratio':>6}")
     for label, share in (("p50", 0.5), ("p99", 0.99)):
         before, after = percentile(alone, share) * 1e3, percentile(beside_others, share) * 1e3
         print(f"{label:>5} {before:>9.2f} {after:>10.2f} {after / before:>6.2f}")

@@ -1,7 +1,7 @@
-"""How long commands take in a new process, as multiples of `python -c pass` and of `import lance`.
+"""Measure how long commands take in a new process, compared with `python -c pass` and `import lance`.
 
-Prints the parts of each command's time, beside the recorded figures of the reference. Fails only when a library is
-loaded that a command does not need: time depends on the machine, imports do not.
+Prints the parts of each command's time, together with the recorded figures of the reference. The exit code is 1 only if
+a command loads a library that it does not need, because imports, unlike times, do not depend on the machine.
 """
 
 import json
@@ -33,7 +33,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYT
 
 
 def commands(root: str, url: str | None = None) -> dict[str, tuple[str, ...]]:
-    """The measured commands, on a graph that the example was loaded into, and at the URL where a server serves it."""
+    """Return the measured commands, which use a graph with the example data and optionally the URL of a server."""
     insert = 'insert Institution { code: "s%d", name: "Start-up %d", kind: "company", country: "NO" }'
     on_server = {} if url is None else {"query against a server": ("query", "--store", url, "-e", QUESTION)}
     return {
@@ -58,21 +58,21 @@ _insert_number = 0
 
 
 def numbered(arguments: Sequence[str]) -> list[str]:
-    """Give each insert a key of its own."""
+    """Return the arguments with a unique number, so that each insert has its own key."""
     global _insert_number  # noqa: PLW0603
     _insert_number += 1
     return [argument.replace("%d", str(_insert_number)) for argument in arguments]
 
 
 def measure_seconds(command: Sequence[str]) -> float:
-    """The wall-clock time of one run."""
+    """Run a command, and return the elapsed seconds."""
     start = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)
     return time.perf_counter() - start
 
 
 def measure_rounds(arguments: Mapping[str, Sequence[str]], rounds: int = ROUNDS) -> dict[str, float]:
-    """The median time of each command and of the two yardsticks, in turns so that all meet the same load."""
+    """Return the median time of each command and of the two baselines, which alternate to run under the same load."""
     seconds: dict[str, list[float]] = {name: [] for name in ("pass", "import lance", *arguments)}
     for round_number in range(rounds + 1):
         for name, times in seconds.items():
@@ -85,7 +85,7 @@ def measure_rounds(arguments: Mapping[str, Sequence[str]], rounds: int = ROUNDS)
 
 
 def measure_parts(arguments: Sequence[str], rounds: int = 5) -> dict[str, float]:
-    """The median time of each part of a command."""
+    """Return the median time of each part of a command."""
     runs = []
     for _ in range(rounds):
         program = (sys.executable, str(PARTS_PROGRAM), *numbered(arguments))
@@ -95,7 +95,7 @@ def measure_parts(arguments: Sequence[str], rounds: int = 5) -> dict[str, float]
 
 
 def build_graph(folder: str) -> str:
-    """Create a graph with the example's data and return its location."""
+    """Create a graph with the example data, and return its location."""
     root = f"{folder}/g"
     data = ("--data", str(LIBRARY / "data"), "--mode", "append", "--engine", "local")
     for arguments in (("init", root, "--schema", str(SCHEMA)), ("load", root, *data)):
@@ -105,7 +105,7 @@ def build_graph(folder: str) -> str:
 
 @contextmanager
 def serving(root: str) -> Iterator[str]:
-    """Serve a graph, and return its URL."""
+    """Serve a graph, and yield its URL."""
     arguments = ("serve", root, "--unauthenticated", "--bind", "127.0.0.1:0")
     server = subprocess.Popen(
         (*OMNIGRAPH, *arguments), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT
@@ -119,9 +119,10 @@ def serving(root: str) -> Iterator[str]:
 
 
 def print_command(name: str, medians: Mapping[str, float], parts: Mapping[str, float]) -> None:
-    """Print one command: its time, its multiples of the yardsticks, and its parts."""
+    """Print a command with its time, the ratios to the baselines, and the parts of the time."""
     seconds = medians[name]
-    multiples = f"{seconds / medians['pass']:5.1f} x pass, {seconds / medians['import lance']:4.2f} x import lance"
+    to_pass, to_lance = seconds / medians["pass"], seconds / medians["import lance"]
+    multiples = f"{to_pass:5.1f} times `pass`, {to_lance:4.2f} times `import lance`"
     recorded = reference_milliseconds().get(f"command line: {name}")
     reference = f"; reference {recorded} ms (recorded)" if recorded else ""
     print(f"omnigraph {name}: {seconds * 1e3:.0f} ms, {multiples}{reference}")
@@ -132,7 +133,7 @@ def print_command(name: str, medians: Mapping[str, float], parts: Mapping[str, f
 
 
 def unneeded_libraries(name: str, parts: Mapping[str, float]) -> list[str]:
-    """The libraries that a command loaded although it needs no table."""
+    """Return the libraries that a command loaded but does not need."""
     loaded = {part.removeprefix("import ") for part in parts if part.startswith("import ")}
     unneeded = NEVER_NEEDED if name in NEEDS_TABLES else NEVER_NEEDED | TABLE_LIBRARIES
     return sorted(loaded & unneeded)

@@ -1,7 +1,7 @@
-"""Run one command in this process and print where its time went, as JSON on standard error.
+"""Run a command in this process, and print the parts of its time as JSON to standard error.
 
-Imports are counted by library. The other parts are the functions in `PHASES`, without the imports inside them. This
-module is started by `bench.startup`, in a process of its own.
+The time of imports is counted by library. The other parts are the functions in `PHASES`, without the imports that they
+run. `bench.startup` starts this module in a separate process.
 """
 
 import json
@@ -10,13 +10,13 @@ import time
 
 STARTED = time.perf_counter()
 
-import importlib._bootstrap as bootstrap  # noqa: E402 - the clock starts first
+import importlib._bootstrap as bootstrap  # noqa: E402 - the clock must start before the imports
 from collections import defaultdict  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from typing import Any  # noqa: E402
 
 LIBRARIES = ("omnigraph", "lance", "pyarrow", "numpy", "click", "lark")
-# The functions whose time is shown: module, attribute path, part.
+# The functions whose time is measured, by module: the attribute path and the name of the part.
 PHASES = {
     "omnigraph.api.opening": ("open_handle", "open"),
     "omnigraph.api.queries": ("_compile_read", "parse and check"),
@@ -28,12 +28,12 @@ PHASES = {
 }
 
 parts: defaultdict[str, float] = defaultdict(float)
-_nested = [0.0]  # the time of finished parts within the running part
+_nested = [0.0]  # the time of parts that ran inside each running part
 _load: Callable[..., Any] = bootstrap._find_and_load_unlocked  # type: ignore[attr-defined]
 
 
 def _measure(part: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a function and count its own time, without the parts that ran inside it."""
+    """Call a function and add its own time to a part, without the parts that run inside it."""
     started_at = time.perf_counter()
     _nested.append(0.0)
     try:
@@ -65,7 +65,7 @@ def _wrap_phase(module: Any, attribute_path: str, part: str) -> None:
 
 
 def main() -> None:
-    """Run the command, then print the parts."""
+    """Run the command, then print the parts of its time."""
     bootstrap._find_and_load_unlocked = _load_module  # type: ignore[attr-defined]
     from omnigraph.cli.main import run
 

@@ -1,8 +1,8 @@
-"""Omnigraph beside the reference, Ladybug, DuckDB, plain Lance and plain Spark, in one table of milliseconds.
+"""Compare Omnigraph with the reference, Ladybug, DuckDB, plain Lance and plain Spark in one table of milliseconds.
 
 Runs small parts of the other benchmarks: start-up, queries, writes, branches and loads. The column of the reference
-contains recorded figures (`bench.reference`), all other columns are measured. A cell is empty if a system does not do
-that work. `--scale 1` measures a million nodes and ten million edges; the default size takes a few minutes.
+contains recorded figures (`bench.reference`), and all other columns are measured. A cell is empty if a system does not
+support the operation. `--scale 1` measures a million nodes and ten million edges. The default size takes a few minutes.
 """
 
 import argparse
@@ -40,7 +40,7 @@ WRITE_TITLES = {
 }
 CREATE_BRANCH, MERGE, LOAD = "create a branch", "merge of five changed rows", "load 120,000 rows of NDJSON"
 OTHER_TITLES = frozenset({CREATE_BRANCH, MERGE, LOAD})
-# The cases of `bench.pipeline` for each row, by column.
+# The cases in `bench.pipeline` for each row, by column.
 SPARK_LOADS = {
     "load of Parquet on Spark": {
         OURS: "load_parquet",
@@ -50,11 +50,11 @@ SPARK_LOADS = {
     },
     "load of NDJSON on Spark": {OURS: "load_ndjson", SPARK: "plain_json"},
 }
-Row = tuple[str, Mapping[str, float]]  # the title, and milliseconds by column
+Row = tuple[str, Mapping[str, float]]  # the title, and the milliseconds by column
 
 
 def measure_startup(scale: float) -> Iterator[Row]:
-    """Commands in new processes; their time does not depend on the scale."""
+    """Measure commands in new processes. Their times do not depend on the scale."""
     with tempfile.TemporaryDirectory() as folder:
         commands = startup.commands(startup.build_graph(folder))
         medians = startup.measure_rounds({name: commands[name] for name in COMMANDS}, rounds=5)
@@ -64,7 +64,7 @@ def measure_startup(scale: float) -> Iterator[Row]:
 
 
 def measure_queries(scale: float) -> Iterator[Row]:
-    """Warm queries in one process for each engine; the answers must be equal at small scales."""
+    """Measure warm queries in one process per engine. At small scales, the results must be equal."""
     with tempfile.TemporaryDirectory() as folder:
         reports = peers.run_engines(Path(folder), scale, "--seconds", "0.4", "--questions-only")
     differences = peers.compare(reports) if scale <= peers.COMPARED_SCALE else []
@@ -75,13 +75,13 @@ def measure_queries(scale: float) -> Iterator[Row]:
 
 
 def measure_writes(scale: float) -> Iterator[Row]:
-    """Single-row writes, beside staging and committing the same table in plain Lance."""
+    """Measure single-row writes, and staging and committing the same table in plain Lance."""
     for title, times in mutate.measure_all(int(NODES_AT_SCALE_1 * scale), "os", rounds=15):
         yield WRITE_TITLES[title], {OURS: times.mutated, LANCE: times.staged}
 
 
 def measure_branches(scale: float) -> Iterator[Row]:
-    """Branches and merges on a warm graph."""
+    """Measure the creation of branches and merges on a warm graph."""
     with tempfile.TemporaryDirectory() as folder:
         target = Target(f"{folder}/g", int(NODES_AT_SCALE_1 * scale), 1, spread=False)
         names = iter(range(10))
@@ -91,7 +91,7 @@ def measure_branches(scale: float) -> Iterator[Row]:
 
 
 def _median_milliseconds(action: Callable[[], object], rounds: int = 5) -> float:
-    """The median time of a call, after one call to warm up."""
+    """Return the median time of a call in milliseconds, after one call to warm up."""
     action()
     times = []
     for _ in range(rounds):
@@ -102,7 +102,7 @@ def _median_milliseconds(action: Callable[[], object], rounds: int = 5) -> float
 
 
 def measure_load(scale: float) -> Iterator[Row]:
-    """A load in this process, of the rows that the reference loaded."""
+    """Measure a local load of the same rows that the reference loaded."""
     schema = "node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person { since: I32? }"
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder, "rows.ndjson")
@@ -122,7 +122,7 @@ def measure_load(scale: float) -> Iterator[Row]:
 
 
 def measure_spark_loads(scale: float) -> Iterator[Row]:
-    """Validated loads on Spark, beside a plain read and write of the same files."""
+    """Measure validated loads on Spark, and plain reads and writes of the same files."""
     papers = int(NODES_AT_SCALE_1 * scale)
     cases = [case for columns in SPARK_LOADS.values() for case in columns.values()]
     with tempfile.TemporaryDirectory() as scratch:
@@ -165,7 +165,7 @@ def format_milliseconds(milliseconds: float) -> str:
 
 
 def format_row(row: Row) -> str:
-    """Return one line of the table; the fastest measured figure is bold."""
+    """Return one line of the table, in which the lowest measured figure is bold."""
     title, milliseconds = row
     fastest = min(milliseconds.values()) if len(milliseconds) > 1 else None
     cells = {
@@ -178,14 +178,14 @@ def format_row(row: Row) -> str:
 
 
 def print_table(rows: list[Row], scale: float) -> None:
-    """Print the table, and what its figures are."""
+    """Print the table, followed by how its figures were measured."""
     print(f"| milliseconds | {' | '.join(COLUMNS)} |")
     print("|---" * (len(COLUMNS) + 1) + "|")
     for row in rows:
         print(format_row(row))
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     print(f"\nMedians, measured on {datetime.now(UTC):%Y-%m-%d} on {machine}, scale {scale:g}.")
-    print(f"Column `{REFERENCE}` = {reference_setting()}")
+    print(f"Column `{REFERENCE}`: {reference_setting()}")
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""Our engine under 16 threads and in two processes, and what the public door costs over the bare engine.
+"""Measure Omnigraph with 16 threads and with a pool of two processes, and the overhead of the public API.
 
-Owns three figures of `bench.peers`: queries per second of 16 threads against one, for a light, a
-middle and a heavy question, the same for a pool of two processes, and the milliseconds that
-`graph.query` adds to `run_read`.
+`bench.peers` prints these figures. For queries of different sizes, they are the queries per second of 16 threads
+compared with one thread, the queries per second of a pool of two processes compared with one process, and the
+milliseconds that `graph.query` adds to `run_read`.
 """
 
 import statistics
@@ -16,11 +16,11 @@ from bench.peers_data import Inputs
 THREADS = 16
 PROCESSES = 2
 _ASKED = {"point lookup": 1600, "two hops": 1600, "group by": 96}
-_ROUNDS = 5  # one thread and many in turn, so that noise meets both alike
+_ROUNDS = 5  # one thread and many threads alternate, so that noise affects both equally
 
 
 def throughput(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
-    """Queries per second of one thread and of many."""
+    """Return figures for one thread and for many threads, such as queries per second, by query."""
     people = given.people
     kinds: dict[str, Callable[[int], Any]] = {
         "point lookup": lambda at: engine.point(people[at % len(people)]),
@@ -30,7 +30,7 @@ def throughput(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
     found = {}
     for title, ask in kinds.items():
         count = _ASKED[title]
-        _rate(ask, count // 2, 1)  # what a process learns while it is used
+        _rate(ask, count // 2, 1)  # warm up the caches
         pairs = [(_rate(ask, count // 4, 1), _rate(ask, count // 2, THREADS)) for _ in range(_ROUNDS)]
         one, many, ratio = (statistics.median(each) for each in zip(*_with_ratio(pairs), strict=True))
         cores = statistics.median(_cores(ask, count // 2) for _ in range(_ROUNDS))
@@ -41,14 +41,17 @@ def throughput(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
 
 
 def _cpu_time(ask: Callable[[int], Any], count: int, threads: int) -> float:
-    """Processor seconds per query: if they do not grow with the threads, no lock but the interpreter's is contended."""
+    """Return the CPU seconds per query.
+
+    If they do not grow with the number of threads, the threads contend for no lock except the interpreter lock.
+    """
     busy = process_time()
     _rate(ask, count, threads)
     return (process_time() - busy) / count
 
 
 def pooled(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
-    """Queries per second of one thread in this process, and of a pool of processes."""
+    """Return the queries per second of one thread in this process and of a pool of processes, by query."""
     from bench.peers_engines import QUERIES
 
     people = given.people
@@ -89,9 +92,9 @@ def _rate(ask: Callable[[int], Any], count: int, threads: int) -> float:
 
 
 def _cores(ask: Callable[[int], Any], count: int) -> float:
-    """Processor time over elapsed time of many threads; the interpreter lock allows one core plus what runs without it.
+    """Return the CPU time of many threads divided by the elapsed time, which is the number of busy cores.
 
-    A figure near 1 means that the lock is never free, so no number of threads can be faster than one.
+    A figure near 1 means that the interpreter lock is always held, so additional threads cannot increase the speed.
     """
     began, busy = perf_counter(), process_time()
     _rate(ask, count, THREADS)
@@ -99,7 +102,7 @@ def _cores(ask: Callable[[int], Any], count: int) -> float:
 
 
 def overhead(engine: Any, given: Inputs) -> float:
-    """Milliseconds of a prepared query beyond the engine's own run of it, the median of pairs."""
+    """Return the median milliseconds that a prepared query takes in addition to the time of the engine."""
     from bench.peers_engines import QUERIES
     from omnigraph.engine.run_query import run_read
     from omnigraph.lang.query import compile_queries
