@@ -1,7 +1,8 @@
 """Measure the latency of point lookups, first alone and then with a thousand other connections.
 
-Of the other connections, 800 are idle, 100 do not read their responses, and 100 send an incomplete request. Prints the 50th and 99th
-percentiles of both measurements, and their ratios. The argument is the number of lookups in a round (4,000 by default).
+Of the other connections, 800 are idle, 100 do not read their responses, and 100 send an incomplete request. Prints the
+50th and 99th percentiles of both measurements, and their ratios. The argument is the number of lookups in a round
+(4,000 by default).
 """
 
 import json
