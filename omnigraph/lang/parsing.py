@@ -172,26 +172,26 @@ def _parse_declaration(language: Language, source: SourceText, piece_start: int,
 
 
 def _build_declaration(language: Language, source: SourceText, declaration_span: Span) -> Any:
-    from lark.exceptions import UnexpectedInput, VisitError
-
+    from .lalr_parser import UnexpectedText
     from .saved_parsers import load_parser
 
     try:
         syntax_tree = load_parser(language.name).parse(source.text[declaration_span.start : declaration_span.end])
         return language.build_declaration(syntax_tree, declaration_span.start)
-    except UnexpectedInput as parser_error:
-        return _describe_syntax_error(language, source, declaration_span, parser_error)
-    except (SyntaxMistake, VisitError) as build_failure:
-        mistake = build_failure.orig_exc if isinstance(build_failure, VisitError) else build_failure
-        if not isinstance(mistake, SyntaxMistake):
-            raise
+    except UnexpectedText as parser_error:
+        error_offset = declaration_span.start + parser_error.offset
+        return _describe_syntax_error(language, source, declaration_span, error_offset, parser_error.allowed_terminals)
+    except SyntaxMistake as mistake:
         return Diagnostic.at_span(source, mistake.span, mistake.message, hint=mistake.hint)
 
 
 def _describe_syntax_error(
-    language: Language, source: SourceText, declaration_span: Span, parser_error: Any
+    language: Language,
+    source: SourceText,
+    declaration_span: Span,
+    error_offset: int,
+    expected_terminals: frozenset[str],
 ) -> Diagnostic:
-    error_offset = _error_offset(declaration_span, parser_error)
     lexeme = next(
         coarse_scan.lexemes(source.text, error_offset, declaration_span.end),
         coarse_scan.Lexeme("end", error_offset, error_offset),
@@ -202,7 +202,6 @@ def _describe_syntax_error(
     word_match = _FOUND_WORD.match(source.text, lexeme.start, declaration_span.end)
     found_span = Span(lexeme.start, max(lexeme.end, word_match.end() if word_match else 0))
     found_text = _quote_found(source.text[found_span.start : found_span.end])
-    expected_terminals = _expected_terminals(parser_error)
     message = f"expected {_describe_expected(language, expected_terminals)}, found {found_text}"
     hint = language.suggest_hint(source, found_span, expected_terminals) or _hint_unclosed_bracket(
         source, declaration_span, found_span
@@ -226,26 +225,10 @@ def _hint_unclosed_bracket(source: SourceText, declaration_span: Span, error_spa
     return f"`{source.text[open_brackets[-1]]}` at {line}:{column} is never closed"
 
 
-def _error_offset(declaration_span: Span, parser_error: Any) -> int:
-    token = getattr(parser_error, "token", None)
-    if token is None:
-        return declaration_span.start + int(parser_error.pos_in_stream)
-    return declaration_span.end if token.type == "$END" else declaration_span.start + int(token.start_pos)
-
-
 def _quote_found(found_text: str) -> str:
     if not found_text:
         return "the end of the declaration"
     return f"`{found_text}`" if len(found_text) <= 32 else f"`{found_text[:32]}…`"
-
-
-def _expected_terminals(parser_error: Any) -> frozenset[str]:
-    """Return the terminals that would have been allowed where the error occurred."""
-    # The parser state lists exactly the allowed terminals. The lexer's list also includes terminals from other
-    # contexts.
-    parser_state = getattr(parser_error, "interactive_parser", None)
-    terminal_names = parser_state.accepts() if parser_state is not None else getattr(parser_error, "expected", ())
-    return frozenset(terminal_names)
 
 
 def _describe_expected(language: Language, terminals: frozenset[str]) -> str:

@@ -1,14 +1,16 @@
-"""The fast lexer and the saved tables produce what lark produces from the grammars."""
+"""The parser and the saved tables produce what lark produces from the grammars."""
 
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from lark import Lark
 
 from omnigraph.lang import coarse_scan, saved_parsers
+from omnigraph.lang.lalr_parser import Parser
 from omnigraph.lang.query.parse import QUERY_OPENING as QUERY
 from omnigraph.lang.schema.parse import DECLARATION_OPENING as SCHEMA
 from tests.lang.schema_properties.lark_reference import outcome, stock, stream
@@ -88,10 +90,10 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def load(language: str) -> Lark:
-    """A parser that is not remembered."""
-    made: Lark = saved_parsers.load_parser.__wrapped__(language)
-    return made
+def load(language: str) -> Parser:
+    """A parser that is not cached."""
+    parser: Parser = saved_parsers.load_parser.__wrapped__(language)
+    return parser
 
 
 TEXT = {
@@ -118,9 +120,9 @@ def test_table_generation_is_deterministic(copied: Path, language: str) -> None:
 def test_fresh_tables_are_used(copied: Path, language: str) -> None:
     saved = copied / language / "grammar.json"
     content = json.loads(saved.read_bytes())
-    saved.write_text(json.dumps(content | {"data": {}}))
-    with pytest.raises(KeyError):
-        load(language)
+    saved.write_text(json.dumps(content | {"states": []}))
+    with pytest.raises(IndexError):
+        load(language).parse(TEXT[language])
 
 
 @pytest.mark.parametrize("language", saved_parsers.LANGUAGES)
@@ -128,7 +130,7 @@ def test_stale_tables_are_not_used(copied: Path, language: str) -> None:
     saved = copied / language / "grammar.json"
     content = json.loads(saved.read_bytes())
     wanted = outcome(load(language), TEXT[language])
-    saved.write_text(json.dumps(content | {"stamp": "of another grammar", "data": {}}))
+    saved.write_text(json.dumps(content | {"stamp": "of another grammar", "states": []}))
     assert not saved_parsers.tables_are_fresh(language)
     assert outcome(load(language), TEXT[language]) == wanted
     saved.unlink()
@@ -143,6 +145,17 @@ def test_changed_grammar_is_reloaded(copied: Path) -> None:
     assert load("schema").parse("vertex A {}").data == "node_def"
 
 
-def test_tables_of_another_lark_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lark.__version__", "0.0.1")
+def test_tables_in_another_form_are_not_used(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saved_parsers, "_FORM", 0)
     assert not saved_parsers.tables_are_fresh("schema")
+    content = json.loads((copied / "schema" / "grammar.json").read_bytes())
+    (copied / "schema" / "grammar.json").write_text(json.dumps(content | {"states": []}))
+    assert outcome(load("schema"), TEXT["schema"]) == outcome(stock("schema"), TEXT["schema"])
+
+
+def test_saved_tables_need_no_lark() -> None:
+    script = (
+        "import sys; from omnigraph.lang.query import parse_queries; from omnigraph.lang.schema import parse_schema;"
+        f"parse_queries({TEXT['query']!r}); parse_schema({TEXT['schema']!r}); print('lark' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=True, capture_output=True).stdout == b"False\n"

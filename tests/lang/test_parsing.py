@@ -7,7 +7,9 @@ from omnigraph.errors import ParseError
 from omnigraph.errors.diagnostics import SourceText, Span
 from omnigraph.lang import coarse_scan, parsing, saved_parsers
 from omnigraph.lang.comment_layout import Layout
+from omnigraph.lang.compile_grammar import LARK_OPTIONS
 from omnigraph.lang.query.parse import read_queries
+from tests.lang.schema_properties.lark_reference import outcome, stock
 
 
 def test_invalid_utf8_is_rejected_with_its_position() -> None:
@@ -64,14 +66,13 @@ def test_the_saved_tables_belong_to_the_grammar(language: str) -> None:
 
 def test_a_parser_from_tables_reads_like_one_from_the_grammar() -> None:
     text = 'query q($a: I32 = 1) { match { $p: P { a: "x" } $p k $q } return { count($p) as n } }'
-    made = Lark(saved_parsers._read_grammar("query"), **saved_parsers._LARK_OPTIONS)
-    assert saved_parsers.load_parser("query").parse(text) == made.parse(text)
+    assert outcome(saved_parsers.load_parser("query"), text) == outcome(stock("query"), text)
 
 
 @pytest.mark.parametrize("language", saved_parsers.LANGUAGES)
 def test_grammar_has_no_conflicts(language: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG", logger="lark"):
-        Lark(saved_parsers._read_grammar(language), **saved_parsers._LARK_OPTIONS, debug=True)
+        Lark(saved_parsers._read_grammar(language), **LARK_OPTIONS, debug=True)
     assert [r.getMessage() for r in caplog.records if "conflict" in r.getMessage().lower()] == []
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
+from omnigraph.lang.parse_tree import Token
 
 from .model import Name, Query, Variable
 
@@ -47,13 +48,13 @@ class Builder:
             first_child = len(built_nodes) - len(tree_node.children)
             children = built_nodes[first_child:]
             del built_nodes[first_child:]
-            built_nodes.append(rule_actions[tree_node.data](self, self._rule_span(tree_node.meta), children))
+            built_nodes.append(rule_actions[tree_node.data](self, self._rule_span(tree_node), children))
         return built_nodes[0]
 
-    def _rule_span(self, tree_meta: Any) -> Span:
-        if tree_meta.empty:
+    def _rule_span(self, tree: Any) -> Span:
+        if tree.start_pos is None:
             return Span(self._declaration_offset, self._declaration_offset)
-        return Span(tree_meta.start_pos + self._declaration_offset, tree_meta.end_pos + self._declaration_offset)
+        return Span(tree.start_pos + self._declaration_offset, tree.end_pos + self._declaration_offset)
 
     def token_span(self, token: Any) -> Span:
         """Return the position of a token in the source."""
@@ -78,4 +79,4 @@ class Builder:
 
 def is_token(tree_node: Any) -> bool:
     """Return whether a node in the parser's tree is a single token."""
-    return hasattr(tree_node, "type") and hasattr(tree_node, "start_pos")
+    return isinstance(tree_node, Token)

@@ -83,12 +83,11 @@ def _as_query(body: str, at_file_level: bool) -> str:
 
 
 def _is_valid_body(body: str) -> bool:
-    from lark.exceptions import UnexpectedInput
-
+    from omnigraph.lang.lalr_parser import UnexpectedText
     from omnigraph.lang.saved_parsers import load_parser
 
     try:
         load_parser("query").parse(_as_query(body, at_file_level=True))
-    except UnexpectedInput:
+    except UnexpectedText:
         return False
     return True

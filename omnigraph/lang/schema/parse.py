@@ -110,8 +110,7 @@ class _TreeBuilder:
 
     def source_span(self, token_or_tree: Any) -> Span:
         """Return the position of a token or a tree in the source."""
-        positions = token_or_tree if hasattr(token_or_tree, "start_pos") else token_or_tree.meta
-        return Span(positions.start_pos + self._offset, positions.end_pos + self._offset)
+        return Span(token_or_tree.start_pos + self._offset, token_or_tree.end_pos + self._offset)
 
     # Declarations
 

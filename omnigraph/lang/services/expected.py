@@ -6,16 +6,16 @@ the caller also passes simpler versions, and the first version that the parser c
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
 from omnigraph.lang.coarse_scan import MAX_BRACKET_DEPTH, lexemes
+from omnigraph.lang.lalr_parser import UnexpectedText
 from omnigraph.lang.lexer import pattern_keywords
 from omnigraph.lang.saved_parsers import load_parser
 from omnigraph.records.frozen import record
 
 
 @record
-class Terminal:
+class ReadTerminal:
     """A terminal that the parser has read, with its text."""
 
     name: str
@@ -26,7 +26,7 @@ class Terminal:
 class Expectation:
     """The terminals that have been read, and the names of those that may follow."""
 
-    read: tuple[Terminal, ...]
+    read: tuple[ReadTerminal, ...]
     allowed: frozenset[str]
 
     @property
@@ -49,17 +49,13 @@ def read_prefix(language: str, prefix: str) -> Expectation | None:
     >>> read_prefix("query", "query q( {") is None
     True
     """
-    from lark.exceptions import UnexpectedInput
-
     if _is_nested_too_deeply(prefix):
         return None
-    parser: Any = load_parser(language).parse_interactive(prefix)
     try:
-        tokens = parser.exhaust_lexer()
-    except UnexpectedInput:
+        tokens, allowed_terminals = load_parser(language).read_prefix(prefix)
+    except UnexpectedText:
         return None
-    terminals = tuple(Terminal(token.type, str(token)) for token in tokens)
-    return Expectation(terminals, frozenset(parser.accepts()))
+    return Expectation(tuple(ReadTerminal(token.type, str(token)) for token in tokens), allowed_terminals)
 
 
 @cache
@@ -68,7 +64,7 @@ def keyword_terminals(language: str) -> dict[str, tuple[str, ...]]:
     return {
         terminal.name: tuple(sorted(words))
         for terminal in load_parser(language).terminals
-        if (words := pattern_keywords(terminal.pattern.to_regexp()))
+        if (words := pattern_keywords(terminal.pattern))
     }
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from omnigraph.records.frozen import record
 
 from .cursor import TextToken, scan_tokens
-from .expected import Terminal
+from .expected import ReadTerminal
 
 _MINIMAL_BLOCKS = {
     "match": "{ $_: A }",
@@ -38,7 +38,7 @@ class Block:
     in_case: bool = False
 
 
-def find_block(read: tuple[Terminal, ...]) -> Block:
+def find_block(read: tuple[ReadTerminal, ...]) -> Block:
     """Return the block that is open after these terminals."""
     open_blocks: list[tuple[Block, int]] = [(Block("top"), 0)]
     for index, terminal in enumerate(read):
@@ -54,9 +54,9 @@ def find_block(read: tuple[Terminal, ...]) -> Block:
     return _complete_block(block, read[start:])
 
 
-def _opened_block(read: tuple[Terminal, ...], index: int, depth: int) -> Block:
-    previous = read[index - 1] if index else Terminal("", "")
-    before = read[index - 2] if index > 1 else Terminal("", "")
+def _opened_block(read: tuple[ReadTerminal, ...], index: int, depth: int) -> Block:
+    previous = read[index - 1] if index else ReadTerminal("", "")
+    before = read[index - 2] if index > 1 else ReadTerminal("", "")
     if depth == 1:
         return Block("body")
     if previous.name in _BLOCK_WORDS:
@@ -68,7 +68,7 @@ def _opened_block(read: tuple[Terminal, ...], index: int, depth: int) -> Block:
     return Block("hops")
 
 
-def _complete_block(block: Block, inner: tuple[Terminal, ...]) -> Block:
+def _complete_block(block: Block, inner: tuple[ReadTerminal, ...]) -> Block:
     names = [terminal.name for terminal in inner]
     in_case = names.count("CASE") > names.count("END")
     if block.kind == "assign":

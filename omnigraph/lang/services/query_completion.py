@@ -14,7 +14,7 @@ from omnigraph.records.frozen import record
 from . import query_words as words
 from .cursor import Cursor, TextToken, find_cursor, scan_tokens
 from .describe import describe_header, describe_property
-from .expected import Expectation, Terminal, first_expectation, keyword_terminals
+from .expected import Expectation, ReadTerminal, first_expectation, keyword_terminals
 from .items import Candidate, CompletionItem, rank_candidates
 from .query_blocks import Block, find_block, simpler_versions
 from .variables import InferredVariable, entity_type, infer_variables, other_endpoint, properties_of
@@ -123,7 +123,7 @@ def _edge_candidates(context: _Context) -> Iterator[Candidate]:
             yield Candidate(edge.name[:1].lower() + edge.name[1:], "edge", describe_header(edge))
 
 
-def _traversal_source(read: tuple[Terminal, ...]) -> str:
+def _traversal_source(read: tuple[ReadTerminal, ...]) -> str:
     """Return the variable at the start of the traversal that ends here, without its `$`."""
     index = len(read) - 1
     while index > 0 and read[index].name != "VAR":

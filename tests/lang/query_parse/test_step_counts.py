@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from lark.parsers.lalr_parser_state import ParserState
 
 from omnigraph.errors import ParseError
 from omnigraph.errors.diagnostics import SourceText
-from omnigraph.lang import coarse_scan, lexer, saved_parsers
+from omnigraph.lang import coarse_scan, lexer
+from omnigraph.lang.lalr_parser import Parser
 from omnigraph.lang.query.format import format_queries
 from omnigraph.lang.query.parse import read_queries
 
@@ -18,15 +18,14 @@ SIZE = 40  # below the bound on nesting at four times the size only where bracke
 
 
 class Steps:
-    """Counts coarse pieces, tokens looked for, tokens fed and rules reduced."""
+    """Counts coarse pieces, searches for tokens, shifted tokens, reductions and simulated reductions."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
         self._wrap(patch, lexer.TerminalMatcher, "match")
-        self._wrap(patch, ParserState, "feed_token")
-        callbacks = saved_parsers.load_parser("query").parser.parser.parser.callbacks
-        for rule, callback in callbacks.items():
-            patch.setitem(callbacks, rule, self._counted("reduce", callback))
+        self._wrap(patch, Parser, "_shift")
+        self._wrap(patch, Parser, "_reduce")
+        self._wrap(patch, Parser, "_would_accept")
         patch.setattr(coarse_scan, "lexemes", self._pieces(coarse_scan.lexemes))
 
     def _wrap(self, patch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
@@ -112,7 +111,7 @@ def test_steps_grow_linearly_with_the_text(
 def test_every_kind_of_step_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(monkeypatch)
     steps.of(read, within("$a: A"))
-    assert set(steps.counts) == {"match", "feed_token", "reduce", "lexemes"}
+    assert set(steps.counts) == {"match", "_shift", "_reduce", "lexemes"}
 
 
 def test_quadratic_work_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,9 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from omnigraph.lang import saved_parsers
+from omnigraph.lang.lalr_parser import Parser, UnexpectedText
+from omnigraph.lang.parse_tree import ParseTree
+from omnigraph.lang.parse_tree import Token as OwnToken
 
 
 @cache
@@ -23,32 +26,48 @@ def stock(language: str) -> Lark:
     )
 
 
-def token(one: Token) -> tuple[Any, ...]:
-    return one.type, str(one), one.start_pos, one.end_pos
+def token_members(token: Any) -> tuple[Any, ...]:
+    return token.type, str(token), token.start_pos, token.end_pos
 
 
 def shape(node: Any) -> Any:
-    """A tree as plain values, with the places of all its nodes; lines are nobody's need."""
-    if not isinstance(node, Tree):
-        return token(node) if isinstance(node, Token) else node
-    place = [getattr(node.meta, name, None) for name in ("start_pos", "end_pos")]
-    return str(node.data), place, [shape(child) for child in node.children]
+    """A tree as plain values, with the positions of all its nodes. Nothing uses line numbers, so they are left out."""
+    if isinstance(node, Token | OwnToken):
+        return token_members(node)
+    if not isinstance(node, Tree | ParseTree):
+        return node
+    positions = node.meta if isinstance(node, Tree) else node
+    extent = [getattr(positions, name, None) for name in ("start_pos", "end_pos")]
+    return str(node.data), extent, [shape(child) for child in node.children]
 
 
-def outcome(parser: Lark, text: str) -> Any:
-    """The tree of a text, or the error: its class, its place and what could stand there."""
+def outcome(parser: Any, text: str) -> Any:
+    """The tree of a text, or the error: its position and the terminals that could follow."""
     try:
         return shape(parser.parse(text))
+    except UnexpectedText as error:
+        return "error", (error.offset, sorted(error.allowed_terminals))
     except UnexpectedInput as error:
-        found = getattr(error, "token", None)
-        reached: Any = getattr(error, "interactive_parser", None)
-        accepted = reached.accepts() if reached is not None else error.allowed  # type: ignore[attr-defined]
-        return type(error).__name__, (error.pos_in_stream, found and token(found), sorted(accepted))
+        return "error", (_error_offset(error, text), _accepted_terminals(error))
 
 
-def stream(parser: Lark, text: str) -> list[tuple[Any, ...]]:
+def _error_offset(error: Any, text: str) -> int:
+    token = getattr(error, "token", None)
+    return len(text) if token is not None and token.type == "$END" else error.pos_in_stream  # type: ignore[no-any-return]
+
+
+def _accepted_terminals(error: Any) -> list[str]:
+    # lark attaches the parser's state to every error that occurs after the first token.
+    parser_state = getattr(error, "interactive_parser", None)
+    return sorted(parser_state.accepts() if parser_state is not None else error.allowed)
+
+
+def stream(parser: Any, text: str) -> list[tuple[Any, ...]]:
     """The tokens of a text, as far as it can be parsed."""
-    seen: list[tuple[Any, ...]] = []
-    with suppress(UnexpectedInput):
-        seen.extend(token(one) for one in parser.parse_interactive(text).iter_parse())
-    return seen
+    tokens: list[Any] = []
+    with suppress(UnexpectedInput, UnexpectedText):
+        if isinstance(parser, Parser):
+            parser._read_tokens(text, tokens)
+        else:
+            tokens.extend(parser.parse_interactive(text).iter_parse())
+    return [token_members(token) for token in tokens]

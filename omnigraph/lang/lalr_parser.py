@@ -1,0 +1,241 @@
+"""Parse one declaration with LALR tables.
+
+This module runs tables that `compile_grammar` has computed; it must not import lark, whose own parser takes longer to
+import and to restore than a short text takes to parse. A test compares the two on generated texts.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from omnigraph.records.frozen import record
+
+from .lexer import Terminal, TerminalMatcher, compile_matcher
+from .parse_tree import ParseTree, Token
+
+END = "$END"  # the terminal after the last token
+
+
+@record
+class KeptChild:
+    """A symbol of a rule that becomes a child of the rule's tree.
+
+    If `is_inlined` is true, the symbol's own children take its place. `missing_before` is the number of missing
+    optional parts before it.
+    """
+
+    index: int
+    is_inlined: bool
+    missing_before: int
+
+
+@record
+class Rule:
+    """A rule of the grammar: the symbol that it defines, and how the rule's symbols become a tree.
+
+    `kept_children` is None if every symbol becomes a child. If `unwraps` is true, a tree with one child is replaced by
+    the child.
+    """
+
+    origin: str
+    symbol_count: int
+    tree_name: str
+    unwraps: bool
+    kept_children: tuple[KeptChild, ...] | None
+    missing_at_end: int
+
+
+@record
+class GrammarTables:
+    """A grammar in the form that the parser uses.
+
+    Each state is a text of numbers that alternate between a symbol and its action. An action is the number of the next
+    state, or -1 - n to reduce by rule n. The terminals are in the order of the grammar.
+    """
+
+    symbols: Sequence[str]
+    terminals: Sequence[Terminal]
+    ignored_pattern: str
+    rules: Sequence[Rule]
+    states: Sequence[str]
+    start_state: int
+    end_state: int
+
+
+class UnexpectedText(Exception):  # noqa: N818 - never leaves this package
+    """Raised if no declaration continues with the text at `offset`; `allowed_terminals` could follow instead."""
+
+    def __init__(self, offset: int, allowed_terminals: frozenset[str]) -> None:
+        super().__init__(offset)
+        self.offset, self.allowed_terminals = offset, allowed_terminals
+
+
+class _StateActions(dict[int, dict[str, int]]):
+    """The actions of each state by symbol, decoded when the state is first reached."""
+
+    def __init__(self, tables: GrammarTables) -> None:
+        super().__init__()
+        self._tables = tables
+
+    def __missing__(self, state: int) -> dict[str, int]:
+        numbers = list(map(int, self._tables.states[state].split()))
+        symbols = self._tables.symbols
+        actions = {symbols[symbol]: action for symbol, action in zip(numbers[::2], numbers[1::2], strict=True)}
+        self[state] = actions
+        return actions
+
+
+class _StateMatchers(dict[int, TerminalMatcher]):
+    """The matcher of each state. States that allow the same terminals share a matcher."""
+
+    def __init__(self, tables: GrammarTables, actions: _StateActions) -> None:
+        super().__init__()
+        self._ranked_terminals = sorted(tables.terminals, key=lambda terminal: terminal.rank)
+        self._actions = actions
+        self._matchers_by_names: dict[tuple[str, ...], TerminalMatcher] = {}
+
+    def __missing__(self, state: int) -> TerminalMatcher:
+        allowed = self._actions[state]
+        terminals = [terminal for terminal in self._ranked_terminals if terminal.name in allowed]
+        names = tuple([terminal.name for terminal in terminals])
+        self[state] = self._matchers_by_names.setdefault(names, TerminalMatcher(terminals))
+        return self[state]
+
+
+class _Stack:
+    """The parser's state: the states that it is in, and the tree or token that led to each state.
+
+    `starts` and `ends` contain the extent of each value, including the brackets and keywords that its tree omits. They
+    are None for a value without text.
+    """
+
+    __slots__ = ("ends", "starts", "states", "values")
+
+    def __init__(self, start_state: int) -> None:
+        self.states = [start_state]
+        self.values: list[Any] = []
+        self.starts: list[int | None] = []
+        self.ends: list[int | None] = []
+
+    def push(self, state: int, value: Any, start_pos: int | None, end_pos: int | None) -> None:
+        """Enter a state because of a value."""
+        self.states.append(state)
+        self.values.append(value)
+        self.starts.append(start_pos)
+        self.ends.append(end_pos)
+
+    def pop(self, count: int) -> tuple[list[Any], int | None, int | None]:
+        """Leave the newest states, and return their values and the extent of these."""
+        if not count:
+            return [], None, None
+        values, starts, ends = self.values[-count:], self.starts[-count:], self.ends[-count:]
+        del self.states[-count:], self.values[-count:], self.starts[-count:], self.ends[-count:]
+        start_pos = next((start for start in starts if start is not None), None)
+        end_pos = next((end for end in reversed(ends) if end is not None), None)
+        return values, start_pos, end_pos
+
+
+class Parser:
+    """Parses declarations in one language. Threads may share a parser."""
+
+    def __init__(self, tables: GrammarTables) -> None:
+        self.terminals = tables.terminals
+        self._tables = tables
+        self._actions = _StateActions(tables)
+        self._matchers = _StateMatchers(tables, self._actions)
+        self._skip_ignored = compile_matcher(f"(?:{tables.ignored_pattern})*+")
+
+    def parse(self, text: str) -> ParseTree:
+        """Return the tree of a declaration. Raise `UnexpectedText` if the text is not a declaration."""
+        stack = self._read_tokens(text, [])
+        while stack.states[-1] != self._tables.end_state:
+            action = self._actions[stack.states[-1]].get(END)
+            if action is None:
+                raise UnexpectedText(len(text), self._allowed_terminals(stack))
+            self._reduce(stack, self._tables.rules[-1 - action])
+        tree: ParseTree = stack.values[-1]
+        return tree
+
+    def read_prefix(self, text: str) -> tuple[list[Token], frozenset[str]]:
+        """Return the tokens in the beginning of a declaration, and the terminals that may follow.
+
+        Raise `UnexpectedText` if no declaration begins with the text.
+        """
+        tokens: list[Token] = []
+        return tokens, self._allowed_terminals(self._read_tokens(text, tokens))
+
+    def _read_tokens(self, text: str, tokens: list[Token]) -> _Stack:
+        """Process all tokens in a text, and append them to `tokens`."""
+        stack, offset = _Stack(self._tables.start_state), 0
+        while (offset := self._skip_ignored(text, offset).end()) < len(text):
+            terminal_match = self._matchers[stack.states[-1]].match(text, offset)
+            if terminal_match is None:
+                raise UnexpectedText(offset, self._allowed_terminals(stack))
+            token = Token(*terminal_match, offset)
+            tokens.append(token)
+            self._shift(stack, token)
+            offset = token.end_pos
+        return stack
+
+    def _shift(self, stack: _Stack, token: Token) -> None:
+        """Reduce as often as the token requires, and push the token."""
+        while True:
+            action = self._actions[stack.states[-1]].get(token.type)
+            if action is None:
+                raise UnexpectedText(token.start_pos, self._allowed_terminals(stack))
+            if action >= 0:
+                stack.push(action, token, token.start_pos, token.end_pos)
+                return
+            self._reduce(stack, self._tables.rules[-1 - action])
+
+    def _reduce(self, stack: _Stack, rule: Rule) -> None:
+        """Replace the values that match a rule by the rule's tree."""
+        values, start_pos, end_pos = stack.pop(rule.symbol_count)
+        children = values if rule.kept_children is None else _select_children(values, rule)
+        if rule.unwraps and len(children) == 1:
+            value = children[0]
+            if isinstance(value, ParseTree):
+                _locate_empty_tree(value, start_pos, end_pos)
+            else:  # brackets around a token are not part of the token's extent
+                start_pos, end_pos = (value.start_pos, value.end_pos) if value is not None else (None, None)
+        else:
+            value = ParseTree(rule.tree_name, children, start_pos, end_pos)
+        stack.push(self._actions[stack.states[-1]][rule.origin], value, start_pos, end_pos)
+
+    def _allowed_terminals(self, stack: _Stack) -> frozenset[str]:
+        """Return the terminals that the parser would accept next."""
+        # A state's table also lists terminals that turn out to be impossible after a reduction.
+        candidates = [symbol for symbol in self._actions[stack.states[-1]] if symbol.isupper()]
+        return frozenset(terminal for terminal in candidates if self._would_accept(stack.states, terminal))
+
+    def _would_accept(self, states: Sequence[int], terminal: str) -> bool:
+        reached = list(states)
+        while reached[-1] != self._tables.end_state:
+            action = self._actions[reached[-1]].get(terminal)
+            if action is None or action >= 0:
+                return action is not None
+            rule = self._tables.rules[-1 - action]
+            del reached[len(reached) - rule.symbol_count :]
+            reached.append(self._actions[reached[-1]][rule.origin])
+        return True
+
+
+def _select_children(values: Sequence[Any], rule: Rule) -> list[Any]:
+    """Return the children of a rule's tree: None for missing parts, and the children of inlined symbols."""
+    children: list[Any] = []
+    for kept in rule.kept_children or ():
+        children += [None] * kept.missing_before
+        if not kept.is_inlined:
+            children.append(values[kept.index])
+        elif children:
+            children += values[kept.index].children
+        else:  # a long repetition is a chain of inlined trees, so its list is extended instead of copied
+            children = values[kept.index].children
+    return children + [None] * rule.missing_at_end if rule.missing_at_end else children
+
+
+def _locate_empty_tree(tree: ParseTree, start_pos: int | None, end_pos: int | None) -> None:
+    """Give a tree without text the extent of the brackets around it."""
+    if tree.start_pos is None:
+        tree.start_pos = start_pos
+    if tree.end_pos is None:
+        tree.end_pos = end_pos
