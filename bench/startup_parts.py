@@ -15,7 +15,7 @@ from collections import defaultdict  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from typing import Any  # noqa: E402
 
-LIBRARIES = ("omnigraph", "lance", "pyarrow", "numpy", "click", "lark")
+LIBRARIES = ("omnigraph", "lance", "pyarrow", "numpy", "click")
 # The functions whose time is measured, by module: the attribute path and the name of the part.
 PHASES = {
     "omnigraph.api.opening": ("open_handle", "open"),

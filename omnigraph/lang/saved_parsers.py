@@ -85,14 +85,12 @@ def _to_json(tables: GrammarTables) -> dict[str, Any]:
 
 
 def _rule_to_json(rule: Rule) -> list[Any]:
-    kept_children = (
-        None
-        if rule.kept_children is None
-        else [
-            number for kept in rule.kept_children for number in (kept.index, int(kept.is_inlined), kept.missing_before)
-        ]
-    )
+    kept_children = None if rule.kept_children is None else _kept_children_to_json(rule.kept_children)
     return [rule.origin, rule.symbol_count, rule.tree_name, rule.unwraps, kept_children, rule.missing_at_end]
+
+
+def _kept_children_to_json(kept_children: tuple[KeptChild, ...]) -> list[int]:
+    return [number for kept in kept_children for number in (kept.index, int(kept.is_inlined), kept.missing_before)]
 
 
 def _from_json(members: dict[str, Any]) -> GrammarTables:

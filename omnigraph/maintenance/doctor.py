@@ -27,7 +27,7 @@ from omnigraph.values import clock_and_ids
 DiagnosisOutcome = Literal["ok", "warning", "error"]
 # Half the duration of a lease. With a larger skew, the ages shown to users look wrong.
 MAX_CLOCK_SKEW = timedelta(seconds=30)
-_REQUIRED_PACKAGES = ("pylance", "pyarrow", "numpy", "click", "lark")
+_REQUIRED_PACKAGES = ("pylance", "pyarrow", "numpy", "click")
 _OPTIONAL_PACKAGES = ("pyspark", "obstore", "pandas", "polars")
 _OLDEST_PYTHON = (3, 11)
 

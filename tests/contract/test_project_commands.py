@@ -34,7 +34,7 @@ def test_the_demo_shows_everything_and_is_plain_off_a_terminal(checkout: Path, e
 
 def test_start_up_bench_shows_the_imports_of_a_command() -> None:
     parts = startup.measure_parts(startup.commands("")["lint"], rounds=1)
-    assert {"import lark", "parse and check"} <= parts.keys()
+    assert {"import click", "parse and check"} <= parts.keys()
     assert startup.unneeded_libraries("lint", parts) == []
     assert startup.unneeded_libraries("log", parts | {"import lance": 0.2}) == ["lance"]
 

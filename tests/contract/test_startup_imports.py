@@ -12,7 +12,7 @@ import omnigraph
 from tests.rig.http_server import serving
 from tests.server.conftest import make_graph
 
-LIBRARIES = frozenset({"lance", "pyarrow", "numpy", "obstore", "pyspark", "pandas", "polars"})
+LIBRARIES = frozenset({"lark", "lance", "pyarrow", "numpy", "obstore", "pyspark", "pandas", "polars"})
 # Standard modules that take longer to import than a small command needs.
 SLOW_MODULES = frozenset({"asyncio", "concurrent.futures", "email", "http.client", "importlib.metadata", "ssl"})
 PARTS = frozenset({"engine", "evolve", "ingest", "maintenance", "merging", "publish", "rules", "spark", "testing"})
@@ -20,9 +20,7 @@ LANGUAGES = frozenset({"omnigraph.lang.query.model", "omnigraph.lang.schema.pars
 NO_STORAGE = (
     LIBRARIES | SLOW_MODULES | {f"omnigraph.{part}" for part in (*PARTS, "api.graph", "history", "storage.store")}
 )
-NO_TABLE = (
-    LIBRARIES | SLOW_MODULES | {f"omnigraph.{part}" for part in PARTS} | LANGUAGES | {"lark", "omnigraph.storage.table"}
-)
+NO_TABLE = LIBRARIES | SLOW_MODULES | {f"omnigraph.{part}" for part in PARTS} | LANGUAGES | {"omnigraph.storage.table"}
 NO_WRITE = frozenset(f"omnigraph.{part}" for part in PARTS - {"engine"}) | {"obstore", "pyspark", "pandas", "asyncio"}
 NO_REMOTE = LIBRARIES | {"asyncio", "httpx", "requests", "urllib3", "aiohttp", "starlette", "uvicorn", "msgspec"}
 QUERY = "match { $p: Person } return { $p.name }"

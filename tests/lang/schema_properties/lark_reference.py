@@ -53,7 +53,7 @@ def outcome(parser: Any, text: str) -> Any:
 
 def _error_offset(error: Any, text: str) -> int:
     token = getattr(error, "token", None)
-    return len(text) if token is not None and token.type == "$END" else error.pos_in_stream  # type: ignore[no-any-return]
+    return len(text) if token is not None and token.type == "$END" else error.pos_in_stream
 
 
 def _accepted_terminals(error: Any) -> list[str]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from lark.parsers.lalr_parser_state import ParserState
 
 from omnigraph.errors import ParseError
 from omnigraph.lang import coarse_scan, lexer
+from omnigraph.lang.lalr_parser import Parser
 from omnigraph.lang.schema import diagnose_schema, format_schema
 
 SIZE = 25
@@ -43,11 +43,11 @@ SHAPES: dict[str, Callable[[int], str]] = {
 
 
 class Steps:
-    """Counts pieces of the coarse scanner, places where a token is looked for, tokens fed."""
+    """Counts lexemes of the coarse scanner, searches for tokens, shifted tokens and reductions."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
-        for owner, name in ((lexer.TerminalMatcher, "match"), (ParserState, "feed_token")):
+        for owner, name in ((lexer.TerminalMatcher, "match"), (Parser, "_shift"), (Parser, "_reduce")):
             patch.setattr(owner, name, self._counted(name, getattr(owner, name)))
         patch.setattr(coarse_scan, "lexemes", self._pieces(coarse_scan.lexemes))
 
@@ -88,7 +88,7 @@ def test_steps_grow_linearly_with_the_text(
 def test_every_kind_of_step_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(monkeypatch)
     steps.of(diagnose_schema, "node A {}")
-    assert set(steps.counts) == {"match", "feed_token", "lexemes"}
+    assert set(steps.counts) == {"match", "_shift", "_reduce", "lexemes"}
 
 
 def test_quadratic_work_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
