@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Make the data of the example library, from two hundred papers to many millions.
+"""Generate the data of the example library, with two hundred or many millions of papers.
 
-The same arguments always give the same bytes. Rows are written as they are made, so the memory
-needed does not grow with the library. Only the standard library is used.
+The same arguments always produce the same bytes. Rows are written as they are generated, so memory
+use does not grow with the library. The program needs only the standard library.
 
     python generate.py --out data
     python generate.py --papers 1000000 --citations 10000000 --out big
@@ -21,7 +21,7 @@ from typing import BinaryIO
 from generator import edges, nodes
 from generator.outline import Library
 
-# Nodes come first, so that the files can be loaded one after another in the order of their names.
+# Nodes come first, so that the files can be loaded one after another in alphabetical order.
 FILES: tuple[tuple[str, Callable[[Library], Iterator[str]]], ...] = (
     ("01-topic", nodes.topic_rows),
     ("02-institution", nodes.institution_rows),
@@ -42,13 +42,13 @@ CHUNK = 2000
 
 
 def progress(text: str, end: str = "") -> None:
-    """Show one line that the next one replaces, when somebody is watching."""
+    """Show one line, which the next one replaces, if standard error is a terminal."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end=end, file=sys.stderr, flush=True)
 
 
 def write(rows: Iterator[str], out: BinaryIO, name: str) -> int:
-    """Write all rows and return how many there were."""
+    """Write all rows and return their number."""
     count = 0
     while chunk := list(islice(rows, CHUNK)):
         out.write("".join(chunk).encode())
@@ -58,7 +58,7 @@ def write(rows: Iterator[str], out: BinaryIO, name: str) -> int:
 
 
 def write_files(library: Library, directory: Path) -> int:
-    """One file per type. A file has its name only when it is complete."""
+    """Write one file per type. A file gets its final name only when it is complete."""
     directory.mkdir(parents=True, exist_ok=True)
     total = 0
     for name, rows in FILES:
@@ -70,31 +70,37 @@ def write_files(library: Library, directory: Path) -> int:
 
 
 def write_stream(library: Library, out: BinaryIO) -> int:
-    """Everything in one stream."""
+    """Write all rows to one stream."""
     total = sum(write(rows(library), out, name) for name, rows in FILES)
     out.flush()
     return total
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser."""
     summary, _, rest = (__doc__ or "").partition("\n\n")
     made = argparse.ArgumentParser(
         description=summary, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--out", required=True, metavar="DIR", help="a directory, or - for stdout")
-    made.add_argument("--papers", type=int, default=200, metavar="N", help="default 200")
-    made.add_argument("--citations", type=int, metavar="N", help="exactly so many; default five per paper")
-    made.add_argument("--authors", type=int, metavar="N", help="default three per five papers")
-    made.add_argument("--institutions", type=int, metavar="N", help="default one per 250 authors, at least 20")
-    made.add_argument("--seed", type=int, default=1, metavar="N", help="another library; default 1")
+    made.add_argument("--out", required=True, metavar="DIR", help="Output directory, or - for standard output")
+    made.add_argument("--papers", type=int, default=200, metavar="N", help="Number of papers [default: 200]")
+    made.add_argument("--citations", type=int, metavar="N", help="Number of citations [default: five per paper]")
+    made.add_argument(
+        "--authors", type=int, metavar="N", help="Number of authors [default: three for every five papers]"
+    )
+    made.add_argument(
+        "--institutions", type=int, metavar="N", help="Number of institutions [default: one per 250 authors, at least 20]"
+    )
+    made.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="Number that selects a different library [default: 1]"
+    )
     return made
 
 
 def library_of(arguments: argparse.Namespace) -> Library:
-    """The library that the arguments describe; a ValueError says what cannot be made."""
+    """Return the library that the arguments describe; raise `ValueError` if they are invalid."""
     papers, seed = arguments.papers, arguments.seed
-    # A library of few papers cannot have five citations for each: only older papers are cited.
+    # A small library cannot have five citations per paper, because papers cite only older papers.
     most = papers * (papers - 1) // 4
     citations = min(papers * 5, most) if arguments.citations is None else arguments.citations
     authors = max(1, papers * 3 // 5) if arguments.authors is None else arguments.authors
@@ -124,7 +130,7 @@ def main() -> int:
         else:
             total = write_files(library, Path(arguments.out))
     except BrokenPipeError:
-        # The reader has seen enough. Nothing may be written at exit, not even what is buffered.
+        # The reader has closed the pipe. Nothing may be written at exit, not even buffered data.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     progress(f"{total:,} rows in {time.monotonic() - started:.1f} s", end="\n")

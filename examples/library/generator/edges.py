@@ -1,6 +1,6 @@
-"""The edges of the example library as lines of NDJSON, one function per type.
+"""Generate the edges of the example library as lines of NDJSON, with one function per type.
 
-Each function streams its rows; none keeps what it has made.
+Each function streams its rows and keeps none of them in memory.
 """
 
 from collections.abc import Iterator
@@ -27,18 +27,18 @@ from .words import FIELDS, TOPICS, VENUES
 
 
 def edge(kind: str, source: str, target: str, data: str = "{}") -> str:
-    """The line of an edge. Ids are escaped by whoever needs it; most have nothing to escape."""
+    """Return the line for an edge. Callers must escape ids if necessary; most ids need no escaping."""
     return f'{{"edge":"{kind}","from":"{source}","to":"{target}","data":{data}}}\n'
 
 
 def narrower_rows(library: Library) -> Iterator[str]:
-    """Each topic is a part of its field."""
+    """Yield an edge from each topic to its field."""
     for topic in TOPICS:
         yield edge("NarrowerThan", topic.slug, FIELDS[topic.field][0])
 
 
 def affiliation_rows(library: Library) -> Iterator[str]:
-    """A group works at one institution; some of its members have a second post."""
+    """Yield affiliations: each group works at one institution, and some members have a second post."""
     rng = library.random("affiliation")
     groups = -(-library.authors // GROUP)
     for author in range(library.authors):
@@ -57,7 +57,7 @@ def affiliation_rows(library: Library) -> Iterator[str]:
 
 
 def wrote_rows(library: Library) -> Iterator[str]:
-    """The authors of each paper; the first one answers the letters."""
+    """Yield the authors of each paper; the first one is the corresponding author."""
     for paper in outlines(library):
         target = doi(library, paper.number)
         data = '{"position":1,"corresponding":true}'
@@ -67,7 +67,7 @@ def wrote_rows(library: Library) -> Iterator[str]:
 
 
 def reviewed_rows(library: Library) -> Iterator[str]:
-    """Reports by people of the same field who did not write the paper."""
+    """Yield reviews by people in the same field who did not write the paper."""
     rng = library.random("review")
     for paper in outlines(library):
         wanted = 0 if paper.status == "preprint" else int(rng.random() * 3)
@@ -82,7 +82,7 @@ def reviewed_rows(library: Library) -> Iterator[str]:
 
 
 def report(rng: Random, paper: Outline) -> str:
-    """The properties of one review."""
+    """Return the properties of one review."""
     day = paper.day + timedelta(5 + int(rng.random() * 50))
     score = 1 + int(rng.random() * 5)
     verdict = ("reject", "revise", "revise", "accept", "accept")[score - 1]
@@ -94,14 +94,14 @@ INTENTS = tuple(f'{{"intent":"{intent}"}}' for intent in chain(repeat("backgroun
 
 
 def cites_rows(library: Library) -> Iterator[str]:
-    """Citations, always of an older paper."""
+    """Yield citations; a paper cites only older papers."""
     rng = library.random("cites")
     for citing, cited in library.graph():
         yield edge("Cites", doi(library, citing), doi(library, cited), pick(rng, INTENTS))
 
 
 def about_rows(library: Library) -> Iterator[str]:
-    """The topics of each paper with their shares."""
+    """Yield the topics of each paper with their shares."""
     for paper in outlines(library):
         source, shares = doi(library, paper.number), SHARES[len(paper.topics) - 1]
         for topic, share in zip(paper.topics, shares, strict=True):
@@ -109,12 +109,12 @@ def about_rows(library: Library) -> Iterator[str]:
 
 
 def edition_id(venue: int, year: int) -> str:
-    """The id of an edition inside a JSON string: the parts of its key as an escaped list."""
+    """Return the id of an edition: its key values as an array, escaped for use in a JSON string."""
     return f'[\\"{VENUES[venue].code}\\",\\"{year}\\"]'
 
 
 def published_rows(library: Library) -> Iterator[str]:
-    """Where papers appeared."""
+    """Yield the edition in which each paper was published."""
     rng = library.random("published")
     for paper in outlines(library):
         if paper.venue is not None:
@@ -124,7 +124,7 @@ def published_rows(library: Library) -> Iterator[str]:
 
 
 def edition_of_rows(library: Library) -> Iterator[str]:
-    """The venue of each edition."""
+    """Yield the venue of each edition."""
     for number, venue in enumerate(VENUES):
         for year in range(venue.founded, LAST_YEAR + 1):
             yield edge("EditionOf", edition_id(number, year), venue.code)

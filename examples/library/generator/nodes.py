@@ -1,6 +1,6 @@
-"""The nodes of the example library as lines of NDJSON, one function per type.
+"""Generate the nodes of the example library as lines of NDJSON, with one function per type.
 
-Each function streams its rows; none keeps what it has made.
+Each function streams its rows and keeps none of them in memory.
 """
 
 import base64
@@ -29,13 +29,13 @@ encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def node(kind: str, data: dict[str, object]) -> str:
-    """The line of a node; properties without a value are left out."""
+    """Return the line for a node; properties without a value are omitted."""
     present = {name: value for name, value in data.items() if value is not None}
     return encode({"type": kind, "data": present}) + "\n"
 
 
 def topic_rows(library: Library) -> Iterator[str]:
-    """The fields and the topics within them."""
+    """Yield the fields and their topics."""
     for slug, name in FIELDS:
         yield node("Topic", {"slug": slug, "name": name})
     for topic in TOPICS:
@@ -43,7 +43,7 @@ def topic_rows(library: Library) -> Iterator[str]:
 
 
 def institution_rows(library: Library) -> Iterator[str]:
-    """Universities, companies and other places."""
+    """Yield universities, companies and other institutions."""
     rng = library.random("institution")
     for number in range(library.institutions):
         name, kind, where = institution(number)
@@ -57,13 +57,13 @@ def institution_rows(library: Library) -> Iterator[str]:
 
 
 def small(rng: Random, most: int) -> int:
-    """A number below `most`, far more often small than large."""
+    """Return a random number below `most`; small numbers are much more likely than large ones."""
     draw = rng.random()
     return int(draw * draw * draw * most)
 
 
 def moment(rng: Random, day: date) -> str:
-    """A time during office hours of a day."""
+    """Return a random time during office hours on a day."""
     second = int(rng.random() * 36_000)
     hour, minute = 8 + second // 3600, second // 60 % 60
     return f"{day}T{hour:02d}:{minute:02d}:{second % 60:02d}Z"
@@ -73,7 +73,7 @@ PLAIN = str.maketrans("áãäéíóöøüñł", "aaaeiooounl")
 
 
 def author_rows(library: Library) -> Iterator[str]:
-    """People. Their names repeat as names do; their keys and mail addresses do not."""
+    """Yield authors. Several authors can have the same name, but keys and e-mail addresses are unique."""
     rng = library.random("author")
     for number in range(library.authors):
         first, last = pick(rng, FIRST_NAMES), pick(rng, LAST_NAMES)
@@ -91,13 +91,13 @@ def author_rows(library: Library) -> Iterator[str]:
 
 
 def venue_rows(library: Library) -> Iterator[str]:
-    """Journals, conferences and workshops."""
+    """Yield journals, conferences and workshops."""
     for venue in VENUES:
         yield node("Venue", venue._asdict())
 
 
 def edition_rows(library: Library) -> Iterator[str]:
-    """One edition of each venue in each year since it was founded."""
+    """Yield one edition of each venue for every year since the venue was founded."""
     for venue in VENUES:
         for year in range(venue.founded, LAST_YEAR + 1):
             volume = year - venue.founded + 1
@@ -105,7 +105,7 @@ def edition_rows(library: Library) -> Iterator[str]:
 
 
 def directions() -> tuple[tuple[float, ...], ...]:
-    """One direction in eight dimensions per topic; topics of one field point to the same side."""
+    """Return one eight-dimensional direction per topic; directions within a field are similar."""
     rng = Random("topic directions")  # noqa: S311 - nothing here is a secret
     found = []
     for topic in TOPICS:
@@ -119,20 +119,20 @@ DIRECTIONS = directions()
 
 
 def vector_of(rng: Random, topics: Sequence[int]) -> list[float]:
-    """The direction of a mixture of topics with some noise, of length 1."""
+    """Return a unit vector in the direction of a mixture of topics, with some noise."""
     draw, shares = rng.random, SHARES[len(topics) - 1]
     mixed = [(draw() + draw() + draw() - 1.5) * 0.2 for _ in range(8)]
     for topic, share in zip(topics, shares, strict=True):
         mixed = [x + share * y for x, y in zip(mixed, DIRECTIONS[topic], strict=True)]
-    # fsum is exact; the rounding of sum depends on the version of Python.
+    # fsum is exact, whereas the rounding in sum depends on the Python version.
     length = sqrt(fsum([x * x for x in mixed]))
-    # The sum turns a negative zero into a plain one.
+    # Adding 0.0 turns a negative zero into a positive one.
     return [round(x / length, 6) + 0.0 for x in mixed]
 
 
 @cache
 def thumbnail(field: int) -> str:
-    """A picture of one pixel in the color of a field."""
+    """Return a one-pixel picture in the color of a field."""
     color = bytes((40 + 35 * field, 200 - 30 * field, 90 + 20 * field))
     start = b"GIF89a\x01\x00\x01\x00\x80\x00\x00" + color + b"\x00\x00\x00"
     end = b",\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
@@ -140,7 +140,7 @@ def thumbnail(field: int) -> str:
 
 
 def paper_rows(library: Library) -> Iterator[str]:
-    """Papers with text and vectors that fit their topics."""
+    """Yield papers with text and vectors that match their topics."""
     rng = library.random("paper")
     for paper in outlines(library):
         subjects: list[Topic] = [TOPICS[topic] for topic in paper.topics]

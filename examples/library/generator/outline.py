@@ -1,7 +1,7 @@
-"""What all files of the example library must agree on: sizes, keys, dates, topics, teams.
+"""The facts that all files of the example library share: sizes, keys, dates, topics and teams.
 
-Each stream starts its own random source from the seed and a name, so any file can be made alone
-and all of them fit together. Nothing that was made is kept.
+Each stream derives its own random source from the seed and a name, so every file can be generated
+separately and still match the others. No generated rows are kept in memory.
 """
 
 from bisect import bisect_right
@@ -19,18 +19,18 @@ from .words import FIELDS, INSTITUTIONS, PLACES, TOPICS, VENUES
 FIRST_YEAR, LAST_YEAR = 1980, 2026
 OPENED = date(2015, 3, 2)
 GROUP = 6
-# How much of a paper is about each of its one, two or three topics.
+# The shares of a paper's topics, for papers with one, two or three topics.
 SHARES = ((1.0,), (0.7, 0.3), (0.6, 0.25, 0.15))
-# Some topics are more popular than others: places in a block of 32 papers.
+# The topic of each of the 32 papers in a block; some topics are more popular than others.
 MIXTURE = tuple(chain(range(len(TOPICS)), (0, 0, 0, 3, 3, 4, 4, 6, 6, 9, 12, 14, 8, 1)))
-# The other topics of the same field.
+# The other topics in the same field.
 SIBLINGS = tuple(
     tuple(n for n, other in enumerate(TOPICS) if other.field == topic.field and other != topic) for topic in TOPICS
 )
 
 
 class Library(NamedTuple):
-    """How much to make. The same five numbers always give the same bytes."""
+    """The seed and the size of a library. The same five numbers always produce the same bytes."""
 
     seed: int
     papers: int
@@ -39,16 +39,16 @@ class Library(NamedTuple):
     citations: int
 
     def random(self, name: str) -> Random:
-        """A random source of its own for everything that has this name."""
+        """Return a separate random source for a name."""
         return Random(f"{self.seed}/{name}")  # noqa: S311 - nothing here is a secret
 
     def graph(self) -> Citations:
-        """The citation graph, which also decides the main topic of each paper."""
+        """Return the citation graph, which also determines the main topic of each paper."""
         return Citations(self.seed, self.papers, self.citations, MIXTURE)
 
 
 class Outline(NamedTuple):
-    """The facts about one paper that several files must agree on."""
+    """The facts about one paper that several files share."""
 
     number: int
     year: int
@@ -59,24 +59,24 @@ class Outline(NamedTuple):
     authors: tuple[int, ...]
 
 
-# Identities: all of them follow from a number -----------------------------------------------
+# Identities, which are derived from numbers -------------------------------------------------
 
 
 @cache
 def year_starts(papers: int) -> tuple[int, ...]:
-    """The number of the first paper of each year; later years have more papers."""
+    """Return the number of the first paper in each year; later years have more papers."""
     weights = [4 + (year - FIRST_YEAR) ** 2 // 16 for year in range(FIRST_YEAR, LAST_YEAR + 1)]
     total = sum(weights)
     return tuple(papers * sum(weights[:i]) // total for i in range(len(weights) + 1))
 
 
 def year_of(library: Library, paper: int) -> int:
-    """The year in which a paper was first seen; it never falls when the number rises."""
+    """Return the year in which a paper was written; higher numbers never have an earlier year."""
     return FIRST_YEAR - 1 + bisect_right(year_starts(library.papers), paper)
 
 
 def day_of(library: Library, paper: int, year: int) -> date:
-    """The day on which a paper was first seen; it never falls when the number rises."""
+    """Return the day on which a paper was written; higher numbers never have an earlier day."""
     starts = year_starts(library.papers)
     start, end = starts[year - FIRST_YEAR], starts[year - FIRST_YEAR + 1]
     days = 300 if year == LAST_YEAR else 365
@@ -85,13 +85,13 @@ def day_of(library: Library, paper: int, year: int) -> date:
 
 @lru_cache(maxsize=1 << 16)
 def doi(library: Library, paper: int) -> str:
-    """The key of a paper. The prefix 10.5555 belongs to nobody and is meant for examples."""
+    """Return the key of a paper. The prefix 10.5555 is reserved for examples."""
     return f"10.5555/lib.{year_of(library, paper)}.{paper + 1:05d}"
 
 
 @lru_cache(maxsize=1 << 16)
 def orcid(author: int) -> str:
-    """The key of an author, with a valid check digit (ISO 7064) in a range nobody is given."""
+    """Return the key of an author: an unassigned ORCID with a valid check digit (ISO 7064)."""
     digits = f"{999_900_000_000_001 + author:015d}"
     total = 0
     for digit in digits:
@@ -101,7 +101,7 @@ def orcid(author: int) -> str:
 
 
 def institution(number: int) -> tuple[str, str, int]:
-    """Name, kind and place of an institution; no name occurs twice."""
+    """Return the name, kind and place of an institution; names are unique."""
     place = number % len(PLACES)
     turn = number // len(PLACES)
     pattern, kind = INSTITUTIONS[(number + turn) % len(INSTITUTIONS)]
@@ -111,15 +111,15 @@ def institution(number: int) -> tuple[str, str, int]:
 
 
 def institution_code(number: int) -> str:
-    """The key of an institution."""
+    """Return the key of an institution."""
     return institution(number)[0].lower().replace(" ", "-")
 
 
-# Who works with whom ------------------------------------------------------------------------
+# Groups and teams ---------------------------------------------------------------------------
 
 
 def group_of(library: Library, paper: int, field: int, draw: float) -> int:
-    """The research group behind a paper: one of its field that was active at the time."""
+    """Return the research group that wrote a paper: a group in its field that was active at the time."""
     groups = -(-library.authors // GROUP)
     rows = (groups - field + len(FIELDS) - 1) // len(FIELDS)
     if rows <= 0:
@@ -130,12 +130,12 @@ def group_of(library: Library, paper: int, field: int, draw: float) -> int:
 
 
 def members(library: Library, group: int) -> range:
-    """The authors of a research group."""
+    """Return the authors in a research group."""
     return range(group * GROUP, min((group + 1) * GROUP, library.authors))
 
 
 def team(library: Library, rng: Random, group: range) -> tuple[int, ...]:
-    """The authors of a paper: neighbours in a group, sometimes with a guest."""
+    """Return the authors of a paper: adjacent members of a group, sometimes with a guest author."""
     count = min(len(group), 1 + int((rng.random() + rng.random()) * 2))
     start = int(rng.random() * len(group))
     chosen = [group[(start + step) % len(group)] for step in range(count)]
@@ -144,7 +144,7 @@ def team(library: Library, rng: Random, group: range) -> tuple[int, ...]:
 
 
 def status_of(year: int, draw: float) -> str:
-    """Most old papers have appeared, many young ones have not yet."""
+    """Return the status of a paper. Most old papers are published, but many recent ones are not."""
     waiting = (0.3, 0.55) if year >= LAST_YEAR - 1 else (0.07, 0.07)
     if draw < waiting[1]:
         return "preprint" if draw < waiting[0] else "in-review"
@@ -152,7 +152,7 @@ def status_of(year: int, draw: float) -> str:
 
 
 def venue_of(year: int, status: str, field: int, draw: float) -> int | None:
-    """Where a paper appeared: mostly the venue of its field, once that exists."""
+    """Return the venue of a paper, usually the one for its field if that venue existed at the time."""
     if status in ("preprint", "in-review") or draw > 0.95:
         return None
     venue = field if draw < 0.65 else 7 if draw < 0.72 else 6
@@ -160,7 +160,7 @@ def venue_of(year: int, status: str, field: int, draw: float) -> int | None:
 
 
 def topics_of(rng: Random, main: int) -> tuple[int, ...]:
-    """One to three topics; the others are often from the same field."""
+    """Return one to three topics, starting with the main one; the others are often in its field."""
     draw = rng.random()
     if draw > 0.5:
         return (main,)
@@ -171,7 +171,7 @@ def topics_of(rng: Random, main: int) -> tuple[int, ...]:
 
 
 def outlines(library: Library) -> Iterator[Outline]:
-    """All papers, from the oldest to the newest."""
+    """Yield all papers, from the oldest to the newest."""
     rng, graph = library.random("outline"), library.graph()
     for number in range(library.papers):
         year = year_of(library, number)

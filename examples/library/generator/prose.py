@@ -1,7 +1,7 @@
-"""How titles and abstracts are put together from the vocabulary.
+"""Compose titles and abstracts from the vocabulary.
 
-Draws only from the random source it is given, and from that only `random()`, whose sequence
-Python promises never to change.
+The functions call only the `random()` method of the random source that they receive, because
+Python guarantees that its sequence never changes.
 """
 
 from collections.abc import Sequence
@@ -54,25 +54,25 @@ BRIDGES = (
 
 
 def pick(rng: Random, choices: Sequence[T]) -> T:
-    """One of the choices, all equally likely."""
+    """Return one of the choices, which are all equally likely."""
     return choices[int(rng.random() * len(choices))]
 
 
 def two(rng: Random, choices: Sequence[T]) -> tuple[T, T]:
-    """Two different ones of at least two choices, in random order."""
+    """Return two different choices in random order; there must be at least two choices."""
     first = int(rng.random() * len(choices))
     step = 1 + int(rng.random() * (len(choices) - 1))
     return choices[first], choices[(first + step) % len(choices)]
 
 
 def sentence(rng: Random, patterns: Sequence[str], facts: dict[str, str]) -> str:
-    """One of the patterns, filled in, with a capital letter."""
+    """Fill in one of the patterns and capitalize the first letter."""
     text = pick(rng, patterns).format_map(facts)
     return text[0].upper() + text[1:]
 
 
 def facts_about(rng: Random, subject: Topic) -> dict[str, str]:
-    """The words that one paper about this topic uses again and again."""
+    """Choose the words that a paper on this topic uses repeatedly."""
     thing, thing2 = two(rng, subject.things)
     method, method2 = two(rng, subject.methods)
     return {
@@ -90,7 +90,7 @@ def facts_about(rng: Random, subject: Topic) -> dict[str, str]:
 
 
 def compose(rng: Random, topics: Sequence[Topic]) -> tuple[str, str, list[str]]:
-    """Title, abstract and keywords of a paper; its first topic is the main one."""
+    """Return the title, abstract and keywords of a paper; the first topic is the main one."""
     facts = facts_about(rng, topics[0])
     title = sentence(rng, TITLES, facts)
     parts = [sentence(rng, patterns, facts) for patterns in (PROBLEMS, APPROACHES, RESULTS)]

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Topic(NamedTuple):
-    """A topic of research: what papers about it study, how, and what they measure."""
+    """A research topic, with the subjects, methods, measures and settings in its papers."""
 
     slug: str
     name: str
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 class VenueName(NamedTuple):
-    """A journal or conference; one per field of research, then two that take everything."""
+    """A journal or conference. There is one per field, and two accept papers from all fields."""
 
     code: str
     name: str
@@ -35,17 +35,17 @@ class VenueName(NamedTuple):
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Split a comma separated list."""
+    """Split a comma-separated list."""
     return tuple(word.strip() for word in text.split(","))
 
 
 def topic(slug: str, name: str, field: int, *lists: str) -> Topic:
-    """A topic from four comma separated lists: things, methods, measures, settings."""
+    """Build a topic from four comma-separated lists: things, methods, measures, settings."""
     things, methods, measures, settings = (words(text) for text in lists)
     return Topic(slug, name, field, things, methods, measures, settings)
 
 
-# The wider subjects; each topic below is narrower than one of them.
+# The fields; each topic below belongs to one of them.
 FIELDS = (
     ("machine-learning", "Machine learning"),
     ("data-management", "Data management"),
