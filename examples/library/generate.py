@@ -89,7 +89,10 @@ def parser() -> argparse.ArgumentParser:
         "--authors", type=int, metavar="N", help="Number of authors [default: three for every five papers]"
     )
     made.add_argument(
-        "--institutions", type=int, metavar="N", help="Number of institutions [default: one per 250 authors, at least 20]"
+        "--institutions",
+        type=int,
+        metavar="N",
+        help="Number of institutions [default: one per 250 authors, at least 20]",
     )
     made.add_argument(
         "--seed", type=int, default=1, metavar="N", help="Number that selects a different library [default: 1]"

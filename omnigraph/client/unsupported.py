@@ -19,15 +19,15 @@ LIMITATIONS: dict[str, str] = {
     "acting": "the token determines the actor; open the graph with the token of the other actor",
     "schema.contract": "use `graph.schema.source`",
     "schema.ir": "permanent ids are not sent to clients; use `graph.schema.current`",
-    "merge(strategy=callable)": "open a session with `graph.branches.merge_session`, which decides single conflicts",
+    "merge(strategy=callable)": "resolve the conflicts one by one in a session from `graph.branches.merge_session`",
     "merge(dry_run=True).delta": "use `conflicts` and `stats`, or compare the two branches with `graph.diff`",
-    "merge(limits=…)": "the server decides how much memory a merge may use",
+    "merge(limits=…)": "the server limits the memory that a merge may use",
     "engine='spark'": "Spark jobs need direct access to the files",
     "spark": "Spark jobs need direct access to the files",
     "maintenance.repair": f"{_LOCAL}, and run `omnigraph repair` there",
     "maintenance.copy_to": f"{_LOCAL}, and run `omnigraph copy` there; or use `graph.export`",
     "maintenance.hold": "tag the commits that cleanup must keep",
-    "maintenance.check_absent": f"{_LOCAL}, and check there",
+    "maintenance.check_absent": f"{_LOCAL}, and run `omnigraph check --absent` there",
     "maintenance.ensure_indices": "use `graph.maintenance.optimize`, which also builds indexes",
     "maintenance.pending_indices": "use `graph.maintenance.status`",
     "maintenance.operations": f"{_LOCAL}; the server recovers interrupted operations itself",
@@ -37,7 +37,7 @@ LIMITATIONS: dict[str, str] = {
     "transaction.load(files)": "pass records by type, as in `tx.load({'Person': [...]}, mode='append')`",
     "load(mapping=…)": "rename the members before loading",
     "load(rejects=…)": "use `on_error='report'`, which returns the problems",
-    "load(max_row_bytes=…)": "the server decides how large a row may be",
+    "load(max_row_bytes=…)": "the server limits the size of a row",
 }
 
 
