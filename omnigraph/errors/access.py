@@ -50,8 +50,8 @@ class NotAcceptable(ClientError):
     """None of the accepted media types is available for the response."""
 
     status = 406
-    sentence = "expected one of {media_types} in Accept"
-    hint = "see the `content` of the operation in /openapi.json"
+    sentence = "expected one of {media_types} in the Accept header"
+    hint = "see the operation's `content` in /openapi.json"
     media_types: str | None = None
 
 

@@ -1,14 +1,14 @@
 """Issue warnings that show the line of the program that called this package.
 
-To show that line, Python must know how many calls lie between the line and the warning. The number depends on the path
-through this package, so this module counts the calls.
+To show that line, `warnings.warn` needs the number of stack frames between the line and the warning. The number depends
+on the path through this package, so this module counts the frames.
 """
 
 import sys
 import warnings
 from types import FrameType
 
-# Frames between a caller and this package, as in `with graph.branch(..)`.
+# Modules whose frames can appear between the caller and this package, as in `with graph.branch(..)`.
 _TRANSPARENT_MODULES = ("contextlib", "functools")
 
 

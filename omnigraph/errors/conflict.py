@@ -34,7 +34,7 @@ class KeyConflict(Conflict):
         super().__init__(message, **split_type_key(type_key), **facts)
 
 
-# Both read-set conflicts end their message with this text, which names the changed entities and the last change.
+# The messages of both read-set conflicts end with this text, which lists the changed entities and the last change.
 _CHANGES_SENTENCE = (
     "[; changed since the read: {changed_ids}][ and {more_changes} more]"
     "[; last change in commit {commit_id}][ by {actor}]"
@@ -47,7 +47,7 @@ _RETRY_HINT = (
 class VersionConflict(Conflict):
     """Entities of a type changed after they were read.
 
-    `changed_ids` lists some of the changed entities and `more_changes` counts the others; `commit_id` and `actor`
+    `changed_ids` lists some of the changed entities, and `more_changes` counts the others. `commit_id` and `actor`
     identify the last change. If no ids are listed, any entity of the type may have changed.
 
     >>> error = VersionConflict(type_key="node:Person", expected=3, actual=4, changed_ids=("ada",), more_changes=2)
@@ -80,7 +80,7 @@ class VersionConflict(Conflict):
         return f"{self.entity_kind}:{self.type_name}"
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the conflict under both its old and its new name, so that older and newer clients recognize it."""
+        """Return the conflict under both its old and new names, so that older and newer clients recognize it."""
         return {
             "manifest_conflict": {"table_key": self.type_key, "expected": self.expected, "actual": self.actual},
             "published_dataset_version_conflict": {
@@ -95,8 +95,8 @@ class VersionConflict(Conflict):
 class ReadSetConflict(Conflict):
     """The branch changed while the write was being prepared.
 
-    If the transaction had read entities that changed, `changed_ids` lists some of them and `more_changes` counts the
-    others; `commit_id` and `actor` identify the last change.
+    If the transaction had read entities that changed, `changed_ids` lists some of them, and `more_changes` counts
+    the others. `commit_id` and `actor` identify the last change.
     """
 
     code = "ReadSetChanged"

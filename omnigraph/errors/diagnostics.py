@@ -1,7 +1,7 @@
 """Source positions, and diagnostics that point at them.
 
 This module defines spans, converts offsets to lines and columns, and formats the excerpt with a caret that every
-language error shows. It does not depend on grammars, schemas or graphs, and imports nothing else from the package
+language error shows. It does not depend on grammars, schemas or graphs, and imports nothing from the package
 except `record`.
 """
 
@@ -78,9 +78,9 @@ class SourceText:
 
 @record
 class Diagnostic:
-    """A finding in a source text, with a message, code, position and hint.
+    """A finding in the source text, with a message, code, position and hint.
 
-    `start` and `end` are character offsets; `line` and `column` start at 1.
+    `start` and `end` are character offsets. `line` and `column` start at 1.
     """
 
     message: str

@@ -127,7 +127,10 @@ class QueryProcessDied(ServerError, Transient):
     http_code = None
     effect = "none"
     sentence = "the process running the query exited[ with code {process_exit_code}]"
-    hint = "run the query again; a new process has been started. Exit code -9 often means that memory ran out"
+    hint = (
+        "run the query again; a new process has been started."
+        " Exit code -9 often means that the process ran out of memory"
+    )
     process_exit_code: int | None = None
 
 

@@ -18,7 +18,7 @@ _CLASS_BY_KIND: dict[DiagnosticKind, type[LanguageError]] = {
 
 
 def language_error(diagnostics: Sequence[Diagnostic], source: SourceText) -> LanguageError:
-    """Return one error that carries all diagnostics for a source. The first error diagnostic determines its class.
+    """Return one error that carries all diagnostics for a source. The first error diagnostic determines the class.
 
     >>> source = SourceText("q.gq", "?")
     >>> type(language_error([Diagnostic("no", kind="type")], source)).__name__

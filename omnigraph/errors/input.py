@@ -21,7 +21,7 @@ class InputError(ClientError, ValueError):
 
     @property
     def explained(self) -> str:
-        """The message, followed by the reason if it is more than a label.
+        """The message, followed by the reason if the reason is more than a label.
 
         >>> InputError("'x' names no commit", reason="expected HEAD~ and a number").explained
         "'x' names no commit (expected HEAD~ and a number)"
@@ -137,8 +137,8 @@ class ConstraintViolation(ClientError):
 class SchemaViolation(ClientError):
     """Existing entities violate a rule of the new schema, so the schema was not applied.
 
-    `violations` contains the first violations as plain data; `more` is true if there are others. If there are several
-    violations, `str()` lists each on its own line.
+    `violations` contains the first violations as plain data, and `more` is true if there are others. If there are
+    several violations, `str()` lists each on its own line.
 
     >>> ann = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
     >>> print(SchemaViolation(violations=[ann, {**ann, "id": "bob"}]))

@@ -58,7 +58,7 @@ class LanguageError(ClientError):
         return f"{position}: {diagnostic.severity}{code_suffix}: {diagnostic.message}"
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the base class's members and the diagnostics."""
+        """Return the members of the base class and the diagnostics."""
         diagnostics_json = [diagnostic.to_json() for diagnostic in self.diagnostics]
         return super().typed_members() | ({"diagnostics": diagnostics_json} if diagnostics_json else {})
 

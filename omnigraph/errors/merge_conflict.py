@@ -17,7 +17,7 @@ _PREVIEW_COUNT = 3  # maximum number of conflicts listed in the message; the res
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntityConflict:
-    """A conflict in one entity that a merge cannot resolve.
+    """An unresolved merge conflict in one entity.
 
     `base`, `ours` and `theirs` are the entity's values in the merge base, on the target branch and on the source
     branch. They are None where the entity does not exist. `changed` lists the conflicting properties.
@@ -137,7 +137,7 @@ def _to_entity_conflict(conflict: EntityConflict | Mapping[str, Any]) -> EntityC
 
 
 def _subject(conflict: EntityConflict) -> str:
-    """Describe the entity that a conflict concerns or, for a schema conflict, the type or property."""
+    """Return a label for the conflicting entity. In a schema conflict, return the name of the type or property."""
     return conflict.type_name if conflict.entity_id is None else f"{conflict.type_name} '{conflict.entity_id}'"
 
 

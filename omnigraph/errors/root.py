@@ -14,7 +14,7 @@ from .redact import redact_uri
 from .single_line import single_line
 
 Effect = Literal["none", "unknown", "done"]
-"""What happened to the data: nothing was stored, the outcome is left to recovery, or the write was published."""
+"""What happened to the data: nothing was stored, the outcome depends on recovery, or the write was published."""
 
 Retry = Literal["no", "same", "fresh", "after_recovery"]
 """Whether a retry can help: no, yes with the same request, yes after reading the data again, or yes after recovery."""
@@ -39,6 +39,7 @@ class OmnigraphError(Exception):
     `code` is a stable name that programs can rely on, `http_code` is one of a fixed set of HTTP error codes (or None),
     and `status` is the HTTP status. `details` contains the facts. Facts that a class declares are also available as
     attributes.
+
     >>> error = OmnigraphError("the lamp is off", room="attic")
     >>> error.details
     {'room': 'attic'}
@@ -103,7 +104,7 @@ class OmnigraphError(Exception):
 
     @cached_property
     def message(self) -> str:
-        """The message passed by the caller or, if there is none, the class's `sentence` with the facts filled in.
+        """The message that the caller passed, or the class's `sentence` with the facts filled in.
 
         The sentence is filled in on first access, because a load may collect many errors and show only a few.
         """
@@ -135,7 +136,8 @@ class OmnigraphError(Exception):
     def to_json(self, *, public: bool = False) -> dict[str, Any]:
         """Return the error as the HTTP API sends it, omitting absent facts.
 
-        If `public` is true, an internal failure is reported by kind only, because its facts belong in the log.
+        If `public` is true, an internal failure is reported without its facts, because they belong in the log.
+
         >>> OmnigraphError("no", room="attic").to_json()["details"]
         {'room': 'attic'}
         """
@@ -240,7 +242,7 @@ def fill_template(template: str, facts: dict[str, Any]) -> str | None:
 
 
 def _format_placeholder(placeholder: re.Match[str], facts: dict[str, Any]) -> str:
-    """Return the text of a fact; a fact in quotes stays on one line."""
+    """Return a fact as text. If the template puts the fact in quotes, the text stays on one line."""
     fact_text = _format_fact(facts[placeholder.group(1)])
     return single_line(fact_text) if placeholder.string[: placeholder.start()].endswith("'") else fact_text
 
