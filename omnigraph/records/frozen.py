@@ -1,10 +1,9 @@
 """Frozen dataclasses that are fast to define.
 
-The language packages define about 150 small classes. `dataclasses` compiles six functions for each
-of them, which would take a quarter of a command's start-up time. `record` compiles the functions
-of a class when they are first used: `__init__` alone, and `__eq__` and `__hash__` together, because
-most objects of a short command are never compared. The result behaves like a frozen dataclass for
-`fields`, `replace`, `match` and type checkers.
+The language packages define about 150 small classes. `dataclasses` compiles six functions for each class, which would
+take a quarter of a command's start-up time. `record` compiles a function when it is first used. It compiles `__eq__`
+and `__hash__` together, but separately from `__init__`, because most objects in a short-lived command are never
+compared. The result behaves like a frozen dataclass for `fields`, `replace`, `match` and type checkers.
 """
 
 from collections.abc import Callable
