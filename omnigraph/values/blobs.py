@@ -20,16 +20,16 @@ class BlobUri:
 
 @record
 class BlobDigest:
-    """A large blob in a merge conflict, shown by its size and hash instead of its bytes.
+    """A large blob in a merge conflict, represented by its size and hash instead of its bytes.
 
-    A function that resolves conflicts can return the digest as the value of the property.
+    A function that resolves conflicts can return the digest as the property's value.
     """
 
     size: int
     content_hash: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the digest in the form in which conflicts show it in JSON."""
+        """Return the digest in the JSON form that merge conflicts use."""
         return {"size": self.size, "content_hash": self.content_hash}
 
 

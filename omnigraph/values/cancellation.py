@@ -1,8 +1,8 @@
-"""The signal that the caller of an operation is no longer waiting for its outcome.
+"""The signal to stop an operation whose caller is no longer waiting for the outcome.
 
 A program that runs calls in worker threads sets `STOP_EVENT` in the context of each call. Queries check the event
-between chunks, and writes check it before each attempt. Publishing is never interrupted: once a write has begun to
-publish, its outcome is awaited.
+between chunks, and writes check it before each attempt. Publishing is never interrupted: once a write begins to
+publish, the operation waits for the outcome.
 """
 
 import threading

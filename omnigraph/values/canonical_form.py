@@ -11,7 +11,7 @@ from omnigraph.errors import InputError
 from omnigraph.values.types import PropertyType, ScalarType
 
 _EPOCH_TYPES = (ScalarType.DATE, ScalarType.DATETIME)  # stored as a number of days or milliseconds since 1970
-_F32_DIGITS = 9  # number of significant digits that identify any 32-bit float
+_F32_DIGITS = 9  # number of significant digits that are enough to identify any 32-bit float
 
 
 def canonical_spelling(property_type: PropertyType, value: object) -> str:

@@ -122,7 +122,7 @@ def is_ulid(text: str) -> bool:
 def check_ulid(ulid: str) -> str:
     """Return the string if it is a ULID. Otherwise, raise `InputError`."""
     if not is_ulid(ulid):
-        raise InputError(reason=f"'{ulid[:40]}' is not a ULID (26 characters 0-9 A-Z without ILOU)")
+        raise InputError(reason=f"'{ulid[:40]}' is not a ULID (26 characters from 0-9 and A-Z, without I, L, O and U)")
     return ulid
 
 

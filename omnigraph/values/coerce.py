@@ -1,7 +1,7 @@
 """The three functions that convert input values to stored values.
 
 They convert query parameters, values in load records, and values in mutation assignments. The errors that they raise
-say where the value came from.
+identify the source of the value.
 """
 
 from typing import Any, Literal
@@ -33,9 +33,9 @@ _RULES_BY_MODE: dict[ParameterMode, InputRules] = {
 def coerce_parameter(
     property_type: PropertyType, value: Any, *, parameter_name: str, mode: ParameterMode = "standard"
 ) -> Any:
-    """Return a query parameter as a stored value, or raise `ParameterError`.
+    """Convert a query parameter to a stored value, or raise `ParameterError`.
 
-    Integers may be given as decimal strings. In `javascript` mode, integers beyond 2^53 - 1 are accepted only as
+    Integers may be passed as decimal strings. In `javascript` mode, integers beyond 2^53 - 1 are accepted only as
     strings, because a JavaScript client may already have rounded them. `python` mode accepts every U64.
 
     >>> from omnigraph.values import ScalarType
@@ -58,7 +58,7 @@ def parameter_converter(property_type: PropertyType, mode: ParameterMode = "stan
 def coerce_loaded(
     property_type: PropertyType, value: Any, *, type_name: str, property_name: str, line_number: int | None = None
 ) -> Any:
-    """Return a property value from a load record as a stored value, or raise `PropertyValueError`.
+    """Convert a property value in a load record to a stored value, or raise `PropertyValueError`.
 
     Pass None if the property is missing from the record.
 
@@ -72,7 +72,7 @@ def coerce_loaded(
 
 
 def coerce_assigned(property_type: PropertyType, value: Any, *, type_name: str, property_name: str) -> Any:
-    """Return a value that a mutation assigns to a property as a stored value, or raise `PropertyValueError`.
+    """Convert the value in a mutation assignment to a stored value, or raise `PropertyValueError`.
 
     Both literals and stored parameter values are accepted. Integers are converted to floats, and floats to integers, if
     the conversion is exact.

@@ -45,12 +45,12 @@ RANGES: dict[ScalarType, tuple[int, int]] = {
 
 @record
 class InputRules:
-    """The forms of input that are accepted in addition to a type's plain form."""
+    """The input forms that are accepted in addition to a type's plain form."""
 
     integer_text: bool = False  # "12" for an integer
     integral_float: bool = False  # 3.0 for an integer
     epoch_number: bool = False  # 19723 for a Date
-    # Reject integers that JavaScript cannot represent exactly, unless they are given as strings.
+    # Reject integers that JavaScript cannot represent exactly, unless they are passed as strings.
     safe_integers: bool = False
     max_integer: int = 2**64 - 1
 
@@ -63,7 +63,7 @@ ASSIGNMENT_RULES = InputRules(integral_float=True, epoch_number=True)
 
 
 class ConversionMismatch(Exception):  # noqa: N818 - never leaves this package
-    """Raised if a value does not match its type. The exception says what was expected and what was found."""
+    """Raised if a value does not match its type. `expected` and `actual` describe the mismatch."""
 
     def __init__(self, expected: str, actual: str, hint: str | None = None) -> None:
         super().__init__(expected, actual)
@@ -122,7 +122,7 @@ def _convert_element(type_text: str, convert_scalar: Converter, position: int, i
 
 
 def _unwrap_value(value: Any) -> Any:
-    """Unwrap Enum, NumPy and Arrow values, using duck typing to avoid importing these libraries."""
+    """Unwrap Enum, NumPy and Arrow values, using duck typing to avoid importing NumPy or Arrow."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (str, int, float, list, tuple, memoryview)):

@@ -1,7 +1,7 @@
 """Encode stored values as JSON, for query results or for exports.
 
-The two encodings differ on purpose: results are read by people and clients, whereas exports must preserve values
-exactly when they are loaded again.
+The two encodings differ on purpose: results are read by people and clients, whereas loading an export must
+restore exactly the same values.
 """
 
 import math

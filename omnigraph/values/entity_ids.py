@@ -11,7 +11,7 @@ from omnigraph.values.types import PropertyType
 def entity_id(key_types: Sequence[PropertyType], key_values: Sequence[object], key_names: Sequence[str] = ()) -> str:
     """Return the id for the given key values.
 
-    The values must be in key order: endpoints first, then by property id.
+    The values must be in key order: endpoints first, then properties in the order of their ids.
 
     >>> from omnigraph.values.types import ScalarType
     >>> text, number = PropertyType(ScalarType.STRING), PropertyType(ScalarType.I64)

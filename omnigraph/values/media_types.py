@@ -1,4 +1,4 @@
-"""Guess a media type from the first bytes of the content.
+"""Guess the media type of content from its first bytes.
 
 Only formats with an unambiguous signature are recognized. Otherwise, UTF-8 text without control characters is
 `text/plain`, and everything else is `application/octet-stream`. File names are never used.

@@ -70,7 +70,7 @@ def _subtract_units(number_text: str, unit_word: str, now: datetime) -> datetime
 
 
 def _subtract_months(now: datetime, months: int) -> datetime:
-    """Return the same day in an earlier month, or that month's last day if it is shorter."""
+    """Return the same day in an earlier month, or the last day of that month if it has fewer days."""
     year, month_index = divmod(now.year * 12 + now.month - 1 - months, 12)
     for day in range(now.day, 27, -1):
         try:

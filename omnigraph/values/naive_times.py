@@ -38,7 +38,7 @@ def naive_times_as_utc(enabled: bool) -> Iterator[None]:
 
 
 def hint_for(value: object) -> str | None:
-    """Return a hint if a value is, or spells, a datetime without a time zone; otherwise, return None.
+    """Return a hint if a value is a datetime or a timestamp string without a time zone, or None otherwise.
 
     >>> hint_for("2024-05-01T12:00:00"), hint_for("soon")
     ('add an offset, as in 2024-05-01T12:00:00Z', None)

@@ -17,7 +17,7 @@ from omnigraph.values.describe_value import describe
 # for suffixes such as `.lance` or `.partial`, which exports and copying tools append.
 MAX_NAME_BYTES = 200
 ALLOWED_CHARACTERS = "use letters, digits, '.', '-', '_', and '/' between parts"
-_MAX_SHOWN_CHARACTERS = 80  # maximum number of characters shown when an error quotes a name
+_MAX_SHOWN_CHARACTERS = 80  # maximum number of characters shown from a name in an error message
 _ALLOWED_PATTERN = re.compile(r"[A-Za-z0-9._/-]+")
 _RESERVED_PATTERNS = (
     (re.compile(r"\A(?i:head)\Z"), "'HEAD' is reserved"),
@@ -32,7 +32,7 @@ _RESERVED_PATTERNS = (
 
 
 def quote_name(name: object) -> str:
-    r"""Return a name as errors show it: quoted, shortened, and with unprintable characters escaped.
+    r"""Format a name for an error message: quoted, shortened, and with unprintable characters escaped.
 
     >>> print(quote_name("review/a"), quote_name("a\x07b"), quote_name(5))
     'review/a' 'a\x07b' integer 5
@@ -44,7 +44,7 @@ def quote_name(name: object) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """Return a name as `quote_name` does, but without the quotes, for messages that show names unquoted."""
+    """Shorten and escape a name in the same way as `quote_name`, but without adding quotes."""
     visible_text = "".join(
         character if character.isprintable() else _escape_character(character)
         for character in name[:_MAX_SHOWN_CHARACTERS]
