@@ -1,7 +1,7 @@
 """A coarse, linear-time scan for words, strings, comments and brackets.
 
-This module limits how deeply brackets nest, and splits a file into declarations so that a broken declaration does not
-hide the next one. It does not use the grammar, so the parser decides what each declaration means.
+This module limits how deeply brackets nest. It also splits a file into declarations, so that a broken declaration does
+not hide the next one. It does not use the grammar, so the parser decides what each declaration means.
 """
 
 import re
@@ -24,7 +24,7 @@ _COMMON_PATTERN = r"""
 """
 # To keep the scan linear, an unterminated string or comment extends to the end of the text.
 _STRICT_LEXEMES = re.compile(_COMMON_PATTERN + r'| (?P<broken>"(?s:.*) | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
-# A broken declaration may contain stray quotes, so a string ends no later than its line.
+# A broken declaration may contain stray quotes, so a string never extends past the end of its line.
 _ONE_LINE_PATTERN = _COMMON_PATTERN.replace(r'[^"\\]', r'[^"\\\n]').replace(r"\\(?s:.)", r"\\.")
 _RECOVERY_LEXEMES = re.compile(_ONE_LINE_PATTERN + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
 
@@ -46,7 +46,7 @@ class DeclarationOpening:
 
 
 def lexemes(text: str, start_offset: int, end_offset: int, *, recovering: bool = False) -> Iterator[Lexeme]:
-    """Yield the lexemes in a range of `text`, excluding white space.
+    """Yield the lexemes in a range of `text`, excluding whitespace.
 
     >>> [x.kind for x in lexemes('node A { } // end', 0, 17)]
     ['word', 'word', 'open', 'close', 'comment']

@@ -51,7 +51,7 @@ class TerminalMatcher:
 
 
 def _can_match_word(pattern: str, word: str) -> bool:
-    """Return whether a terminal can match where `word` occurs. An empty word represents text that is not a word."""
+    """Return whether a terminal can match where `word` occurs. An empty `word` means that the text is not a word."""
     keywords = pattern_keywords(pattern)
     return word in keywords if keywords else True
 

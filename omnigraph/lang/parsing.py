@@ -16,7 +16,7 @@ from omnigraph.values.byte_order_mark import encoding_from_mark
 
 from . import coarse_scan
 
-# Maximum length of a source text. It is far longer than any real schema, but short enough to parse quickly.
+# Maximum length of the source text. It is far above the length of any real schema, but keeps parsing fast.
 MAX_SOURCE_CHARACTERS = 4 * 1024 * 1024
 _BYTE_ORDER_MARK = "\ufeff"
 _MAX_EXPECTED_SHOWN = 6  # maximum number of alternatives listed in an error message
@@ -38,8 +38,8 @@ class Language:
 
     `build_declaration` converts the parser's tree for one declaration into a syntax tree node. Its second argument is
     the declaration's offset in the file, which it adds to every position. `terminal_names` maps terminals to the words
-    that messages use for them. `terminal_groups` maps sets of terminals to a phrase that describes the whole set (the
-    first matching set wins). `suggest_hint` returns a hint for the unexpected text at a span.
+    that messages use for them. `terminal_groups` maps each set of terminals to a phrase that describes the whole set
+    (the first matching set wins). `suggest_hint` returns a hint for the unexpected text at a span.
     """
 
     name: str
@@ -96,7 +96,7 @@ def decode_source(encoded: bytes, source_name: str) -> SourceText:
 
 
 def parse_declarations(language: Language, source: SourceText) -> ParsedDeclarations:
-    """Parse every declaration in a source text. Invalid text yields diagnostics, never an exception."""
+    """Parse every declaration in the source text. Invalid text yields diagnostics, never an exception."""
     read_error = _check_readable(source)
     if read_error is not None:
         return ParsedDeclarations((), (read_error,), (Span(0, len(source.text)),))
@@ -138,7 +138,7 @@ def _split_source(language: Language, source: SourceText) -> list[tuple[int, int
 
 
 def _split_swallowed(language: Language, source: SourceText, piece_start: int, piece_end: int) -> list[tuple[int, int]]:
-    """Split out declarations that an unclosed string may have swallowed."""
+    """Split out the declarations that an unclosed string may have swallowed."""
     return coarse_scan.split_declarations(
         source.text, language.declaration_opening, piece_start, piece_end, recovering=True
     )[1:]

@@ -1,7 +1,7 @@
 """The `.gq` query language: compile query text into checked plans, or raise typed errors.
 
-Other packages need only the functions in this module, each of which imports its part of the language on first use. The
-objects that they return are defined in `model` (syntax tree), `plan`, `compile`, `describe` and `lint`.
+Other packages need only the functions in this module. Each function imports its part of the language on first use. The
+returned objects are defined in `model` (syntax tree), `plan`, `compile`, `describe_query` and `lint`.
 """
 
 from typing import TYPE_CHECKING
@@ -68,7 +68,7 @@ def compile_query(
 
 
 def compile_queries(text: str, catalog: "Catalog", name: str = "<query>") -> "tuple[CompiledQuery, ...]":
-    """Compile every query in a source text. If there are problems, raise one language error that lists them all."""
+    """Compile every query in the source text. If there are problems, raise one language error that lists them all."""
     from . import compile as compiler
 
     return compiler.compile_queries(text, catalog, name)
@@ -94,7 +94,7 @@ def diagnose_queries(
 def lint_queries(
     text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>"
 ) -> "QueryFileReport":
-    """Return a report of all findings in a source text. Commands print the report's `to_json()`.
+    """Return a report of all findings in the source text. Commands print the report's `to_json()`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> lint_queries("query bad() {", compile_schema("")).status

@@ -12,7 +12,7 @@ from .print_syntax import Speller
 def column_name(projection: m.Projection) -> str:
     """Return the name of a result column.
 
-    It is the alias if there is one. Otherwise, it is the expression as written, but without dollar signs and constant
+    The name is the alias if there is one. Otherwise, it is the expression as written, without dollar signs and constant
     arguments.
 
     >>> field = m.Field("p", "age")

@@ -1,7 +1,7 @@
 """Compile query text or a syntax tree in four steps: parse, check, lower and describe.
 
 This module defines `CompiledQuery`, which every layer above the language uses. Errors in one query must never hide
-errors in another, so all diagnostics for a source text are raised together as one error.
+errors in another, so all diagnostics for the source text are raised together as one error.
 """
 
 from dataclasses import replace
@@ -52,7 +52,7 @@ class CompiledQuery:
 
 @record
 class QueryDiagnosis:
-    """One query in a source text: its diagnostics, and its compiled form if it is valid."""
+    """One query in the source text: its diagnostics, and its compiled form if it is valid."""
 
     query: m.Query
     kind: QueryKind
@@ -90,7 +90,7 @@ def compile_named_query(
 
 
 def compile_queries(query_text: str, catalog: Catalog, source_name: str = "<query>") -> tuple[CompiledQuery, ...]:
-    """Compile every query in a source text. If any query is invalid, raise one error with all diagnostics."""
+    """Compile every query in the source text. If any query is invalid, raise one error with all diagnostics."""
     source = SourceText(source_name, query_text)
     compiled, diagnostics = diagnose_queries(query_text, catalog, source_name)
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
@@ -102,7 +102,7 @@ def compile_queries(query_text: str, catalog: Catalog, source_name: str = "<quer
 def diagnose_queries(
     query_text: str, catalog: Catalog, source_name: str = "<query>"
 ) -> tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]:
-    """Return the valid queries in a source text and all diagnostics, in source order. Never raises."""
+    """Return the valid queries in the source text and all diagnostics, in source order. Never raises."""
     diagnoses, syntax_errors = diagnose_each_query(SourceText(source_name, query_text), catalog)
     diagnostics = list(syntax_errors)
     for diagnosis in diagnoses:
@@ -126,7 +126,7 @@ def diagnose_each_query(
 
 
 def diagnose_query(query: m.Query, catalog: Catalog, source: SourceText) -> QueryDiagnosis:
-    """Check one query and, if it is valid, compile it. Never raises."""
+    """Check one query, and compile it if it is valid. Never raises."""
     checked_query = check_query(query, catalog, source)
     kind: QueryKind = "mutation" if isinstance(query.body, m.WriteBody) else "read"
     warnings = collect_warnings(query, checked_query, source)

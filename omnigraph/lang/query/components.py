@@ -16,7 +16,7 @@ from .check.checked import CheckedBinding, CheckedMatch, CheckedTraversal
 class Component:
     """A group of connected variables, with their bindings and traversals in textual order.
 
-    `has_outer_variable` is true if one of the variables is bound outside the match, in which case no seed is needed.
+    `has_outer_variable` is true if one of the variables is bound outside the match. Such a component needs no seed.
     """
 
     variables: frozenset[str]

@@ -75,7 +75,7 @@ def _suggest_property(source: SourceText, span: Span, found_text: str) -> str | 
 
 
 def _suggest_variable(found_text: str, expected_terminals: frozenset[str]) -> str | None:
-    """Return a hint about an update or delete target or a `*` column, or None if neither applies."""
+    """Return a hint about a `*` column or about the target of an update or delete, or None if neither applies."""
     if found_text.startswith("$") and expected_terminals == {"TYPE_NAME"}:
         return f"write the match first: `match {{ {found_text}: Person }} update {found_text} set {{ .. }}`"  # noqa: S608
     if found_text[:1].isupper() and expected_terminals == {"VAR"}:

@@ -63,7 +63,7 @@ def type_name(name: str) -> str:
 
 
 def variable_name(name: str) -> str:
-    """Make the first letter of a name lower case, as in variable names."""
+    """Make the first letter of a name lowercase, as in variable names."""
     return name[:1].lower() + name[1:]
 
 

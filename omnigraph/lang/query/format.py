@@ -60,7 +60,7 @@ def format_queries(query_text: str, source_name: str = "<query>") -> str:
 
 
 class _TokenFinder:
-    """Finds brackets and keywords, which the syntax tree omits, by the positions of nearby tree nodes."""
+    """Finds brackets and keywords that the syntax tree omits, based on the positions of nearby tree nodes."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,7 +1,7 @@
 """Collect all lint findings in a `.gq` file into one report for tools.
 
 This module defines the report format, the L201 check, and the warning about mutations without parameters. The
-diagnostics that the parser and the checker report are copied into the report unchanged.
+diagnostics from the parser and the checker are copied into the report unchanged.
 """
 
 from collections.abc import Iterator

@@ -109,7 +109,7 @@ class Aggregate:
 
 @record
 class AllRows:
-    """The `*` of `count(*)`."""
+    """The `*` in `count(*)`."""
 
     span: Span = field(default=NO_SPAN, compare=False)
 

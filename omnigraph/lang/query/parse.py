@@ -17,7 +17,7 @@ QUERY_OPENING = coarse_scan.DeclarationOpening(frozenset({"query"}), ("word", "o
 
 
 def parse_queries(query_text: str, source_name: str = "<query>") -> QueryFile:
-    """Return all queries in a source text. If any query is invalid, raise `ParseError` with all diagnostics.
+    """Return all queries in the source text. If any query is invalid, raise `ParseError` with all diagnostics.
 
     >>> parse_queries("query q() { match { $p: Person } return { $p.name } }").queries[0].name.text
     'q'

@@ -84,7 +84,7 @@ class SystemValue:
 
 @record
 class Entity:
-    """A bound node or edge. In results, it is an object that includes its id; entities are counted by id.
+    """A bound node or edge. In results, the entity is an object that includes its id. Aggregates count entities by id.
 
     `edge_types` lists the possible types of an edge. It is empty for a node.
     """
@@ -208,7 +208,7 @@ class Bm25:
 
 @record
 class Nearest:
-    """A ranking by ascending distance. Rows without a vector are dropped. `model` is the model named in `@embed`."""
+    """A ranking by ascending distance. Rows without a vector are dropped. `model` is the model from `@embed`."""
 
     field: PropertyValue
     query: Value
@@ -234,7 +234,7 @@ Ranking = Bm25 | Nearest | Fuse
 class NodeScan:
     """Scan the nodes of a type that pass the filters. A second scan forms a cross product.
 
-    `implementers` names the node types to scan when `type_name` is an interface.
+    `implementers` lists the node types to scan when `type_name` is an interface.
     """
 
     variable: str
@@ -324,7 +324,7 @@ class PlanColumn:
 class SortKey:
     """A sort key. If `column` is set, the key is a result column. Otherwise, `value` is computed for each row.
 
-    An `Entity` sorts by its id.
+    An `Entity` is sorted by its id.
     """
 
     value: Value

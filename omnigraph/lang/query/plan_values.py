@@ -1,6 +1,6 @@
 """Find the values that a plan's result needs, and replace values in predicates.
 
-With this module, the engine's plan rewrites treat columns, sort keys and `having` operands in the same way.
+The engine uses this module to rewrite columns, sort keys and `having` operands in the same way.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,7 @@
 """Warnings about queries that are legal but probably not intended.
 
-This module reports the codes L202 to L204; the checks report L205 to L210. Warnings never affect what a query means.
+This module reports the codes L202 to L204, and the checks report L205 to L210. Warnings never affect what a query
+means.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span

@@ -1,7 +1,7 @@
 """Check one query against a schema.
 
 Names are resolved in textual order, and a single run reports every mistake in a query. The result contains resolved
-values; `lower` converts it to a plan. Checking never reads data.
+values, which `lower` converts to a plan. Checking never reads data.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText

@@ -54,7 +54,7 @@ def check_assignments(
 def check_identity_unchanged(
     scope: Scope, target_type: NodeType | EdgeType, assignment_nodes: tuple[m.Assignment, ...]
 ) -> None:
-    """Report any assignment in an update to a key property or an edge endpoint."""
+    """Report every assignment in an update that would change the key or an edge endpoint."""
     for assignment in assignment_nodes:
         name = assignment.name.text
         if name in key_names(target_type):
@@ -66,7 +66,7 @@ def check_identity_unchanged(
 def check_endpoints_unchanged(
     scope: Scope, target_type: NodeType | EdgeType, assignment_nodes: tuple[m.Assignment, ...]
 ) -> None:
-    """Report any assignment to an edge endpoint, unless the endpoints are part of the edge's key."""
+    """Report every assignment to an edge endpoint that is not part of the edge's key."""
     if not isinstance(target_type, EdgeType):
         return
     for assignment in assignment_nodes:
@@ -140,7 +140,8 @@ def _check_assignment(
 
 
 def _row_name_hint(property_type: PropertyType, name: m.Name) -> str | None:
-    """Return a hint if the property is an id or an endpoint. Only for these is the type the object `STRING` itself."""
+    """Return a hint if the assignment sets an id or an endpoint."""
+    # `assignable_type` returns the `STRING` object itself only for ids and endpoints.
     if property_type is not STRING:
         return None
     return 'an id is a string such as "7"' if name.text == "id" else _ENDPOINT_HINT

@@ -162,7 +162,7 @@ def _resolve_inline_value(scope: Scope, expression: m.Expression) -> TypedValue 
 
 
 def _value_mismatch(typed_value: TypedValue, property_type: PropertyType) -> str | None:
-    """Return the reason why a value can never equal a property's value, or None if it can."""
+    """Return the reason why a value can never equal the value of a property, or None if it can."""
     if property_type.scalar is ScalarType.BLOB:
         return "a Blob cannot be matched"
     if typed_value.is_null:

@@ -13,7 +13,7 @@ from omnigraph.records.frozen import record
 
 @record
 class CheckedBinding:
-    """A variable that represents the nodes of its type that satisfy the predicates."""
+    """A node variable, and the predicates that its nodes must satisfy."""
 
     variable: str
     predicates: tuple[plan.Predicate, ...] = ()
@@ -31,7 +31,10 @@ class CheckedPath:
 
 @record
 class CheckedTraversal:
-    """A traversal as written. A variable of None is anonymous. Each step leads from its source to its target."""
+    """A traversal as written. Every step leads from the source to the target.
+
+    If `source` or `target` is None, that endpoint is anonymous.
+    """
 
     source: str | None
     target: str | None

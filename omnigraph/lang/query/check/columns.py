@@ -1,6 +1,6 @@
 """Check the result columns of a read: values, aggregates and scores.
 
-This module decides which expressions may be returned, which types aggregates take and return, and which columns are
+This module decides which expressions may be returned, which types aggregates accept and return, and which columns are
 group keys.
 """
 
@@ -46,7 +46,7 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...], *, groupe
 
 
 def check_grouped_parts(scope: Scope, columns: Sequence[plan.PlanColumn], typed_value: TypedValue) -> bool:
-    """Return whether every part of an expression has one value per group. Report an error if one does not."""
+    """Return whether every part of an expression has one value per group, and report an error if any part does not."""
     if not contains_aggregate(typed_value.value):
         return True
     if has_group_value(typed_value.value, columns):

@@ -91,7 +91,7 @@ def _check_comparison(rules: ConditionRules, comparison: m.Comparison) -> plan.P
 def _check_search_comparison(
     rules: ConditionRules, comparison: m.Comparison, call: m.Call, opposite: m.Expression
 ) -> plan.Predicate | None:
-    """Check `search(..) = true`, which means the same as `search(..)`. Reject all other comparisons as unclear."""
+    """Check `search(..) = true`, which means the same as `search(..)`. Reject all other comparisons."""
     text_search = rules.check_text_search(call)
     if comparison.operator == "=" and opposite == m.Literal("bool", "true"):
         return text_search

@@ -62,7 +62,7 @@ def resolve_expression(scope: Scope, expression: m.Expression) -> TypedValue | N
 def resolve_scalar_expression(
     scope: Scope, expression: m.ScalarExpression, resolve_operand: Callable[[m.Expression], TypedValue | None]
 ) -> TypedValue | None:
-    """Return the value of arithmetic, a function call or `case`. `resolve_operand` resolves the operands."""
+    """Return the value of an arithmetic expression, a function call or a `case`, using `resolve_operand`."""
     from .clauses import check_condition
     from .paths import is_path_call, resolve_path_call
 

@@ -1,4 +1,4 @@
-"""Find the variables that part of a syntax tree mentions, before anything is resolved.
+"""Find the variables that are mentioned in part of a syntax tree, before any names are resolved.
 
 This module is purely syntactic: the checker decides whether the names are valid.
 """

@@ -1,7 +1,7 @@
 """Check the order, limit and offset of a read.
 
-This module checks sort keys and rankings (T17, T18, T21). A ranking must be the first sort key and determines the
-order; later keys only break ties.
+This module checks sort keys and rankings (T17, T18, T21). A ranking must be the first sort key. It determines
+the order, and later keys only break ties.
 """
 
 from omnigraph.lang.query import model as m

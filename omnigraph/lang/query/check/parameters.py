@@ -24,7 +24,7 @@ class CheckedParameter:
 
 
 def check_parameters(report: CheckReport, parameters: tuple[m.Parameter, ...]) -> tuple[CheckedParameter, ...]:
-    """Return the parameters, each name at most once, and report invalid declarations."""
+    """Return the parameters without duplicate names, and report invalid declarations."""
     checked_parameters: dict[str, CheckedParameter] = {}
     for parameter in parameters:
         _check_parameter_name(report, parameter, parameter.name in checked_parameters)

@@ -52,12 +52,12 @@ def resolve_all(rules: ScalarRules, expressions: tuple[m.Expression, ...]) -> li
 
 
 def numeric_result(number_type: PropertyType) -> PropertyType:
-    """Return the type in which arithmetic on numbers of this type is done."""
+    """Return the type that arithmetic on numbers of this type uses."""
     return F64 if number_type.scalar.is_float else I64
 
 
 def common_type(rules: ScalarRules, alternatives: list[TypedValue], construct: str) -> PropertyType | None:
-    """Return a type that can hold all alternatives for a value, and report alternatives that do not fit this type."""
+    """Return a type that can hold all alternatives for a value, or None after reporting an error."""
     typed_alternatives = [alternative for alternative in alternatives if not alternative.is_null]
     if not typed_alternatives:
         rules.report.error(alternatives[0].span, f"`{construct}` requires at least one value that is not null", "T25")

@@ -69,8 +69,8 @@ class Scope:
     """The names visible to one list of clauses.
 
     `inherited_names` are the variables bound in enclosing scopes. `local_names` are all names in this list of clauses,
-    and `reserved_names` are all names in the enclosing lists, including those that are bound later. A variable inside a
-    `not` that has a reserved name is a different variable and gets its own name in the plan.
+    and `reserved_names` are all names in the enclosing lists, including those that are bound later. If a variable
+    inside a `not` has a reserved name, it is a different variable and gets its own name in the plan.
     """
 
     catalog: Catalog

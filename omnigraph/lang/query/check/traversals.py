@@ -178,7 +178,7 @@ def _check_symmetric(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType
 def _orient_edge(
     catalog: Catalog, edge: EdgeType, source_type: str | None, target_type: str | None
 ) -> _EndpointTypes | None:
-    """Orient the edge forward if the bound endpoint's type allows this, or otherwise backward if possible.
+    """Orient the edge forward if the type of the bound endpoint allows it. Otherwise, try the other direction.
 
     If both endpoints are bound, only the source type is considered.
     """
