@@ -1,7 +1,7 @@
 """The `.pg` schema language: compile schema text into a catalog, or raise typed errors.
 
-Other packages need only the functions in this module, each of which imports its part of the language on first use. The
-objects that they return are defined in `model` (syntax tree) and `catalog` (checked form).
+Other packages need only the functions in this module. Each function imports its part of the language on first use. The
+returned objects are defined in `model` (syntax tree) and `catalog` (checked form).
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A schema's canonical shape, which does not depend on the order of declarations, on comments or on identity ids.
+"""A schema's canonical shape, which does not depend on declaration order, comments or identity ids.
 
 This module defines a catalog's canonical form, JSON form and hash. Two schemas with the same meaning have the same
 shape, byte for byte. This module never assigns ids (see `assign_identity`) or reads schema text.

@@ -16,7 +16,7 @@ Tier = Literal["safe", "validated", "destructive"]
 
 @record
 class FindingCode:
-    """An entry in the catalog. `tier` rates the risk of the change, and `severity` decides how it is reported."""
+    """An entry in the catalog. `tier` rates the risk of the change, and `severity` determines how it is reported."""
 
     code: str
     tier: Tier

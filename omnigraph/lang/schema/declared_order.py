@@ -51,7 +51,7 @@ class DeclaredOrder:
 
 
 def read_declared_order(schema_text: str) -> DeclaredOrder:
-    """Read the order of declarations in a schema text. Invalid declarations are skipped.
+    """Read the order of the declarations in a schema. Invalid declarations are skipped.
 
     >>> order = read_declared_order("node B { z: I32 a: I32 } node A {}")
     >>> [(name, declared.property_names) for (_, name), declared in order.declarations.items()]

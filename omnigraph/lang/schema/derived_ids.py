@@ -29,7 +29,7 @@ def derive_id(domain: str, kind: str, owner_id: int, name: str, taken_ids: Conta
 
 
 def is_derived(assigned_id: int) -> bool:
-    """Return whether an id is derived rather than sequential, as in a new graph or an earlier release."""
+    """Return whether an id is derived. Ids from a graph's first schema or from an earlier release are sequential."""
     return assigned_id >= FIRST_DERIVED_ID
 
 

@@ -33,7 +33,7 @@ _SNAKE_CASE = re.compile(r"[a-z_][a-z0-9_]*")
 
 @record
 class LintContext:
-    """Facts about the whole schema, for rules that need to see more than one declaration.
+    """Facts about the whole schema, for rules that examine more than one declaration.
 
     `names_by_declaration` contains the declared names for each kind of declaration. `indexed_by_interface` maps each
     interface to the columns that its implementing nodes list in an `@index(…)`.
@@ -45,7 +45,7 @@ class LintContext:
 
 @record
 class SchemaLintFinding:
-    """A problem that a rule reports. `owner_property` is the property that it concerns, if any."""
+    """A problem that a rule reports. `owner_property` is the affected property, if any."""
 
     code: str
     span: Span
@@ -96,7 +96,7 @@ def _silenced_codes(declaration: Declaration, owner_property: Property | None) -
 
 
 def check_type_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report type names that are not in PascalCase, because queries lower-case only the first letter."""
+    """Report type names that are not in PascalCase, because queries change only the first letter to lowercase."""
     name = declaration.name
     if not _PASCAL_CASE.fullmatch(name.text):
         suggestion = "".join(name_part[:1].upper() + name_part[1:] for name_part in name.text.split("_"))

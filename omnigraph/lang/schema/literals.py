@@ -45,7 +45,7 @@ def find_unknown_escapes(quoted: str) -> list[tuple[int, str]]:
 
 
 def quoted_offset(quoted: str, decoded_index: int) -> int:
-    r"""Return the offset in the quoted text of a character in the decoded string.
+    r"""Convert the index of a character in the decoded string to its offset in the quoted text.
 
     >>> quoted_offset(r'"\\d{2"', 2)
     4

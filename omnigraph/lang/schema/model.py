@@ -87,7 +87,7 @@ class Constraint:
 
 @record
 class Cardinality:
-    """A cardinality, `@card(low..high)`, which limits the edges per source node; a `high` of None means no limit."""
+    """The limits on edges per source node, `@card(low..high)`. If `high` is None, there is no upper limit."""
 
     low: int
     high: int | None

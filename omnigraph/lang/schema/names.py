@@ -24,7 +24,7 @@ def find_nearest_name(name: str, known_names: Iterable[str]) -> str | None:
         return by_lower_case[name.lower()]
     from difflib import get_close_matches  # imported lazily, because only misspelled names need it
 
-    # The comparison is slow, and a schema may contain thousands of names, many of them misspelled.
+    # The comparison is slow, and a schema may contain thousands of names, including many misspelled names.
     similar_names = [candidate for candidate in candidates if candidate[:1] == name[:1] or candidate[-1:] == name[-1:]][
         :_MAX_CANDIDATES
     ]

@@ -1,7 +1,7 @@
 """Parse a schema file into a syntax tree.
 
 This module converts the parser's generic tree to `model` nodes, and reports every error that can be detected within one
-declaration: such as invalid names, unknown types, stray commas and invalid escapes. An invalid declaration is still
+declaration, such as invalid names, unknown types, stray commas and invalid escapes. An invalid declaration is still
 read to its end, so that all of its errors are reported together.
 """
 

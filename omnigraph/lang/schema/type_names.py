@@ -44,7 +44,7 @@ def resolve_type(
     """Return the type with this name. If no kind is given, node types take precedence over edge types.
 
     If `ignore_case` is true, edge types are looked up as in queries: by exact name first, then case-insensitively.
-    Raise `InputError` if the name is unknown. Its hint suggests the most similar name, or is `fallback_hint`.
+    If the name is unknown, raise `InputError` with a hint that suggests the most similar name, or with `fallback_hint`.
     """
     require_text(type_name, "type")
     if kind in (None, "node") and (node_type := catalog.node(type_name)) is not None:
@@ -56,7 +56,7 @@ def resolve_type(
 
 
 def type_for_key(catalog: Catalog, table_key: TableKey) -> NodeType | EdgeType:
-    """Return the type that a table stores. Every table in a branch state is guaranteed to have one."""
+    """Return the type that a table stores. Every table in a branch is guaranteed to have a type."""
     kind, type_name = table_key.kind, table_key.type_name
     entity_type: NodeType | EdgeType | None = catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
     if entity_type is None:

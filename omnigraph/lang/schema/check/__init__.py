@@ -28,8 +28,8 @@ def check(
 ) -> tuple[catalog.Catalog, tuple[Diagnostic, ...]]:
     """Return a parsed schema's catalog and all semantic errors.
 
-    `existing_names` are exempt from the length limit. The catalog is valid only if neither the
-    result nor `parsed_schema` contains an error.
+    `existing_names` are exempt from the length limit. The catalog is valid only if neither the result nor
+    `parsed_schema` contains an error.
     """
     findings = SchemaFindings(parsed_schema.source)
     declarations = parsed_schema.declarations

@@ -28,7 +28,7 @@ def read_constraints(draft: TypeDraft, findings: SchemaFindings) -> tuple[catalo
 def read_inline_constraints(draft: TypeDraft, findings: SchemaFindings) -> list[catalog.Constraint | None]:
     """Return the constraints written inline after properties.
 
-    Errors in an interface's inline constraints are reported only once, where they are declared.
+    Errors in an interface's inline constraints are reported only once, at the declaration of the interface.
     """
     property_drafts = draft.properties.values()
     return [

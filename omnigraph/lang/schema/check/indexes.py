@@ -76,7 +76,7 @@ def _supports_type(index_kind: str, property_type: PropertyType) -> bool:
 def _find_detail_problem(
     option_name: str, constraint: model.Constraint, columns: list[ConstraintColumn]
 ) -> _OptionProblem | None:
-    """Return an error if `metric` or `language` is used with the wrong kind of index, or None if it is not."""
+    """Return an error if `metric` or `language` is used with the wrong kind of index, or None otherwise."""
     required_kind = "vector" if option_name == "metric" else "fulltext"
     declared_kind = next(
         (option.value.text for option in constraint.options if option.name.text == "kind"), required_kind

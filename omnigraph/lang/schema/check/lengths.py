@@ -1,4 +1,4 @@
-"""Check the lengths of type and property names, because these are also used as file and column names.
+"""Check the lengths of type and property names, which are also used as file and column names.
 
 Only declared names are checked. Names already in use in the graph are exempt, so a schema with long names from an
 earlier release can still be changed.

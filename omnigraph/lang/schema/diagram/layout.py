@@ -138,7 +138,7 @@ def _draw_group(group: _Group) -> Drawing:
 
 
 def _grow_busy_boxes(group: _Group, arrows: Sequence[Arrow]) -> None:
-    """Make boxes with many lines on one side so tall that the lines can be told apart."""
+    """Make boxes with many lines on one side tall enough to keep the lines apart."""
     for name, box in group.boxes.items():
         line_count = max(sum(left == name for left, _ in arrows), sum(right == name for _, right in arrows))
         box_height = max(box.box_height, MIN_PORT_DISTANCE * (line_count + 2))
@@ -167,7 +167,7 @@ def _fill_columns(group: _Group, columns: dict[str, int], arrows: Sequence[tuple
 
 
 def _label_cost(group: _Group, column: int, column_sum: int) -> tuple[int, int]:
-    """Return the cost of putting a label in a column: the distance from the line's middle, and the label count."""
+    """Return a label's cost in a column: the distance from the middle of the line, then the number of labels there."""
     label_count = sum(vertex in group.labels for vertex in group.columns[column])
     return abs(2 * column - column_sum), label_count
 

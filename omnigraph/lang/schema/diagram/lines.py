@@ -30,7 +30,7 @@ class Waypoint:
 
 @dataclass(frozen=True, slots=True)
 class DiagramLine:
-    """A line that alternates between straight segments and curves. `arrow` says which end has an arrowhead."""
+    """A line that alternates between straight segments and curves. `arrow` specifies which end has an arrowhead."""
 
     points: tuple[Point, ...]
     arrow: str = ""
@@ -42,7 +42,7 @@ class DiagramLine:
 
 @dataclass(frozen=True, slots=True)
 class LineEnd:
-    """One end of a line at a box: which side of the box the end is on, and the height of the next vertex."""
+    """One end of a line: the box and the side that it touches, and the height of the next vertex."""
 
     line_number: int
     box_name: str

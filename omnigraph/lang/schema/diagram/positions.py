@@ -12,7 +12,7 @@ _OUTER_WEIGHT = 1.0
 
 
 def place_in_order(wanted: Sequence[float], distances: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """Return the positions that are closest to the wanted positions and keep the minimum distances.
+    """Return the positions that are closest to the desired positions and respect the minimum distances.
 
     `distances[i]` is the minimum distance between items `i` and `i + 1`.
 

@@ -51,8 +51,8 @@ class SchemaConflict:
     """A pair of changes that cannot be combined.
 
     `subject` is the label of the type or property on our side, or on their side if our side dropped it. `base`, `ours`
-    and `theirs` describe the three states in schema syntax. None means that the item does not exist there. `reason` is
-    set if the kind alone does not explain the conflict.
+    and `theirs` describe the three states in schema syntax. None means that the item does not exist in that state.
+    `reason` is set if the kind alone does not explain the conflict.
     """
 
     kind: ConflictKind
@@ -90,11 +90,12 @@ class DroppedEdit:
 class SchemaMerge:
     """A merged schema.
 
-    `ir` and `source` are final only if `conflicts` is empty. Otherwise, they contain a provisional result, in which
-    every open conflict is won by the side that dropped something or, if there is none, by our side. If that result
-    would not be a valid schema, they contain our schema instead. `ir` keeps the ids of our schema. `their_ir` is their
-    schema with its additions renumbered, so equal ids in `ir` and `their_ir` identify the same type or property.
-    `their_numbers` lists each renumbered id with its new id.
+    `ir` and `source` are final only if `conflicts` is empty. Otherwise, they contain a provisional result. In an open
+    conflict, the provisional winner is the side that dropped something. If neither side dropped anything, our side
+    wins. If the provisional result would not be a valid schema, `ir` and `source` contain our schema instead.
+
+    `ir` keeps the ids of our schema. `their_ir` is their schema with its additions renumbered, so equal ids in `ir` and
+    `their_ir` identify the same type or property. `their_numbers` lists each renumbered id with its new id.
     """
 
     source: str
@@ -120,7 +121,7 @@ class ConflictLog:
         self._slots.clear()
 
     def choose(self, conflict: SchemaConflict, *, structural: bool = False, provisional: Side = "ours") -> Winner:
-        """Record a conflict and return the winner; the `provisional` side wins if there is no decision."""
+        """Record a conflict and return the winner. If there is no decision, the `provisional` side wins."""
         recorded = self._structural if structural else self._slots
         if conflict not in recorded:
             recorded.append(conflict)

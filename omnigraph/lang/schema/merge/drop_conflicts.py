@@ -29,8 +29,8 @@ class DropConflict:
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
         """Return the sides after applying the decision.
 
-        The type or property is dropped on both sides, or restored; if the base wins, both sides declare it as the base
-        does.
+        The decision either drops the type or property on both sides, or restores it. If the base wins, both sides get
+        the declaration from the base.
         """
         keeper = other_side(self.dropped_by)
         states = {keeper: self.use, self.dropped_by: None}
@@ -142,7 +142,7 @@ def _used_columns(type_slots: TypeSlots) -> Iterator[ColumnReference]:
 
 
 def _describe_use(type_slots: TypeSlots, column: int) -> str | None:
-    """Describe the first constraint or embedding in a type that uses a column, or return None if there is none."""
+    """Describe the first of a type's constraints and embeddings that uses a column, or return None if there is none."""
     for group, content in sorted(type_slots.constraints.items(), key=str):
         if column in group_columns(group, content):
             return describe_details(group, content, type_slots)

@@ -1,7 +1,7 @@
 """Edit one side's slots after a decision, to restore or remove a type or property.
 
-Both edits keep the side consistent: a restored property gets its constraints back, and references to a removed type or
-property are reverted to their base values or removed.
+Both edits keep the side consistent. A restored property gets its constraints back. A reference to a removed type or
+property is reverted to its base value or removed.
 """
 
 from collections.abc import Collection
@@ -48,7 +48,7 @@ def restore_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference
 
 
 def revert_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference) -> SchemaSlots:
-    """Return the side with a type or property, and the constraints that name it, declared as in the base."""
+    """Return the side with a type or property reverted to its base definition, including its constraints."""
     own_type, property_id = side[entity.type_id], entity.property_id
     constraints = {
         group: content
@@ -68,7 +68,7 @@ def remove_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference)
 
 
 def _remove_inherited(side: SchemaSlots, base: SchemaSlots, removed_ids: Collection[int]) -> SchemaSlots:
-    """Return the side without inherited properties that satisfied nothing but removed interface properties."""
+    """Return the side without the inherited properties whose interface properties have all been removed."""
     for type_id, node_type in list(side.items()):
         reduced = node_type
         for property_id, satisfied_ids in node_type.satisfied_ids.items():

@@ -1,4 +1,4 @@
-"""Assign ids in a merged schema: our id if there is one, otherwise their id or, if there is neither, a new id.
+"""Assign ids in a merged schema. Our id takes precedence over their id, and a new id is the last resort.
 
 If one side adds a property to an interface and the other side adds a node that implements the interface, the merged
 schema contains a property that neither side has. Only such a property gets a new id. This module also reports required

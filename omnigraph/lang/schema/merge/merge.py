@@ -59,9 +59,8 @@ def merge_schemas(
     (`SchemaMerge.their_numbers`).
 
     `decide` is called with each conflict and returns `ours`, `theirs`, `base` to make neither change, or None to leave
-    the conflict open.
-    `dropped_edits` are values that one side wrote to types or properties that the other side dropped; such edits turn
-    the drop into a conflict.
+    the conflict open. `dropped_edits` are values that one side wrote to types or properties that the other side
+    dropped. Such edits turn the drop into a conflict.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> from omnigraph.lang.schema.assign_identity import new_identity, resolve_identity

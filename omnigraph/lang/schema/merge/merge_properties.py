@@ -72,7 +72,7 @@ def _describe_embed(embed: EmbedSlot | None) -> str | None:
 def _merge_default(
     log: ConflictLog, subject: str, base: PropertySlots, ours: PropertySlots, theirs: PropertySlots
 ) -> PropertySlots:
-    """Return the property slots whose default wins. Defaults with the same text are equal, regardless of the type."""
+    """Return the property state whose default wins. Defaults with the same text are equal, whatever their types."""
     if theirs.default in (ours.default, base.default):
         return ours
     if ours.default == base.default:

@@ -77,7 +77,7 @@ class _TypeMerger:
         return "added_differently" if self._base is None else "changed_differently"
 
     def _merge_endpoint(self, attribute: str, preposition: str) -> int | None:
-        """Merge one endpoint; each side's endpoint is described with that side's type name."""
+        """Merge one endpoint. A conflict describes each side's endpoint with that side's type name."""
         base_id: int | None = None if self._base is None else getattr(self._base, attribute)
         our_id: int | None = getattr(self._ours, attribute)
         their_id: int | None = getattr(self._theirs, attribute)

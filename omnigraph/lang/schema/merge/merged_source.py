@@ -109,7 +109,7 @@ def _same_meaning(written: PrintedDeclaration | None, merged: PrintedDeclaration
 
 
 def choose_item(candidates: list[SourceItem], base_item: SourceItem | None) -> SourceItem:
-    """Return the first item that differs from the base, or else our item. All candidates must mean the same."""
+    """Return the first item that differs from the base, or else our item. All candidates must have the same meaning."""
     return next((candidate for candidate in candidates if candidate != base_item), candidates[0])
 
 

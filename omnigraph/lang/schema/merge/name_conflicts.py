@@ -23,7 +23,7 @@ class AdditionConflict:
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
         """Return the sides after applying the decision.
 
-        The losing side adopts the winning side's definition; if the base wins, neither side adds the property.
+        The losing side adopts the winning side's definition. If the base wins, neither side adds the property.
         """
         type_id, property_id = self.entity.type_id, self.entity.property_id or 0
         ours, theirs = (schema[type_id].properties[property_id] for schema in (sides.ours, sides.theirs))
@@ -54,7 +54,7 @@ class NameConflict:
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
         """Return the sides after applying the decision.
 
-        The losing side undoes its rename or addition; if the base wins, both sides do.
+        The losing side undoes its rename or addition. If the base wins, both sides undo theirs.
         """
         winner = self._choose_winner(log, sides)
         if winner != "base":

@@ -2,7 +2,7 @@
 
 A derived id identifies the same type or property on every branch. Earlier releases took ids from a per-branch counter,
 so the same id may belong to different additions on the two sides. This module pairs additions that have the same owner
-and name, and gives all other additions ids above every id in use.
+and name, and assigns all other additions ids that are greater than every id in use.
 """
 
 from collections.abc import Mapping
@@ -48,9 +48,9 @@ class CommonNumbering:
 def number_like_ours(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> CommonNumbering:
     """Return the base schema and the other side's schema, both with our ids.
 
-    Base ids and derived ids do not change. An addition with a sequential id gets our id if our side made an addition of
-    the same kind and name. The other additions keep their ids if all of those ids are free. Otherwise, they get new
-    ids.
+    Base ids and derived ids do not change. If an addition has a sequential id, and our side made an addition of
+    the same kind and name, the addition gets our id. The other additions keep their ids if all of those ids are free.
+    Otherwise, they get new ids.
     """
     numbers = {number: number for number in (*assigned_ids(base), *filter(is_derived, assigned_ids(theirs)))}
     numbers |= _pair_additions(frozenset(assigned_ids(base)), ours, theirs, numbers)
@@ -96,14 +96,14 @@ def _pair_identities(
     return numbers
 
 
-# Added to a property's id during a merge if the same id belongs to a different property on another side. Ids have at
+# Added to a property's id during a merge if the same id belongs to a different property in another schema. Ids have at
 # most 52 bits, so the sum is never an existing id.
 _SEPARATE = 1 << 60
 
 
 @record
 class SeparatedSides:
-    """The base schema and the other side's schema, with separate ids for properties whose types differ too much."""
+    """The base schema and the other side's schema, with separate ids for properties whose types are incompatible."""
 
     base: SchemaIR
     theirs: SchemaIR

@@ -1,7 +1,7 @@
 """The declared parts of a schema, represented as slots and keyed by id.
 
 A slot is the smallest unit that is merged independently, such as a name, a type, an annotation or a constraint. Only
-the items that are written in a declaration have slots; inherited properties are derived from the node's interfaces.
+the items that are written in a declaration have slots. Inherited properties are derived from the node's interfaces.
 Slots refer to types and properties by id, so a rename changes only one slot.
 """
 

@@ -27,7 +27,7 @@ def merge_slot(
 
 
 def choose_state(winner: Winner, states: tuple[Value, Value, Value]) -> Value:
-    """Return the winner's value; `states` contains the values in the base, on our side and on theirs."""
+    """Return the winner's value. `states` contains the values in the base, on our side and on theirs."""
     base, ours, theirs = states
     return {"base": base, "ours": ours, "theirs": theirs}[winner]
 

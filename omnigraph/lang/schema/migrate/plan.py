@@ -20,7 +20,7 @@ PLACEHOLDER_DOMAIN = "0" * 26  # placeholder for comparing two schemas that do n
 class MigrationPlan:
     """Ordered steps to the new schema, `ir`, in which remaining types and properties keep their ids.
 
-    `supported` is false if any step is an `unsupported_change`, in which case nothing may be applied. A plan is truthy
+    `supported` is false if any step is an `unsupported_change`. An unsupported plan cannot be applied. A plan is truthy
     if it has any steps, and `str(plan)` describes one step per line.
     """
 

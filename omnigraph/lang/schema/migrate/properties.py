@@ -1,7 +1,7 @@
 """Compare a type's properties before and after a migration.
 
-The steps for one property have a fixed order: rename, type (widen, relax, extend, narrow, tighten),
-embedding, default, inline constraints, origin, annotations. Dropped properties come last.
+The steps for one property have a fixed order: rename, type (widen, relax, extend, narrow, tighten), embedding, default,
+inline constraints, origin, annotations. Dropped properties come last.
 """
 
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def _add_property_steps(type_pair: TypePair, definition: PropertyDefinition) -> 
 
 
 def _suggest_rename(type_pair: TypePair, definition: PropertyDefinition) -> str:
-    """If exactly one dropped property has the same type as an added property, return advice to annotate a rename."""
+    """Suggest `@rename_from` if exactly one dropped property has the same type as the added property."""
     candidates = [dropped.name for dropped in type_pair.dropped_properties if dropped.type == definition.type]
     if len(candidates) != 1:
         return ""
@@ -151,7 +151,7 @@ def _can_become(type_pair: TypePair, old_type: PropertyType, new_definition: Pro
 
 
 def _changes_key_spelling(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:
-    """Return whether ids would change, because equal float32 and float64 keys are formatted differently."""
+    """Return whether widening would change ids. Equal F32 and F64 keys are formatted differently in ids."""
     return old_type.scalar is ScalarType.F32 and new_definition.name in key_columns(type_pair)
 
 

@@ -23,7 +23,7 @@ _OPTIONAL_FIELDS = ("default", "code", "severity")
 
 @record
 class CardinalityBounds:
-    """The minimum and maximum number of edges of a type per source node. If `high` is None, there is no upper bound."""
+    """The minimum and maximum number of edges per source node. If `high` is None, there is no upper bound."""
 
     low: int
     high: int | None
@@ -38,7 +38,7 @@ class CardinalityBounds:
         return f"{self.low}..{'' if self.high is None else self.high}"
 
     def to_json(self) -> JsonObject:
-        """Return the bounds as JSON, in the form that shapes use."""
+        """Return the bounds as JSON, in the form used in canonical shapes."""
         return {"min": self.low, "max": self.high}
 
 
@@ -54,7 +54,7 @@ class EndpointTypes:
         return f"{self.source} -> {self.target}"
 
     def to_json(self) -> JsonObject:
-        """Return the endpoints as JSON, in the form that shapes use."""
+        """Return the endpoints as JSON, in the form used in canonical shapes."""
         return {"from_type": self.source, "to_type": self.target}
 
 
@@ -166,7 +166,7 @@ class DropProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WidenProperty(PropertyStep):
-    """A property gets a number type that can represent every value of the old type exactly."""
+    """A property changes to a number type that can represent every value of the old type exactly."""
 
     kind: ClassVar[str] = "widen_property"
     old: PropertyType
@@ -175,7 +175,7 @@ class WidenProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertProperty(PropertyStep):
-    """A number type becomes one that cannot hold all of its values. Only merges contain this step."""
+    """A property changes to a number type that cannot hold all of its values. Only merges produce this step."""
 
     kind: ClassVar[str] = "convert_property"
     old: PropertyType
@@ -296,7 +296,7 @@ class ChangeEndpoints(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedChange(MigrationStep):
-    """A change that is not supported. It causes the entire plan to be refused."""
+    """A change that is not supported. A plan that contains this step is refused."""
 
     kind: ClassVar[str] = "unsupported_change"
     entity: str
@@ -304,7 +304,7 @@ class UnsupportedChange(MigrationStep):
 
 
 def rating_members(code: str | None) -> dict[str, Any]:
-    """Return the step members that a finding's code determines, or an empty dict if there is no finding.
+    """Return the step members that follow from a finding code, or an empty dict if there is no code.
 
     >>> rating_members("OG-MF-104")
     {'tier': 'validated', 'code': 'OG-MF-104', 'severity': 'warning'}

@@ -41,7 +41,7 @@ class TypePair:
     old_type: CatalogType
     new_type: CatalogType
     drop_mode: DropMode
-    is_accepted: bool = False  # true if the new schema was already accepted or comes from a merge
+    is_accepted: bool = False  # true if the new schema has already been accepted or comes from a merge
 
     @property
     def kind(self) -> TypeKind:
@@ -76,7 +76,7 @@ class TypePair:
         }
 
     def _is_same_property(self, old_name: str, new_name: str) -> bool:
-        """Return whether two properties with the same id are one property. In a plan, their types do not matter."""
+        """Return whether two properties with the same id are the same property. In a plan, their types are ignored."""
         old_property, new_property = self.old_type.property(old_name), self.new_type.property(new_name)
         if not self.is_accepted or old_property is None or new_property is None:
             return True
