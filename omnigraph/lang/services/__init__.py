@@ -1,7 +1,7 @@
 """Language services for editors: completion and hover text for `.gq` and `.pg`.
 
-Both functions accept text that does not parse, which is normal while someone is typing, and never raise an exception
-because of it. They read no files and no graph: the caller passes the schema. Start reading in `cursor`, then
+Both services accept text that does not parse, which is normal while a user is typing, and never raise an exception for
+such text. They read no files and no graph: the caller passes the schema. Read `cursor` first, then
 `query_completion` and `schema_completion`.
 """
 

@@ -1,6 +1,6 @@
 """Tokens around the cursor, in text that may not parse.
 
-This module finds the word under the cursor and the declaration that contains it, with the coarse scan. It does not
+This module uses the coarse scan to find the word under the cursor and the declaration that contains it. It does not
 depend on the grammar.
 """
 
@@ -30,8 +30,8 @@ class TextToken:
 class Cursor:
     """The position of the cursor in its declaration.
 
-    `typed` is the part of the word before the cursor, `replaced` the whole word, and `before` the text from the start
-    of the declaration to the start of the word. `declaration` is the span of the whole declaration.
+    `typed` is the part of the word before the cursor, and `replaced` is the span of the whole word. `before` is the
+    text from the start of the declaration to the start of the word. `declaration` is the span of the whole declaration.
     """
 
     typed: str

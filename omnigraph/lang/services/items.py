@@ -43,7 +43,10 @@ class HoverText:
 
 
 def rank_candidates(candidates: Iterable[Candidate], typed: str, replaced: Span) -> tuple[CompletionItem, ...]:
-    """Return the candidates that match the typed prefix: exact case first, then any case, then later words.
+    """Return the candidates that match the typed prefix, sorted by how well they match.
+
+    Labels that begin with the prefix come first, with exact-case matches before all others. Labels in which a later
+    word begins with the prefix come last.
 
     >>> names = [Candidate(label, "property") for label in ("age", "Name", "first_name", "name")]
     >>> [item.label for item in rank_candidates(names, "na", Span(0, 2))]

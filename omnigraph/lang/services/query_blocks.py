@@ -1,4 +1,4 @@
-"""The block of a query that contains the cursor, and simpler versions of text that the parser rejects.
+"""The query block that contains the cursor, and simpler versions of text that the parser rejects.
 
 A simpler version keeps the structure around the cursor: finished blocks are replaced with minimal blocks, and earlier
 lines of the open block are dropped.

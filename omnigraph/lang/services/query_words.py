@@ -1,6 +1,6 @@
-"""The meanings of the keywords and functions of `.gq`, for completion and hover texts.
+"""The meanings of the keywords and functions in `.gq`, for completion and hover text.
 
-A test checks that this module has an entry for every keyword and function of the language.
+A test checks that this module has an entry for every keyword and function in the language.
 """
 
 from omnigraph.records.frozen import record
@@ -45,7 +45,7 @@ KEYWORD_MEANINGS = {
     "contains": "tests for a substring or a list element",
     "starts_with": "tests for a prefix",
     "case": "chooses a value: `case when condition then value else value end`",
-    "when": "a condition of `case`",
+    "when": "a condition in a `case`",
     "then": "the value of `case` if the condition before it is true",
     "else": "the value of `case` if no condition is true",
     "end": "ends `case`",
@@ -66,8 +66,8 @@ class FunctionSignature:
 
 
 SCALAR_FUNCTIONS = {
-    "lower": FunctionSignature("text", "String", "the text in lower case"),
-    "upper": FunctionSignature("text", "String", "the text in upper case"),
+    "lower": FunctionSignature("text", "String", "the text in lowercase"),
+    "upper": FunctionSignature("text", "String", "the text in uppercase"),
     "length": FunctionSignature("text, list or path", "I64", "the number of code points, elements or edges"),
     "substring": FunctionSignature("text, start, count?", "String", "part of the text; the first position is 1"),
     "replace": FunctionSignature("text, old, new", "String", "the text with every `old` replaced by `new`"),
@@ -106,17 +106,17 @@ VALUE_FUNCTIONS = {
     "datetime": FunctionSignature('"2024-02-29T12:00:00Z"', "DateTime", "a DateTime literal"),
 }
 TEXT_CONDITIONS = {
-    "search": FunctionSignature("$x.property, text", "Bool", "whether the property contains any token of the text"),
+    "search": FunctionSignature("$x.property, text", "Bool", "whether the property contains any token from the text"),
     "match_text": FunctionSignature(
-        "$x.property, text", "Bool", "whether the property contains all tokens of the text in sequence"
+        "$x.property, text", "Bool", "whether the property contains all tokens from the text in sequence"
     ),
     "fuzzy": FunctionSignature(
-        "$x.property, text, edits?", "Bool", "like `search`, but any token within the number of edits matches"
+        "$x.property, text, edits?", "Bool", "like `search`, but any token within the given number of edits matches"
     ),
 }
 RANKINGS = {
-    "bm25": FunctionSignature("$x.property, text", "F64", "the relevance of a text property"),
-    "nearest": FunctionSignature("$x.vector, vector or text", "F64", "the distance of a vector"),
+    "bm25": FunctionSignature("$x.property, text", "F64", "the relevance score of a text property"),
+    "nearest": FunctionSignature("$x.vector, vector or text", "F64", "the distance to the given vector or text"),
     "rrf": FunctionSignature("ranking, ranking, k?", "F64", "two rankings combined by reciprocal rank fusion"),
 }
 FUNCTIONS = SCALAR_FUNCTIONS | PATH_FUNCTIONS | AGGREGATES | VALUE_FUNCTIONS | TEXT_CONDITIONS | RANKINGS

@@ -79,7 +79,7 @@ def _column_candidates(expectation: Expectation, own: list[TextToken]) -> Iterat
 
 
 def _declared_columns(own: list[TextToken]) -> list[str]:
-    """Return the property names of a declaration: the words before `:` between its braces."""
+    """Return the property names in a declaration, which are the words before `:` between its braces."""
     brace = next((index for index, token in enumerate(own) if token.text == "{"), len(own))
     following = pairwise(own[brace:])
     return [name.text for name, colon in following if name.kind == "word" and colon.text == ":"]

@@ -1,4 +1,4 @@
-"""The meanings of the keywords and annotations of `.pg`, for completion and hover texts."""
+"""The meanings of the keywords and annotations in `.pg`, for completion and hover text."""
 
 KEYWORD_MEANINGS = {
     "node": "declares a node type",
@@ -15,7 +15,7 @@ HEADER_ANNOTATIONS = {
 }
 CARDINALITY = {"card": "the number of edges per source node, as in `@card(0..1)`"}
 PROPERTY_ANNOTATIONS = {
-    "key": "the values that identify an entity and determine its id",
+    "key": "identifies an entity and determines its id",
     "unique": "rejects entities with equal values",
     "index": "declares an index",
     "default": "the value to store if an entity does not specify one",

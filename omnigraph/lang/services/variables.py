@@ -1,4 +1,4 @@
-"""The variables and parameters of a query that may not parse, with the types that can be inferred for them.
+"""The variables and parameters in a query that may not parse, with the types that can be inferred for them.
 
 Types come from bindings (`$p: Person`) and from the endpoints of traversals. Invalid text yields fewer variables, never
 an error.
@@ -26,7 +26,7 @@ class InferredVariable:
 
 
 def infer_variables(tokens: list[TextToken], catalog: Catalog | None) -> dict[str, InferredVariable]:
-    """Return the variables of a declaration in order of appearance, without their `$`."""
+    """Return the variables in a declaration in order of appearance, without their `$`."""
     parameters_end = _parameters_end(tokens)
     variables = _read_parameters(tokens[:parameters_end])
     body = tokens[parameters_end:]
@@ -38,7 +38,7 @@ def infer_variables(tokens: list[TextToken], catalog: Catalog | None) -> dict[st
 
 
 def entity_type(catalog: Catalog | None, type_name: str | None) -> EntityType | None:
-    """Return a node type, interface or edge type by its name."""
+    """Return the node type, interface or edge type with this name, or None if there is none."""
     if catalog is None or type_name is None:
         return None
     return catalog.node(type_name) or catalog.interface(type_name) or catalog.edge(type_name)
