@@ -1,7 +1,7 @@
-"""Compute LALR tables from a grammar file. Only this module uses lark, and only development needs it.
+"""Compute LALR tables from a grammar file. Only this module uses lark, which is needed only for development.
 
-The result must not depend on the order in which Python iterates over sets, so that the tables can be compared with
-the saved ones.
+The tables must not depend on the order in which Python iterates over sets, so that they can be compared with the saved
+tables.
 """
 
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ def _rule_order(rule: Any) -> tuple[str, list[str]]:
 
 
 def _convert_rule(rule: Any) -> Rule:
-    """Convert a rule, and work out which of its symbols its tree keeps."""
+    """Convert a rule from lark, and determine which of its symbols become children of the tree."""
     missing_parts = _count_missing_parts(rule)
     kept_children, missing_before = [], 0
     for index, symbol in enumerate(rule.expansion):
@@ -116,7 +116,7 @@ def _convert_rule(rule: Any) -> Rule:
 def _count_missing_parts(rule: Any) -> list[int]:
     """Return the number of missing optional parts before each symbol, and at the end.
 
-    Lark lists a flag for each part of the original rule: true for a missing part, and false for a symbol.
+    Lark stores a flag for each part of the original rule: true for a missing part, and false for a symbol.
     """
     counts = [0]
     for is_missing in rule.options.empty_indices or [False] * len(rule.expansion):

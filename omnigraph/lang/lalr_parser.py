@@ -1,7 +1,7 @@
 """Parse one declaration with LALR tables.
 
-This module runs tables that `compile_grammar` has computed; it must not import lark, whose own parser takes longer to
-import and to restore than a short text takes to parse. A test compares the two on generated texts.
+`compile_grammar` computes the tables. This module must not import lark, because importing and restoring lark's parser
+takes longer than parsing a short text. A test compares both parsers on generated texts.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ END = "$END"  # the terminal after the last token
 
 @record
 class KeptChild:
-    """A symbol of a rule that becomes a child of the rule's tree.
+    """A symbol in a rule that becomes a child of the rule's tree.
 
-    If `is_inlined` is true, the symbol's own children take its place. `missing_before` is the number of missing
-    optional parts before it.
+    If `is_inlined` is true, the symbol is replaced by its own children. `missing_before` is the number of missing
+    optional parts before the symbol.
     """
 
     index: int
@@ -30,10 +30,10 @@ class KeptChild:
 
 @record
 class Rule:
-    """A rule of the grammar: the symbol that it defines, and how the rule's symbols become a tree.
+    """A grammar rule: the symbol that the rule defines, and how the symbols in the rule become a tree.
 
     `kept_children` is None if every symbol becomes a child. If `unwraps` is true, a tree with one child is replaced by
-    the child.
+    that child.
     """
 
     origin: str
@@ -48,8 +48,8 @@ class Rule:
 class GrammarTables:
     """A grammar in the form that the parser uses.
 
-    Each state is a text of numbers that alternate between a symbol and its action. An action is the number of the next
-    state, or -1 - n to reduce by rule n. The terminals are in the order of the grammar.
+    Each state is a string of numbers that alternate between a symbol and its action. An action is the number of the
+    next state, or -1 - n to reduce by rule n. The terminals are in grammar order.
     """
 
     symbols: Sequence[str]
@@ -62,7 +62,7 @@ class GrammarTables:
 
 
 class UnexpectedText(Exception):  # noqa: N818 - never leaves this package
-    """Raised if no declaration continues with the text at `offset`; `allowed_terminals` could follow instead."""
+    """Raised if the text at `offset` cannot continue the declaration. `allowed_terminals` could follow instead."""
 
     def __init__(self, offset: int, allowed_terminals: frozenset[str]) -> None:
         super().__init__(offset)
@@ -70,7 +70,7 @@ class UnexpectedText(Exception):  # noqa: N818 - never leaves this package
 
 
 class _StateActions(dict[int, dict[str, int]]):
-    """The actions of each state by symbol, decoded when the state is first reached."""
+    """The actions for each state, keyed by symbol and decoded when the state is first reached."""
 
     def __init__(self, tables: GrammarTables) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class _StateActions(dict[int, dict[str, int]]):
 
 
 class _StateMatchers(dict[int, TerminalMatcher]):
-    """The matcher of each state. States that allow the same terminals share a matcher."""
+    """The matcher for each state. States that allow the same terminals share a matcher."""
 
     def __init__(self, tables: GrammarTables, actions: _StateActions) -> None:
         super().__init__()
@@ -102,10 +102,10 @@ class _StateMatchers(dict[int, TerminalMatcher]):
 
 
 class _Stack:
-    """The parser's state: the states that it is in, and the tree or token that led to each state.
+    """The parser stack: the states, and the tree or token that led to each state.
 
-    `starts` and `ends` contain the extent of each value, including the brackets and keywords that its tree omits. They
-    are None for a value without text.
+    `starts` and `ends` contain the extent of each value, including the brackets and keywords that its tree omits. For a
+    value without text, both are None.
     """
 
     __slots__ = ("ends", "starts", "states", "values")
@@ -117,14 +117,14 @@ class _Stack:
         self.ends: list[int | None] = []
 
     def push(self, state: int, value: Any, start_pos: int | None, end_pos: int | None) -> None:
-        """Enter a state because of a value."""
+        """Push a state, and the value that led to it."""
         self.states.append(state)
         self.values.append(value)
         self.starts.append(start_pos)
         self.ends.append(end_pos)
 
     def pop(self, count: int) -> tuple[list[Any], int | None, int | None]:
-        """Leave the newest states, and return their values and the extent of these."""
+        """Pop the top `count` states, and return their values and the extent of these values."""
         if not count:
             return [], None, None
         values, starts, ends = self.values[-count:], self.starts[-count:], self.ends[-count:]
@@ -156,7 +156,7 @@ class Parser:
         return tree
 
     def read_prefix(self, text: str) -> tuple[list[Token], frozenset[str]]:
-        """Return the tokens in the beginning of a declaration, and the terminals that may follow.
+        """Return the tokens at the beginning of a declaration, and the terminals that may follow them.
 
         Raise `UnexpectedText` if no declaration begins with the text.
         """
@@ -177,7 +177,7 @@ class Parser:
         return stack
 
     def _shift(self, stack: _Stack, token: Token) -> None:
-        """Reduce as often as the token requires, and push the token."""
+        """Perform the reductions that the token requires, then push the token."""
         while True:
             action = self._actions[stack.states[-1]].get(token.type)
             if action is None:
@@ -188,7 +188,7 @@ class Parser:
             self._reduce(stack, self._tables.rules[-1 - action])
 
     def _reduce(self, stack: _Stack, rule: Rule) -> None:
-        """Replace the values that match a rule by the rule's tree."""
+        """Replace the values that match a rule with the rule's tree."""
         values, start_pos, end_pos = stack.pop(rule.symbol_count)
         children = values if rule.kept_children is None else _select_children(values, rule)
         if rule.unwraps and len(children) == 1:
@@ -220,7 +220,7 @@ class Parser:
 
 
 def _select_children(values: Sequence[Any], rule: Rule) -> list[Any]:
-    """Return the children of a rule's tree: None for missing parts, and the children of inlined symbols."""
+    """Return the children of a rule's tree, with None for missing parts and with inlined symbols expanded."""
     children: list[Any] = []
     for kept in rule.kept_children or ():
         children += [None] * kept.missing_before
@@ -234,7 +234,7 @@ def _select_children(values: Sequence[Any], rule: Rule) -> list[Any]:
 
 
 def _locate_empty_tree(tree: ParseTree, start_pos: int | None, end_pos: int | None) -> None:
-    """Give a tree without text the extent of the brackets around it."""
+    """Set the extent of a tree without text to the extent of the brackets around it."""
     if tree.start_pos is None:
         tree.start_pos = start_pos
     if tree.end_pos is None:

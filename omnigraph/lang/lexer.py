@@ -1,7 +1,7 @@
 """A contextual lexer with almost no start-up cost.
 
-Only the terminals that the parser's state allows are tried. Each terminal is compiled once, when it is first tried, and
-a keyword is tried only where its word occurs.
+The lexer tries only the terminals that the parser state allows, and tries a keyword only where its word occurs. Each
+terminal is compiled once, when it is first tried.
 """
 
 import re

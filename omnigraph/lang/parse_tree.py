@@ -1,4 +1,4 @@
-"""The parser's output before it is given a meaning: tokens, and trees named after grammar rules.
+"""The parser's raw output: tokens, and trees named after grammar rules.
 
 Positions are offsets in the parsed text. This module must not depend on any grammar rule.
 """
@@ -22,9 +22,9 @@ class Token(str):
 
 
 class ParseTree:
-    """A grammar rule, with the tokens and trees that it consists of.
+    """A match for a grammar rule, with the tokens and trees that it consists of.
 
-    An optional part that is missing is None in `children`. Both positions are None if the rule matched no text.
+    `children` contains None for each missing optional part. Both positions are None if the rule matched no text.
     """
 
     __slots__ = ("children", "data", "end_pos", "start_pos")

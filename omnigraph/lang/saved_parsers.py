@@ -2,7 +2,7 @@
 
 This module manages the `grammar.json` file next to each `grammar.lark`. `make tables` computes the tables and writes
 them to this file, so that they do not have to be computed at start-up. Tables are never used unless their stamp matches
-the current grammar and the form of the file.
+the current grammar and file format.
 """
 
 import json
@@ -17,7 +17,7 @@ from .lexer import Terminal
 
 _LANG_DIRECTORY = Path(__file__).parent
 LANGUAGES = ("schema", "query")
-_FORM = 1  # increase if the form of the file or the meaning of a member changes
+_FORM = 1  # increase if the file format or the meaning of a member changes
 
 
 @cache
