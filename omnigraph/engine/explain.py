@@ -184,7 +184,7 @@ def _operator_text(operator: Any) -> str:
 
 
 def _index_text(context: ExecutionContext, operator: Any) -> str:
-    """Return a note with the names of the indexes that a scan or a traversal from a few rows uses."""
+    """Return a note that lists the indexes used by a scan or by a traversal from a few rows."""
     try:
         index_names = dict.fromkeys(_full_text_indexes(context, operator))
         indexed_filters = list(_indexed_filters(context, operator)) if not index_names else []
@@ -212,7 +212,7 @@ def _indexed_filters(context: ExecutionContext, operator: Any) -> Iterator[tuple
     if isinstance(operator, KeyScan):
         yield context.table(TableKey.node(operator.scan.type_name)), pc.field("id") == "any"
     if isinstance(operator, DistinctValueScan):
-        operator = operator.scan  # no scan uses the index if the values are in memory
+        operator = operator.scan  # if the values are already in memory, the query does not use the index
     if isinstance(operator, plan.NodeScan):
         for type_name in operator.implementers or (operator.type_name,):
             pushed_filter, _ = split_filters(context, TableKey.node(type_name), operator.filters)
@@ -264,7 +264,7 @@ def _bound_count(context: ExecutionContext, value: plan.Value) -> int | None:
 
 
 def _ranking_text(context: ExecutionContext, read_plan: plan.ReadPlan) -> str:
-    """Return a note with the name of the index that proposes the nearest nodes for a scan."""
+    """Return a note that specifies the vector index used by a ranking, or an empty string if it uses none."""
     ranking = read_plan.ranking
     if not isinstance(ranking, plan.Nearest) or read_plan.aggregated or read_plan.distinct:
         return ""

@@ -108,9 +108,9 @@ class MemoryCache:
         measure_bytes: Callable[[T], int],
         family: Hashable = None,
     ) -> T | None:
-        """Return the cached value, building it if needed; concurrent callers share a single build.
+        """Return the cached value, building it if needed. Concurrent callers share a single build.
 
-        If `build` returns None, nothing is cached and None is returned.
+        If `build` returns None, this method caches nothing and returns None.
         """
         cached_value: T | None = self.get(cache_key)
         if cached_value is not None:
@@ -203,7 +203,7 @@ _process_caches_lock = threading.Lock()
 
 
 def shared_caches() -> QueryCaches:
-    """Return this process's caches; every distinct set of environment settings has its own caches."""
+    """Return the process-wide caches. Each distinct set of environment settings has its own caches."""
     environment = _CACHE_VARIABLES.current()
     process_caches = _process_caches.get(environment)
     if process_caches is None:
@@ -213,7 +213,7 @@ def shared_caches() -> QueryCaches:
 
 
 def caches_of(context: "ExecutionContext") -> QueryCaches:
-    """Return the execution's own caches if it has any, or otherwise the process's caches."""
+    """Return the execution's own caches if it has any, or the process-wide caches otherwise."""
     return context.caches if isinstance(context.caches, QueryCaches) else shared_caches()
 
 

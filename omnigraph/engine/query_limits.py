@@ -1,8 +1,8 @@
 """Query resource limits: time, memory, and admission control for heavy queries.
 
-This module implements the limits, the usage meter for a running query, and the process-wide gate. Operators check the
-limits between chunks and before large allocations, so a query that exceeds them fails with a typed error and the handle
-stays usable.
+This module implements the limits, the usage meter for a running query, and a process-wide gate that limits the number
+of concurrent heavy queries. Operators check the limits between chunks and before large allocations. A query that
+exceeds a limit therefore fails with a typed error, and the graph handle stays usable.
 """
 
 import os
@@ -96,7 +96,7 @@ class QueryMeter:
         self.used_bytes = max(0, self.used_bytes - byte_count)
 
     def enter_gate(self) -> None:
-        """Wait until this query is admitted as a heavy query; the waiting time counts toward the timeout."""
+        """Wait until this query is admitted as a heavy query. The waiting time counts toward the timeout."""
         while not self.in_gate:
             self.in_gate = _heavy_query_gate.acquire(timeout=_GATE_POLL_SECONDS)
             self.check_timeout()

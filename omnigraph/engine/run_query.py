@@ -193,7 +193,7 @@ _rewritten_plans: dict[tuple[int, int], tuple[AnyReadPlan, SchemaIR, AnyReadPlan
 
 
 def rewritten_plan(read_plan: AnyReadPlan, schema_ir: SchemaIR) -> AnyReadPlan:
-    """Return the plan after all rewrites; the result is cached for each plan and schema."""
+    """Return the plan after all rewrites. The result is cached for each plan and schema."""
     cache_key = (id(read_plan), id(schema_ir))
     cached_plan = _rewritten_plans.get(cache_key)
     if cached_plan is None:

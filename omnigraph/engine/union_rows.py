@@ -1,4 +1,4 @@
-"""Unions: combine the results of several reads into one ordered table; `union all` keeps duplicate rows.
+"""Unions: combine the results of several reads into one table, with or without duplicate rows.
 
 All parts run on the same snapshot and share the same limits. Rows with equal sort keys stay in the order of the parts,
 and in their original order within each part.

@@ -24,7 +24,7 @@ _SKETCH_DIVISOR = 2
 
 
 class Adjacency(Protocol):
-    """The neighbors along one edge type and direction, for fixed table versions."""
+    """Neighbor lookup for one edge type and direction, at fixed table versions."""
 
     def degrees(self, sources: IntArray) -> IntArray:
         """Return the number of distinct neighbors per source."""
@@ -41,7 +41,7 @@ class Adjacency(Protocol):
 
     @property
     def size(self) -> int:
-        """An upper bound on all row ids if both endpoints have the same type, or 0 if it is unknown."""
+        """An upper bound on all row ids, or 0 if unknown. It is valid only if both endpoints have the same type."""
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return positions, neighbors and edge row ids, with one entry per edge, including parallel edges."""
@@ -174,7 +174,7 @@ class UndirectedAdjacency:
 
 
 def bound_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
-    """Without expanding any list, return an upper bound on the number of neighbors that `union` returns."""
+    """Return an upper bound on the number of neighbors that `union` returns, without expanding any list."""
     pair_bound = 0
     for adjacency in adjacencies:
         if isinstance(adjacency, UndirectedAdjacency):

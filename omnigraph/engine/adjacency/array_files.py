@@ -102,7 +102,7 @@ class ArrayFileCache:
     def _remove_if_stale(
         self, unfinished_file: tuple[float, int, Path], listed_files: list[tuple[float, int, Path]]
     ) -> None:
-        """Remove an unfinished file that a dead process left.
+        """Remove an unfinished file if it is so old that its writer must have died.
 
         The modification time of the newest file serves as the current time.
         """

@@ -1,7 +1,8 @@
 """Look up the neighbors of a few rows in the edge table instead of building neighbor lists.
 
-Lookups by `src` and `dst` are fast if the column has an index. Probes return the same neighbors as lists but are faster
-only for a few rows; `BudgetedProbe` switches to lists once too many rows have been looked up.
+Such a lookup is called a probe. Probes by `src` or `dst` are fast if the column has an index. Probes return the same
+neighbors as lists but are faster only for a few rows. `BudgetedProbe` switches to lists once too many rows have been
+looked up.
 """
 
 from collections.abc import Callable

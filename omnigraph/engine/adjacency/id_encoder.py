@@ -1,7 +1,7 @@
 """Translate id columns with millions of entries into the row ids of a node table.
 
-A hash only proposes a candidate row. An id matches only if its length and all of its bytes are equal, so a hash
-collision costs time but never changes a result.
+A hash only proposes a candidate row. The candidate is accepted only if its id has the same length and the same bytes,
+so a hash collision costs time but never changes a result.
 """
 
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ class IdEncoder:
         return len(unplaced) == 0
 
     def encode(self, id_column: pa.Array | pa.ChunkedArray) -> IntArray:
-        """Return the row id of each id, or -1 if the id does not exist."""
+        """Return the row id for each id, or -1 if the id does not exist."""
         chunks = id_column.chunks if isinstance(id_column, pa.ChunkedArray) else [id_column]
         encoded_chunks = [self._encode_chunk(chunk) for chunk in chunks]
         return np.concatenate(encoded_chunks) if encoded_chunks else np.empty(0, np.int64)

@@ -62,7 +62,7 @@ class NeighborLists:
         return list_starts, np.where(in_range, self.starts[clipped_rows + 1] - list_starts, 0)
 
     def count_pairs(self, owner_rows: IntArray) -> int:
-        """Return the total length of the rows' lists."""
+        """Return the total length of the lists for the given rows."""
         if len(owner_rows) > _FEW_ROWS:
             return int(self.bounds(owner_rows)[1].sum())
         starts, list_count, pair_count = self.starts, len(self.starts) - 1, 0
@@ -72,7 +72,7 @@ class NeighborLists:
         return pair_count
 
     def expand(self, owner_rows: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Concatenate the lists of the given rows; for each value, also return its row's position in `owner_rows`.
+        """Concatenate the lists of the given rows; also return the position in `owner_rows` that each value belongs to.
 
         `accepted_rows` is a mask, indexed by value, that restricts the values. Its last entry also applies to all
         higher values.
@@ -103,7 +103,7 @@ class NeighborLists:
         stop_row: int,
         accepted_rows: Mask | None,
     ) -> tuple[IntArray, IntArray]:
-        """Expand the rows between two positions, which are so close together that the result fits in the CPU cache."""
+        """Expand the rows between two positions. The range is small enough for the result to fit in the CPU cache."""
         list_lengths = list_lengths[first_row:stop_row]
         neighbors = self.values[expand_ranges(list_starts[first_row:stop_row], list_lengths)]
         if accepted_rows is not None:
@@ -116,7 +116,7 @@ class NeighborLists:
         return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), as_int64(neighbors)
 
     def restrict_to(self, accepted_rows: Mask) -> "NeighborLists":
-        """Return the same lists with only the accepted values; see `expand` for the mask."""
+        """Return the same lists with only the accepted values. `expand` describes the mask."""
         is_accepted = np.empty(len(self.values), np.bool_)
         for block_start in range(0, len(is_accepted), _BLOCK_PAIRS):
             accepted_rows.take(
@@ -198,8 +198,8 @@ def _search_few_pairs(neighbor_lists: NeighborLists, sources: IntArray, targets:
 class PairSketch:
     """A bit filter that rules out most missing pairs; false positives are possible.
 
-    The filter pays off because searching a list takes several scattered memory reads and most of the probed pairs are
-    not edges.
+    The filter pays off because searching a list takes several scattered memory reads, and most probed pairs are not
+    edges.
     """
 
     def __init__(self, neighbor_lists: NeighborLists) -> None:

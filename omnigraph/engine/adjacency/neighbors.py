@@ -26,9 +26,10 @@ _MODE_VARIABLE = Variables("OMNIGRAPH_TRAVERSAL_MODE")
 def choose_adjacency(
     context: ExecutionContext, edge_type: str, direction: Direction, expected_sources: int, *, with_edges: bool = False
 ) -> Adjacency:
-    """Return an adjacency for an edge type; with `with_edges`, it also provides the edges themselves.
+    """Return an adjacency for an edge type.
 
-    The adjacency is chosen once per execution and reused by later calls.
+    With `with_edges`, the adjacency also provides the edges themselves. The adjacency is chosen once per execution, and
+    later calls reuse it.
     """
     cache_key = (edge_type, direction, with_edges)
     if cache_key not in context.adjacency_cache:
@@ -105,7 +106,7 @@ def _list_adjacency(
 def _adjacency_in_memory(
     context: ExecutionContext, edge_type: str, direction: Direction, *, with_edges: bool
 ) -> Adjacency | None:
-    """Return an adjacency built from lists in memory, without opening a table, or None if there are no such lists."""
+    """Return an adjacency for the lists in memory, or None if there are none. No table is opened."""
     edge = context.catalog.edge(edge_type)
     if edge is None:
         return None

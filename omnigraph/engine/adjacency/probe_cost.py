@@ -1,8 +1,8 @@
-"""Limit the work that lookups in an edge table may do before neighbor lists are built, measured in scanned rows.
+"""Limit the total cost of lookups in an edge table, beyond which neighbor lists are built instead.
 
-The estimates depend only on row counts and index coverage, never on measured time, so the choice is repeatable. Lookups
-stop before their total cost exceeds the cost of building the lists. Therefore, however many traversals run, their total
-cost is at most about twice that of the cheaper choice.
+Costs are estimated in scanned rows. The estimates depend only on row counts and index coverage, never on measured time,
+so the choice is repeatable. Lookups stop before their total cost exceeds the cost of building the lists. Therefore,
+however many traversals run, their total cost is at most about twice the cost of the cheaper choice.
 """
 
 import os
@@ -15,12 +15,12 @@ from omnigraph.storage.scan import count_rows
 from .edge_probe import EdgeTableProbe
 from .topology import EdgeTables
 
-# These ratios were measured on a local disk with 100,000 to 4,000,000 edges.
+# Costs in scanned rows, based on measurements on a local disk with 100,000 to 4,000,000 edges.
 _BASE_ROWS = 200_000  # fixed cost of a lookup
 _INDEXED_KEY_ROWS = 30_000  # cost of finding one key in an index, unless scanning the indexed rows is cheaper
 _KEY_ROWS = 1_000  # cost of resolving the neighbors of one key
 _SET_BUILD_SCANS = 8  # building neighbor sets costs as much as scanning all rows this many times
-_BAG_BUILD_SCANS = 24  # building neighbor bags costs this many times as much as building sets
+_BAG_BUILD_SCANS = 24  # building neighbor bags costs as much as scanning all rows this many times
 
 
 @record

@@ -1,7 +1,7 @@
 """Build an edge type's neighbor lists, in both directions, from a single read of its table.
 
 The lists depend only on the versions of the edge table and of both endpoint tables. Edges with a missing endpoint are
-left out of the lists and counted.
+counted but not added to the lists.
 """
 
 from collections.abc import Iterator
@@ -114,7 +114,7 @@ def _encode_column(encoder: IdEncoder, column: pa.ChunkedArray, highest_row_id: 
 
 
 def _column_chunks(column: pa.ChunkedArray) -> Iterator[pa.Array]:
-    """Yield arrays of about `_ENCODE_CHUNK_ROWS` rows; the small arrays that scans return are combined."""
+    """Yield arrays of about `_ENCODE_CHUNK_ROWS` rows by combining the small arrays that scans return."""
     for start in range(0, len(column), _ENCODE_CHUNK_ROWS):
         yield column.slice(start, _ENCODE_CHUNK_ROWS).combine_chunks()
 

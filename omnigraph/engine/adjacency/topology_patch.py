@@ -62,7 +62,7 @@ def patch_topology(base_topology: Topology, base_tables: EdgeTables, target_tabl
 
 
 def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tuple[tuple[IntArray, int], ...] | None:
-    """Return the removed rows and the highest new row id for both endpoint tables, or None if a table was replaced."""
+    """Return the removed rows and the highest new row id for each endpoint table, or None if a table was replaced."""
     changes_per_endpoint = []
     table_pairs = [(base_tables.source, target_tables.source), (base_tables.target, target_tables.target)]
     for base_table, target_table in table_pairs:
@@ -77,7 +77,7 @@ def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tu
 def _find_edge_changes(
     base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables
 ) -> tuple[_EdgeRows, _EdgeRows] | None:
-    """Return the edges that exist in only one version, or None if they are too many or an endpoint is missing."""
+    """Return the edges that exist in only one version, or None if there are too many or an endpoint is missing."""
     if base_tables.edge.location != target_tables.edge.location:
         return None
     difference = compare_versions(base_tables.edge, target_tables.edge)
@@ -128,7 +128,7 @@ def _widen_lists(lists: NeighborLists, row_count: int) -> NeighborLists:
 
 
 def _patch_sets(lists: NeighborLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighborLists | None:
-    """Patch neighbor sets, or return None if the lists are inconsistent. A pair stays as long as an edge joins it."""
+    """Patch neighbor sets, or return None if they are inconsistent. A pair stays as long as any edge joins it."""
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
     repeats = _RepeatedPairs.from_lists(lists)

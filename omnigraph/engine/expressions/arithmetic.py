@@ -1,7 +1,7 @@
 """Arithmetic on Arrow columns with `+ - * / %` and unary minus.
 
-Integer arithmetic uses 64 bits and raises `ExpressionError` if a result does not fit; floats follow IEEE 754. The
-result is null where an operand is null or a divisor is zero.
+Integer arithmetic uses 64 bits and raises `ExpressionError` if a result does not fit. Float arithmetic follows IEEE
+754. The result is null where an operand is null or a divisor is zero.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ def negate(column: pa.Array, place: plan.SourcePlace) -> pa.Array:
 
 
 def as_integers(column: pa.Array, place: plan.SourcePlace) -> pa.Array:
-    """Convert integers to I64; raise an error for a U64 value that does not fit in it."""
+    """Convert integers to I64; raise an error for a U64 value that does not fit."""
     return column if column.type == pa.int64() else checked(lambda values: values.cast(pa.int64()), place, column)
 
 

@@ -182,9 +182,9 @@ def _compare_integers_to_floats(integers: pa.Array, operator: CompareOperator, f
 
 
 def _compare_signs(integers: npt.NDArray[Any], floats: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
-    """Return -1, 0 or 1 for each integer that is less than, equal to or greater than its float.
+    """For each pair, return -1, 0 or 1 if the integer is less than, equal to or greater than the float.
 
-    The comparison uses the float's floor, so that it is exact.
+    Each integer is compared with the floor of the float, because that comparison is exact.
     """
     limits = np.iinfo(integers.dtype)
     too_high, too_low = floats >= float(limits.max), floats < float(limits.min)  # as a float, the maximum is rounded up

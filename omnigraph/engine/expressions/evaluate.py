@@ -63,7 +63,7 @@ class TableSource:
         return self.table.column(column_name).combine_chunks()
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
-        """Raise InternalError, because a table contains a single type, which the caller has already checked."""
+        """Raise InternalError, because a table contains a single type and the caller has already checked it."""
         raise InternalError(reason="type tests are not supported on a single table")
 
     def constant(self, value: plan.Value) -> Any:

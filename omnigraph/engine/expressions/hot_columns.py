@@ -1,7 +1,7 @@
 """An in-memory cache of frequently used columns, addressed by row id; repeated values are dictionary-encoded.
 
-A column is loaded once its cache misses have cost as much as loading the column would have. Cached columns belong to
-one table version. Which columns are cached must never affect a result.
+A column is loaded once its cache misses have cost as much as loading the column would have. Each cached column belongs
+to one table version. The choice of columns to cache must never affect a result.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ from omnigraph.values.table_key import TableKey
 
 from .id_order import IdOrder, build_id_order
 
-# Costs are measured in rows of a column that is loaded as a whole.
+# The unit of cost is the cost per row of loading a whole column.
 _CALL_COST = 20_000  # cost per column of a storage call
 _COLUMNS_PER_CALL = 16  # beyond 16 columns, additional columns do not increase the cost of a call
 _ROW_COST = 40  # cost per row of a storage call
@@ -137,7 +137,7 @@ def hot_columns(
 
 
 def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
-    """Return all row ids of a table in order, or None if caching them is not worthwhile."""
+    """Return all row ids in a table in order, or None if caching them is not worthwhile."""
     miss_cost = context.row_count(table_key) // 2
     row_ids: IntArray | None = _load_if_worthwhile(
         context, table_key, ("rows",), miss_cost, partial(_load_row_ids, context, table_key)
@@ -146,7 +146,7 @@ def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
 
 
 def hot_id_order(context: ExecutionContext, table_key: TableKey, needed_rows: int) -> IdOrder | None:
-    """Return the sorted ids of a table, or None if sorting is not worthwhile for the given number of lookups."""
+    """Return the sorted ids in a table, or None if sorting is not worthwhile for the given number of lookups."""
     miss_cost = (_CALL_COST + _ROW_COST * needed_rows) // _SORT_COST
     id_order: IdOrder | None = _load_if_worthwhile(
         context, table_key, ("ranks",), miss_cost, partial(_load_id_order, context, table_key)
@@ -168,7 +168,7 @@ def _load_if_worthwhile(
     miss_cost: int,
     load_entry: Callable[[], Any],
 ) -> Any:
-    """Return a cached entry; load it once its cache misses have cost as much as loading it."""
+    """Return a cached entry. Load the entry once its cache misses have cost as much as loading would."""
     root, location, version = context.table_identity(table_key)
     cache_key = (root, location, version, *entry_name)
     caches = caches_of(context)
@@ -194,7 +194,8 @@ def _load_worthwhile_columns(
 ) -> dict[str, HotColumn]:
     """Load and return the missing columns whose cache misses have cost as much as loading them.
 
-    The alternative is a storage call that reads `call_columns` columns for only the needed rows.
+    Each miss is charged the cost of reading the column for only the needed rows, in a storage call that reads
+    `call_columns` columns.
     """
     caches, row_count = caches_of(context), context.row_count(table_key)
     root, location, version = context.table_identity(table_key)

@@ -1,4 +1,4 @@
-"""A table version's ids in sorted order, used to find an id's row and a row's rank.
+"""The ids in a table version in sorted order, for finding the row with a given id and the rank of a given row.
 
 A lookup bisects numbers built from the first bytes in which the ids differ, because comparing numbers is much cheaper
 than comparing Arrow strings. If numbers are equal, the ids themselves are compared.

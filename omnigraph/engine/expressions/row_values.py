@@ -25,7 +25,7 @@ _MARKS_PER_VALUE = 16  # if the id range is at most 16 times the input size, a m
 
 @record(eq=False)
 class RowValues:
-    """`values[value_index[i]]` is the value of row i; without an index it is `values[i]`."""
+    """Values for a sequence of rows. Row i has the value `values[value_index[i]]`, or `values[i]` without an index."""
 
     values: pa.Array
     value_index: IntArray | None = None

@@ -64,7 +64,7 @@ def aggregate(
 def _merge_equal_rows(
     argument: RowValues, groups: RowGroups, weights: IntArray | None
 ) -> tuple[RowValues, RowGroups, IntArray | None]:
-    """Merge the rows in a group that have the same value into one weighted row.
+    """Merge rows that have the same group and the same value into one weighted row.
 
     Merging is worthwhile if a few values repeat often, because later work is then done per (group, value) pair instead
     of per row.
@@ -90,7 +90,7 @@ def _merge_equal_rows(
 
 
 def _first_row_per_value(argument: RowValues, groups: RowGroups, selected_rows: IntArray | None) -> IntArray:
-    """Return the first row of each distinct value in each group."""
+    """Return the first row for each distinct value in each group."""
     row_positions = np.arange(len(groups.codes)) if selected_rows is None else selected_rows
     group_value_codes = pair_codes(dense_ranks(groups.codes[row_positions]), argument.codes()[row_positions])
     first_rows: IntArray = row_positions[np.sort(dense_codes(group_value_codes)[1])]

@@ -81,7 +81,7 @@ def walk_each_start(
 def walk_single_start(
     context: ExecutionContext, adjacencies: Sequence[Adjacency], start_id: int, min_hops: int, max_hops: int
 ) -> tuple[IntArray, IntArray]:
-    """Traverse from one start node; return the start's position, once per node, and the nodes in ascending order."""
+    """Traverse from one start node. Return the reached nodes in ascending order, each with the start position 0."""
     nodes = _walk_from(context, adjacencies, start_id, min_hops, max_hops)
     context.meter.charge_bytes(len(nodes) * BYTES_PER_PAIR)
     nodes.sort()
@@ -144,7 +144,7 @@ def _self_loop_positions(adjacencies: Sequence[Adjacency], nodes: IntArray) -> I
 def _subtract_pairs(
     new_pairs: tuple[IntArray, IntArray], known_pairs: tuple[IntArray, IntArray]
 ) -> tuple[IntArray, IntArray]:
-    """Return the new pairs that are not among the known pairs. Both arrays must be sorted."""
+    """Return the new pairs that are not among the known pairs. Both sets of pairs must be sorted."""
     new_keys, known_keys = _pack_pairs(*new_pairs), _pack_pairs(*known_pairs)
     key_positions = np.searchsorted(known_keys, new_keys)
     key_positions[key_positions == len(known_keys)] = 0

@@ -79,13 +79,14 @@ def search_cheapest_between(
 
 
 def _layers_between(forward: _CostSide, backward: _CostSide, cost: float) -> list[EdgeLayer]:
-    """Return the edges of those cheapest paths that have the fewest edges."""
+    """Return the edges on the shortest of the cheapest paths, by layer."""
     known_count = min(len(forward.place_costs.costs), len(backward.place_costs.costs))
     total_costs = forward.place_costs.costs[:known_count] + backward.place_costs.costs[:known_count]
     meeting = np.flatnonzero(total_costs == cost)
     lengths = forward.place_costs.lengths[meeting].astype(np.int64) + backward.place_costs.lengths[meeting]
     path_length = int(lengths.min())
-    # A float sum depends on where the path is split, so the total at some nodes on a cheapest path may be slightly off.
+    # A float sum depends on the order of additions, so at some nodes on a cheapest path, the total cost may be slightly
+    # off.
     forward_lengths = forward.place_costs.lengths[meeting].astype(np.int64)
     first_length = int(forward_lengths[lengths == path_length].max())
     is_cut = (lengths == path_length) & (forward_lengths == first_length)

@@ -1,7 +1,7 @@
 """Find the edges on the cheapest paths, where cost is an edge property and the number of edges is bounded.
 
-The edges are found layer by layer: layer `h` considers paths with exactly `h` edges, so the bound on the number of
-edges is exact. Edges without a cost are not followed, and a negative cost raises an error. Among paths of the same
+The edges are found layer by layer: layer `h` considers paths with exactly `h` edges, so no path exceeds the bound on
+the number of edges. Edges without a cost are not followed, and a negative cost raises an error. Among paths of the same
 cost, those with the fewest edges are preferred.
 """
 
@@ -89,7 +89,7 @@ def start_costs(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Pla
 
 
 def _cost_bounds(search: PathSearch, place_costs: PlaceCosts, places: IntArray, wanted: WantedEnds) -> Costs:
-    """Return the highest cost so far among the allowed ends for the start in each (start, node) pair."""
+    """For each (start, node) pair, return the highest cost found so far from the start to any of its allowed ends."""
     if wanted.places is None:
         return np.full(len(places), np.inf)
     start_numbers, place_numbers = wanted.places // search.stride, places // search.stride

@@ -1,4 +1,4 @@
-"""The choice of one path to each end among the shortest or cheapest paths.
+"""Choose one path to each end from the shortest or cheapest paths.
 
 Ties are broken by the ids of the nodes, and then by the ids of the edges. Ids are read only where there is a choice:
 for nodes if a node can be reached from several others, and for edges if parallel edges join two nodes of a chosen path.
@@ -35,7 +35,7 @@ class PathTables:
 def choose_paths(context: ExecutionContext, tables: PathTables, found: PathLayers) -> list[PathBlock]:
     """Return one path to each end, grouped by length.
 
-    Ids are compared starting at a path's first node, even if the search runs backward from the last node.
+    Ids are compared starting at the first node of a path, even if the search runs backward from the last node.
     """
     pruned = prune_layers(found)
     chosen = _choose_sources(context, tables, pruned)
@@ -45,7 +45,7 @@ def choose_paths(context: ExecutionContext, tables: PathTables, found: PathLayer
 
 
 def _choose_sources(context: ExecutionContext, tables: PathTables, pruned: PathLayers) -> list[EdgeLayer]:
-    """Return one edge to each target of a layer, sorted by target; ids decide between several sources."""
+    """Return one edge to each target in a layer, sorted by target. Ids decide between several sources."""
     ranking = _NodeRanking.of_layers(context, tables, pruned)
     places, path_ranks = pruned.starts, np.zeros(len(pruned.starts), np.int64)
     chosen: list[EdgeLayer] = []
@@ -68,7 +68,7 @@ def _rank_pairs(first: Codes, second: Codes) -> Codes:
 
 
 def _trace_nodes(chosen: list[EdgeLayer], ends: IntArray) -> IntArray:
-    """Return the chosen paths to the given ends, with one row per path and one column per place."""
+    """Return the nodes on the chosen paths to the given ends, with one row per path and one column per node."""
     nodes = np.empty((len(ends), len(chosen) + 1), np.int64)
     nodes[:, len(chosen)] = ends
     for column in range(len(chosen) if len(ends) else 0, 0, -1):
@@ -84,7 +84,7 @@ def _choose_edges(
     chosen: list[EdgeLayer],
     node_blocks: list[IntArray],
 ) -> list[EdgeLayer]:
-    """Return the chosen edges, replacing parallel edges on a chosen path with the first of them by id."""
+    """Return the chosen edges; among parallel edges on a chosen path, choose the one with the lowest id."""
     candidates = {}
     for number, (layer, edges) in enumerate(zip(pruned.layers, chosen, strict=True)):
         is_candidate = edges.sources[np.searchsorted(edges.targets, layer.targets)] == layer.sources
@@ -125,7 +125,7 @@ def _add_edges(nodes: IntArray, chosen: list[EdgeLayer]) -> PathBlock:
 
 @record(eq=False)
 class _NodeRanking:
-    """Ranks of nodes by id; if no choice depends on ids, no ids are read and all ranks are equal."""
+    """Ranks of nodes by id. If no choice depends on ids, no ids are read and all ranks are equal."""
 
     nodes: IntArray
     ranks: Codes
@@ -159,7 +159,7 @@ def _has_choice(layer: EdgeLayer) -> bool:
 
 @record(eq=False)
 class _EdgeRanking:
-    """Ranks of parallel edges by id; edges without a parallel edge get an arbitrary rank."""
+    """Ranks of parallel edges by id. The rank of an edge without parallel edges is arbitrary."""
 
     edges: IntArray
     ranks: Codes

@@ -50,7 +50,7 @@ def run_operator(context: ExecutionContext, rows: Rows, operator: Any) -> Rows:
 
 
 def _load_function(operator_type: type) -> OperatorFunction:
-    """Import the function for an operator that many queries do not use, and cache it for the next call."""
+    """Import the function for an operator that many queries never use, and cache it for later calls."""
     location = _LOCATION_BY_OPERATOR.get(operator_type)
     if location is None:
         raise InternalError(reason=f"no function for operator {operator_type.__name__}")

@@ -1,6 +1,6 @@
 """Edge costs: the numeric property that a path search reads for each edge it follows.
 
-Negative costs are rejected, because the cost of a path could then be lowered by repeating a cycle.
+Negative costs are rejected, because they could make a path cheaper each time it repeats a cycle.
 """
 
 from dataclasses import dataclass, field

@@ -61,8 +61,7 @@ class EdgeAcceptance:
         ):
             self._is_accepted = self._test_all()
         if self._is_accepted is not None:
-            # Edge ids above the highest accepted id have no entry of their own; they use the last entry, which is
-            # False.
+            # The mask ends after the highest accepted id. Higher edge ids use its last entry, which is False.
             return self._is_accepted[np.minimum(edge_ids, len(self._is_accepted) - 1)]
         return self._test_some(edge_ids)
 

@@ -20,7 +20,7 @@ _BYTES_PER_MEMBER = 24  # bytes per node on a path, including its edge and edge 
 def enumerate_paths(
     search: PathSearch, mode: plan_paths.PathMode, starts: IntArray, wanted: WantedEnds
 ) -> list[PathBlock]:
-    """Return the paths from the given starts to the allowed ends that the mode permits, grouped by length."""
+    """Return all paths that the mode permits from the given starts to the allowed ends, grouped by length."""
     hops_to_end = _hops_to_ends(search, starts, wanted)
     paths = start_block(starts)
     blocks = [_ending_paths(search, paths, wanted)]
@@ -44,7 +44,7 @@ def _ending_paths(search: PathSearch, paths: PathBlock, wanted: WantedEnds) -> P
 
 
 def _hops_to_ends(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PlaceLevels | None:
-    """Return each pair's or node's distance from its nearest allowed end, or None if all ends are allowed."""
+    """Return the distance from each (start, node) pair or node to its nearest end, or None if all ends are allowed."""
     ends = wanted.places if wanted.places is not None else wanted.nodes
     if ends is None:
         return None
@@ -56,7 +56,7 @@ def _hops_to_ends(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> P
 
 
 def _open_paths(paths: PathBlock) -> PathBlock:
-    """Return the paths that have not returned to their first node; a closed path cannot be extended."""
+    """Return the paths that can be extended because they have not returned to their first node."""
     is_open: Mask = paths.nodes[:, 0] != paths.nodes[:, -1]
     return paths.take(is_open) if paths.edges.shape[1] else paths
 

@@ -26,7 +26,7 @@ from .filter import MIN_ENTITY_ROWS, filter_rows
 from .rows import NULL_ROW, IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
 
-# If there are more than half as many pairs as target nodes, all target nodes are filtered at once.
+# If the number of pairs exceeds half the number of target nodes, all target nodes are filtered at once.
 _FILTER_ALL_DIVISOR = 2
 # If a traversal follows at least 1/4 of the edges, all neighbor lists are filtered in advance, not just those that it
 # reads.
@@ -62,9 +62,9 @@ def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, e
 def reachable_pairs(
     context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand, *, apply_filters: bool = False
 ) -> tuple[IntArray, IntArray]:
-    """Return positions in `start_ids` and the distinct nodes that each start reaches within the hop bounds.
+    """Return pairs of a position in `start_ids` and a node that this start reaches within the hop bounds.
 
-    With `apply_filters`, only nodes that pass the expansion's target filters are returned.
+    The nodes are distinct for each start. With `apply_filters`, only nodes that pass the target filters are returned.
     """
     filter_later = apply_filters and bool(expansion.target_filters) and expansion.target is not None
     adjacencies = choose_adjacencies(context, expansion.steps, expansion.edge_test, len(start_ids))
@@ -125,7 +125,7 @@ def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask
 def _restrict_adjacency(
     context: ExecutionContext, full_adjacency: Adjacency, accepted_rows: Mask, pair_count: int
 ) -> Adjacency:
-    """If a traversal follows many edges, restrict all lists to the accepted nodes, and cache the result."""
+    """Restrict all lists to the accepted nodes and cache the result, but only if a traversal follows many edges."""
     if not isinstance(full_adjacency, DirectedAdjacency) or pair_count * _FULL_WALK_DIVISOR < len(
         full_adjacency.lists.values
     ):
@@ -145,7 +145,7 @@ def _restrict_adjacency(
 def _repeat_for_positions(
     context: ExecutionContext, owners: IntArray, nodes: IntArray, start_positions: IntArray, start_count: int
 ) -> tuple[IntArray, IntArray]:
-    """Repeat the nodes reached from each distinct start for every position with that start."""
+    """For every position, repeat the nodes reached from the start at that position."""
     from omnigraph.engine.adjacency.neighbor_lists import NeighborLists
 
     owner_order = np.lexsort((nodes, owners))
@@ -157,7 +157,7 @@ def _repeat_for_positions(
 
 
 def _expand_edges(context: ExecutionContext, rows: Rows, expansion: plan.Expand, start_ids: IntArray) -> Rows:
-    """Return one row per edge; for an alternation, the edges of all its types are concatenated."""
+    """Return one row per edge. For an alternation, the edges of all its types are concatenated."""
     step_results = []
     for step in expansion.steps:
         step_adjacency = choose_adjacency(context, step.edge_type, step.direction, len(start_ids), with_edges=True)

@@ -55,7 +55,7 @@ def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByD
 
 
 def reachable_nodes(context: ExecutionContext, rows: Rows, reach_operator: DistinctExpand) -> Rows:
-    """Return only the nodes that an expansion reaches, possibly with some duplicates."""
+    """Return the nodes that an expansion reaches, without the other variables and possibly with some duplicates."""
     expansion = reach_operator.expansion
     start_ids = source_row_ids(context, rows[expansion.source], expansion)
     if expansion.min_hops == expansion.max_hops == 1 and not expansion.target_filters:

@@ -85,7 +85,7 @@ class RowSource:
         return self
 
     def fetch(self, variable: str, column_names: Sequence[str]) -> None:
-        """Read those columns of a variable that have not been read yet, with one request."""
+        """Read the columns of a variable that have not been read yet, with one request."""
         fetched_columns = fetch_columns(self.context, self.rows.bindings[variable], column_names)
         for column_name, column in zip(column_names, fetched_columns, strict=True):
             self.fetched[variable, column_name] = column

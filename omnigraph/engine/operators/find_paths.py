@@ -1,7 +1,7 @@
 """Search for paths, and join each row with the paths that start at one of its nodes.
 
-This module chooses a search algorithm based on the path mode and on what is known about the ends, and builds the
-resulting rows. Each distinct start is searched once, regardless of how many rows share it.
+This module builds the resulting rows. It chooses a search algorithm based on the path mode and on the information about
+the ends. Each distinct start is searched once, regardless of how many rows share it.
 """
 
 from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ class _SearchedRows:
 
 @record(eq=False)
 class _FoundPaths:
-    """Paths and, for each path, the index of its start in the distinct starts, its last node, and its cost."""
+    """Paths and, for each path, the index of its start among the distinct starts, its last node, and its cost."""
 
     groups: list[PathGroup]
     owners: IntArray
@@ -208,7 +208,7 @@ def _find_every(
 
 
 def _group_to_end(found: PathLayers, choose: _PathChoice, costs: npt.NDArray[np.float64]) -> PathGroup:
-    """Return the path to the only end; the path is chosen only if a query needs its nodes or edges."""
+    """Return the path to the only end. The path is chosen only if a query needs its nodes or edges."""
     return PathGroup(len(found.layers), found.ends[-1], lambda: choose(found)[-1], costs)
 
 
@@ -241,7 +241,7 @@ def _meeting_levels(search: PathSearch, starts: IntArray, wanted: WantedEnds) ->
 
 
 def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, IntArray, IntArray]:
-    """Return path numbers, ordered so that each row's paths are adjacent, and the range of each row in this order."""
+    """Return path numbers, ordered so that the paths of each row are adjacent, and the range that each row occupies."""
     if searched.ends is None:
         path_order = np.argsort(found.owners, kind="stable")
         path_keys, row_keys = found.owners[path_order], searched.owners

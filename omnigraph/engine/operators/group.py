@@ -42,7 +42,7 @@ from .rows import NULL_ROW, IntArray, Rows
 def group_rows(
     context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, row_limit: int | None
 ) -> pa.Table | ProjectedRows:
-    """Return the groups as result columns, in order; `row_limit` limits the number of groups."""
+    """Return the groups in order, as result columns. `row_limit` limits the number of groups."""
     if _has_collect(read_plan):
         rows = rows.take(sorted_positions(context, rows.count, default_sort_keys(context, rows, read_plan.variables)))
     key_values = _key_values(read_plan.columns)
@@ -228,7 +228,7 @@ class _GroupedRows:
             np.minimum.at(lowest_rank, remaining_codes, order_ranks)
             lowest_by_variable.append(lowest_rank)
             is_first = order_ranks == lowest_rank[remaining_codes]
-            # Continue even if each group has only one candidate row left, because two groups may still be tied.
+            # Continue even if only one candidate row remains in each group, because two groups may still be tied.
             remaining_rows, remaining_codes = remaining_rows[is_first], remaining_codes[is_first]
         return np.asarray(np.lexsort(lowest_by_variable[::-1]), np.int64)
 
@@ -242,7 +242,7 @@ def _counted_variable(aggregation: plan.Aggregate) -> str | None:
 
 
 def distinct_rows(table: pa.Table) -> IntArray:
-    """Return the position of each distinct row's first occurrence, in ascending order."""
+    """Return the position of the first occurrence of each distinct row, in ascending order."""
     codes = np.zeros(table.num_rows, np.int64)
     for column in table.columns:
         codes, _ = dense_codes(pair_codes(codes, value_codes(column.combine_chunks())))

@@ -11,5 +11,5 @@ from .rows import Mask
 
 
 def having_mask(source: ColumnSource, having: plan.Predicate) -> Mask:
-    """Return a mask of the source's groups for which the predicate is true."""
+    """Return a mask of the groups for which the predicate is true."""
     return true_mask(source, having)

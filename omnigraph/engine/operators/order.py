@@ -17,7 +17,10 @@ from omnigraph.lang.query import plan
 from .rows import IntArray, Rows, VariableBinding
 
 SortKeyFunction = Callable[[IntArray, int | None], Numbers]
-"""Maps row positions to numbers that sort like the rows; with a limit, only the first `limit` rows must be exact."""
+"""Maps row positions to numbers that sort like the rows.
+
+With a limit, the numbers must be exact only for the first `limit` rows.
+"""
 
 _SORT_BYTES_PER_ROW = 48  # working memory per sorted row in bytes
 
@@ -84,7 +87,7 @@ def sort_by_value(
 
 
 def sort_by_id(context: ExecutionContext, rows: Rows, variable: str) -> list[SortKeyFunction]:
-    """Return sort keys for a variable's id; equal ids of different types are sorted by type name."""
+    """Return sort keys for the id of a variable. Equal ids of different types are sorted by type name."""
     binding = rows[variable]
 
     def entity_id_order(positions: IntArray, limit: int | None) -> Numbers:
@@ -114,7 +117,7 @@ def id_order(context: ExecutionContext, binding: VariableBinding, limit: int | N
 
 
 def default_sort_keys(context: ExecutionContext, rows: Rows, variables: Sequence[str]) -> list[SortKeyFunction]:
-    """Return the keys of the default order: ids, in order of the variables' first appearance."""
+    """Return the keys of the default order: the ids of all variables, in the order in which the variables appear."""
     return [
         sort_key
         for variable in variables
@@ -132,7 +135,7 @@ def _is_constant(binding: VariableBinding) -> bool:
 
 
 def row_sort_keys(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan) -> list[SortKeyFunction]:
-    """Return all sort keys for an ungrouped query: its own keys, then ids in order of variable names."""
+    """Return all sort keys for an ungrouped query: its own keys, then the ids of all variables, by variable name."""
     if not read_plan.order:
         return default_sort_keys(context, rows, read_plan.variables)
     sort_keys = [

@@ -1,7 +1,7 @@
 """Layers of edges between start nodes and the ends of shortest paths, and all paths through the layers.
 
 Layer `h` holds the edges that can be the `h`-th edge of a shortest path. Other modules find the layers and choose
-individual paths. Many starts are searched at once, so layers hold places instead of row ids; a place is a number that
+individual paths. Many starts are searched at once, so layers hold places instead of row ids. A place is a number that
 encodes a (start, node) pair.
 """
 

@@ -31,7 +31,7 @@ def _rank_paths(context: ExecutionContext, paths: PathTable, path_numbers: IntAr
 
 
 def type_name_ranks(table_keys: tuple[TableKey, ...]) -> Codes:
-    """Return the rank of each table's type name. The ranks order equal ids of different types."""
+    """Return the rank of the type name of each table, for sorting equal ids of different types."""
     return np.argsort(np.argsort(np.array(table_keys))).astype(np.int64)
 
 

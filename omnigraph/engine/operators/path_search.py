@@ -1,7 +1,7 @@
 """State shared by all path searches: the edges in both directions, the length bounds, and the allowed ends.
 
-A search runs from many starts at once. A (start, node) pair is encoded as the number `start_number * stride + row_id`,
-called its place.
+A search runs from many starts at once. Each (start, node) pair is encoded as a number called its place:
+`start_number * stride + row_id`.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ class PathSearch:
     """The edges in both directions, the bounds on the path length, and the number of row ids per start.
 
     `load_edges` returns adjacencies with edges, and `load_neighbors` returns adjacencies for searches that need only
-    nodes. Both take True for the backward direction.
+    nodes. The argument of both functions is True for the backward direction.
     """
 
     context: ExecutionContext
@@ -81,7 +81,7 @@ class PlaceLevels:
         return self.by_place[places]
 
     def add_level(self, places: IntArray) -> IntArray:
-        """Add the pairs that have no distance yet as the next level, and return them in sorted order."""
+        """Make the pairs that have no distance yet the next level, and return them in sorted order."""
         new_places = np.unique(places[self.of(places) < 0]).astype(np.int64, copy=False)
         self.by_place[new_places] = len(self.known_places)
         self.known_places.append(new_places)

@@ -38,7 +38,7 @@ class PathBlock:
 
 @record(eq=False)
 class PathGroup:
-    """Paths of one length, of which only the last nodes and the costs are known until `load_block` is called."""
+    """Paths of one length. Until `load_block` is called, only their last nodes and their costs are known."""
 
     length: int
     ends: _Ids
@@ -58,7 +58,7 @@ class PathGroup:
 
 @record(eq=False)
 class PathMembers:
-    """The nodes and edges of all paths, one path after the other, and each edge's index among the edge types."""
+    """The nodes and edges of all paths, one path after another, and the index of each edge's type."""
 
     nodes: _Ids
     edges: _Ids
@@ -67,9 +67,10 @@ class PathMembers:
 
 @record(eq=False)
 class PathTable:
-    """Flat path arrays. Path `i` has the edges `starts[i]:starts[i + 1]`; its nodes begin at `starts[i] + i`.
+    """Flat arrays of paths. Path `i` has the edges `starts[i]:starts[i + 1]`, and its nodes begin at `starts[i] + i`.
 
-    `edge_types` holds each edge's index in `edge_keys`, and `costs` holds the cost of each path, if paths have costs.
+    `edge_types` holds the index of each edge's type in `edge_keys`. `costs` holds the cost of each path, or is None if
+    paths have no costs.
     """
 
     node_key: TableKey
@@ -90,7 +91,7 @@ class PathTable:
 
     @property
     def edge_types(self) -> _TypeIndexes:
-        """The index in `edge_keys` of each edge."""
+        """The index of each edge's type in `edge_keys`."""
         return self.load_members().edge_types
 
     @property

@@ -93,7 +93,7 @@ def _shared_edge_properties(catalog: Catalog, edge_types: Sequence[str]) -> tupl
 
 
 def type_field_name(properties: Sequence[PropertyDefinition]) -> str:
-    """Return `type`, prefixed with as many underscores as it takes to avoid a clash with a property name."""
+    """Return `type`, prefixed with as many underscores as needed to avoid a clash with a property name."""
     field_name = "type"
     while any(declared_property.name == field_name for declared_property in properties):
         field_name = f"_{field_name}"
@@ -116,8 +116,8 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
 class ProjectionShape:
     """The parts of a projection that do not depend on its rows.
 
-    If every result column is a stored column, which needs no evaluation, `stored_columns` holds the variable and name
-    of each column; otherwise, it is None.
+    `stored_columns` holds the variable and the name of each result column if all of them are stored columns, which need
+    no evaluation. Otherwise, it is None.
     """
 
     catalog: Catalog

@@ -126,7 +126,7 @@ def _push_in_list(schema: pa.Schema, list_test: plan.InList, resolve_constant: C
 
 
 def _value_in(field: pa.Field, allowed_values: list[Any]) -> Any:
-    """Return an expression for membership in the given values; zero may be stored with either sign."""
+    """Return an expression for membership in the given values. It accounts for zeros stored with either sign."""
     if pa.types.is_floating(field.type) and 0 in allowed_values:
         allowed_values = [allowed for allowed in allowed_values if allowed] + [-0.0, 0.0]
     return pc.field(field.name).isin(constants_of(pa.array(allowed_values, field.type)))
@@ -142,7 +142,7 @@ def _column_field(schema: pa.Schema, value: plan.Value) -> pa.Field | None:
 
 
 def _is_comparable_type(data_type: pa.DataType) -> bool:
-    """Return whether storage is known to compare values of this type in the same way as the engine."""
+    """Return whether storage compares values of this type in the same way as the engine."""
     types = pa.types
     type_checks = (types.is_string, types.is_integer, types.is_floating, types.is_boolean)
     return any(type_check(data_type) for type_check in (*type_checks, types.is_date, types.is_timestamp))

@@ -39,7 +39,7 @@ class VariableBinding:
         return VariableBinding(self.table_keys, self.row_ids[positions], type_indexes, self.paths)
 
     def is_type(self, table_key: TableKey) -> Mask:
-        """Return a mask of the rows in which the variable is bound to a row in the given table; null does not match."""
+        """Return a mask of the rows in which the variable is bound to a row in the given table, excluding null."""
         if table_key not in self.table_keys:
             return np.zeros(len(self.row_ids), np.bool_)
         is_of_type: Mask = self.row_ids != NULL_ROW
@@ -60,9 +60,9 @@ class VariableBinding:
 class Rows:
     """A sequence of `count` rows. Every binding holds `count` ids; `bindings` may be empty.
 
-    `weights` holds how many times each row counts; None means that every row counts once. Weights make it unnecessary
-    to materialize rows that are never read individually. Weights may be used only if aggregates consume all rows in the
-    plan.
+    `weights` specifies how many times each row counts; None means that every row counts once. Weights make it
+    unnecessary to materialize rows that are never read individually. A plan may use weights only if aggregates consume
+    all of its rows.
 
     >>> rows = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array([4, 7, 9]))})
     >>> rows.filter(np.array([True, False, True])).bindings["p"].row_ids.tolist()

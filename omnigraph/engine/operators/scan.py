@@ -65,7 +65,7 @@ def cross_join(context: ExecutionContext, rows: Rows, variable: str, binding: Va
 
 
 def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]) -> IntArray:
-    """Return the ids of the table rows that pass all filters, in order."""
+    """Return the row ids of the rows that pass all filters, in ascending order."""
     context.meter.check_timeout()
     text_matches = _scan_text_index(context, table_key, filters)
     if text_matches is not None:
@@ -122,7 +122,7 @@ def _scan_text_index(
 
 
 def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
-    """Look up a node by the id that its complete key determines."""
+    """Look up a node by its id, which the complete key determines."""
     table_key = TableKey.node(scan.scan.type_name)
     entity = key_scan_id(context, scan)
     id_ranks = hot_id_order(context, table_key, 1) if entity is not None else None
@@ -153,7 +153,7 @@ def _scan_cached_id(context: ExecutionContext, rows: Rows, scan: KeyScan, row_id
 def _scan_cached_columns(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> IntArray | None:
-    """Return the ids of the rows that pass all filters, using cached columns, or None if a column is not cached."""
+    """Return the row ids of the rows that pass all filters in cached columns, or None if a column is not cached."""
     row_ids = hot_rows(context, table_key)
     column_names = sorted({column_name for _, column_name in columns_read(*filters)})
     if row_ids is None or (filters and not column_names):
@@ -201,7 +201,7 @@ def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
 
 
 def _as_key_value(member_type: PropertyType, value: Any) -> Any:
-    """Convert a value to the form that keys of this type store, or return None if it cannot be represented exactly."""
+    """Convert a value to the stored form of a key member, or return None if the type cannot represent it exactly."""
     if isinstance(value, float) and math.isnan(value):
         return None
     exact_test = normalize_comparison(arrow_type(member_type), "=", value) if value is not None else "never"

@@ -20,7 +20,7 @@ from .path_search import PathSearch
 from .rows import IntArray, Mask
 
 _BLOCK_PAIRS = 1 << 16  # number of neighbors per comparison with the other side
-_BYTES_PER_NEIGHBOUR = 16
+_BYTES_PER_NEIGHBOR = 16
 _MIN_SEEN_ROWS = 1 << 10
 
 
@@ -78,7 +78,7 @@ class _SearchSide:
         self.next_cost = bound_pairs(self.adjacencies, nodes) if self.has_lists else len(nodes)
 
     def has_seen_any(self, nodes: IndexArray) -> bool:
-        """Return whether a node has been reached from this end."""
+        """Return whether any of the nodes has been reached from this end."""
         self._reserve(nodes)
         return bool(self.is_seen[nodes].any())
 
@@ -136,7 +136,7 @@ def _open_side(search: PathSearch, is_backward: bool) -> _SearchSide:
 def _next_level(search: PathSearch, side: _SearchSide, other: _SearchSide) -> IntArray | None:
     """Return the nodes at the next distance, or None as soon as one of them has been reached from the other end."""
     pair_count = side.next_cost if side.has_lists else bound_pairs(side.adjacencies, side.levels[-1])
-    search.context.meter.charge_bytes(pair_count * _BYTES_PER_NEIGHBOUR)
+    search.context.meter.charge_bytes(pair_count * _BYTES_PER_NEIGHBOR)
     blocks: list[IndexArray] = []
     for neighbors in side.neighbor_blocks(pair_count):
         if other.has_seen_any(neighbors):
@@ -144,7 +144,7 @@ def _next_level(search: PathSearch, side: _SearchSide, other: _SearchSide) -> In
         blocks.append(neighbors)
         search.context.meter.check_timeout()
     frontier = side.unseen(np.concatenate(blocks) if len(blocks) != 1 else blocks[0])
-    search.context.meter.release_bytes(pair_count * _BYTES_PER_NEIGHBOUR)
+    search.context.meter.release_bytes(pair_count * _BYTES_PER_NEIGHBOR)
     return frontier
 
 
@@ -168,7 +168,7 @@ def _layers_back(search: PathSearch, nodes: IntArray, levels: list[IntArray], *,
 
 
 def _contains(level: IntArray, nodes: IntArray) -> Mask:
-    """Return, for each node, whether it is in the level, which is sorted and not empty."""
+    """Return whether each node is in the level. The level must be sorted and must not be empty."""
     positions = np.searchsorted(level, nodes)
     is_contained: Mask = level[np.minimum(positions, len(level) - 1)] == nodes
     return is_contained

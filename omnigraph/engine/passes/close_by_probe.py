@@ -1,7 +1,7 @@
 """Replace an expansion that must end at a bound node with a test for a single edge.
 
-Without this rewrite, the expansion would produce all neighbors of every row, and `Close` would then discard all
-neighbors but at most one.
+Without this rewrite, the expansion would produce all neighbors for every row, and `CloseCycle` would then discard all
+of them except at most one.
 """
 
 from dataclasses import replace
@@ -37,7 +37,7 @@ def _replace_closes(operators: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _can_probe(expansion: plan.Expand, close_operator: plan.CloseCycle) -> bool:
-    """Return whether an edge test is sufficient; a named edge still needs the expansion, because it must be bound."""
+    """Return whether an edge test is sufficient. It is not if the edge is named, because then it must be bound."""
     return (
         is_single_hop(expansion)
         and expansion.edge_variable is None

@@ -47,7 +47,7 @@ def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
 def allows_weights(read_plan: plan.ReadPlan) -> bool:
     """Return whether rows may have weights.
 
-    This is allowed if row order does not matter and no values are collected into lists.
+    Weights are allowed if row order does not matter and no values are collected into lists.
     """
     values = result_values(read_plan)
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]

@@ -31,7 +31,7 @@ def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPl
 
 
 def _needs_all_variables(read_plan: plan.ReadPlan) -> bool:
-    """Return whether the order of the rows affects the result, as in unordered groups and collected lists."""
+    """Return whether row order affects the result, as it does for collected lists and groups without `order`."""
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
     collects_rows = any(map(contains_collect, result_values(read_plan)))
     return collects_rows or (bool(group_columns) and not read_plan.order)
@@ -43,7 +43,7 @@ def _with_drops(operators: Sequence[Any], result_variables: frozenset[str]) -> I
         yield operator
         bound_variables |= variables_bound_by(operator)
         if isinstance(operator, plan.CloseCycle):
-            bound_variables.discard(operator.left)  # `Close` has already removed this variable
+            bound_variables.discard(operator.left)  # `CloseCycle` has already removed this variable
         needed_later = result_variables.union(*map(_variables_read_by, operators[position + 1 :]))
         unused_variables = bound_variables - needed_later
         if unused_variables:

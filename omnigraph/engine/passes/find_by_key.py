@@ -1,6 +1,6 @@
-"""Replace a scan, or the search for a path's end node, with a lookup by id if the filters specify the whole `@key`.
+"""Replace a scan, or a search for the end of a path, with a lookup by id if the filters specify the whole `@key`.
 
-A keyed node's id is derived from its key, so the key members determine the id.
+The id of a keyed node is derived from its key, so the key members determine the id.
 """
 
 from dataclasses import replace
@@ -39,7 +39,7 @@ def _look_up_keys(operators: Any, schema_ir: SchemaIR, columns_read_later: set[t
 def _bind_end_first(
     search: plan.FindPaths, target: str, schema_ir: SchemaIR, columns_read_later: set[tuple[str, str]]
 ) -> list[Any]:
-    """Look up a path's end node by key before the search, instead of testing every node that the search reaches."""
+    """Look up the end of a path by key before the search, instead of testing every node that the search reaches."""
     end_scan = plan.NodeScan(target, search.node_type, search.target_filters)
     key_scan = _replace_with_key_scan(end_scan, schema_ir, columns_read_later)
     if not isinstance(key_scan, KeyScan):

@@ -1,7 +1,7 @@
 """Move each filter on a single variable to the operator that introduces the variable.
 
 Filters only remove rows, so they can run as soon as their variable is bound. Filters on a variable that an `optional`
-block introduces stay in place, because the block's result may be null.
+block introduces stay in place, because the block may leave the variable null.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Group nodes with equal values if a query reads only the properties of one type.
+"""Group nodes with equal values if a query reads only properties of a single node type.
 
 `operators/distinct_value_scan.py` decides at run time whether values repeat often enough.
 """

@@ -64,7 +64,7 @@ def plan_lookup(
 def find_matching_rows(
     context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], text_lookup: TextLookup
 ) -> IntArray | None:
-    """Return the ordered ids of the rows that pass all filters, or None if the index is unreadable."""
+    """Return the row ids of the rows that pass all filters, in order, or None if the index is unreadable."""
     table = context.table(table_key)
     filter_columns = sorted({column_name for _, column_name in columns_read(*filters)})
     context.meter.charge_bytes(text_lookup.max_candidates * 8 * (1 + 2 * len(filter_columns)))

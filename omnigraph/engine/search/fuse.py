@@ -22,7 +22,7 @@ def fused_scores(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> Sc
 
 
 def arm_ranks(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> list[IntArray]:
-    """Return the rank of each row's entity in both rankings; unranked entities come last."""
+    """For each of the two rankings, return the rank of the entity in each row. Unranked entities come last."""
     codes, ranks_by_arm, _ = _rank_arms(context, rows, fusion)
     return [entity_ranks[codes] for entity_ranks in ranks_by_arm]
 
@@ -41,7 +41,7 @@ def _rank_arms(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> tupl
 
 
 def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
-    """Return the fusion constant; raise an error if it comes from a parameter with an invalid value."""
+    """Return the fusion constant; raise an error if a parameter supplies an invalid value."""
     constant: int | None = context.constant(fusion.k)
     if constant is None or constant < 1:
         parameter_name = fusion.k.name if isinstance(fusion.k, plan.Parameter) else None

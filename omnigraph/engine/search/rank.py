@@ -52,7 +52,7 @@ def _has_scores(read_plan: plan.ReadPlan) -> bool:
 
 
 has_scores = IdentityCache(_has_scores)
-"""Returns whether a plan ranks its rows or returns a score."""
+"""Return whether a plan ranks its rows or returns a score."""
 
 
 def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None) -> ScoredRows:

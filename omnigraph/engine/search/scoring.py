@@ -124,7 +124,7 @@ class _Corpus:
 
 
 def _load_corpus(context: ExecutionContext, table_key: TableKey, property_name: str) -> _Corpus:
-    """Return a property's tokenized strings; the text analysis runs once per table version."""
+    """Return the tokenized strings of a property. The text analysis runs once per table version."""
     caches, table = caches_of(context), context.table(table_key)
     family = ("tokens", root_identity(context.snapshot.store), table.location, property_name)
     cache_key = (*family, table.version)
@@ -203,13 +203,13 @@ def distance_metric(context: ExecutionContext, table_keys: Sequence[TableKey], p
 
 
 def query_point(context: ExecutionContext, ranking: plan.Nearest) -> Scores | None:
-    """Return a ranking's query vector, or None if the ranking's argument is null."""
+    """Return the query vector of a ranking, or None if the argument is null."""
     query_value = context.constant(ranking.query)
     return None if query_value is None else np.asarray(_resolve_vector(context, ranking, query_value), np.float64)
 
 
 def _resolve_vector(context: ExecutionContext, ranking: plan.Nearest, query_value: Any) -> Sequence[float]:
-    """Return the query vector; a string is embedded once per query."""
+    """Return the query vector. If it is given as a string, the string is embedded once per query."""
     if not isinstance(query_value, str):
         vector: Sequence[float] = query_value
         return vector

@@ -30,7 +30,7 @@ class IdGenerator:
         return self._issued_ids[self._next_index - 1]
 
     def is_new(self, issued_id: str) -> bool:
-        """Return whether this generator created an id itself, so that no row can have it yet."""
+        """Return whether this generator created the id itself, so that no stored row can have it yet."""
         return issued_id not in self._earlier_ids
 
     @property

@@ -1,7 +1,7 @@
 """Find the rows that a `match` selects for an update or a delete.
 
-This module runs the match on the operation's current state, requires everything that the match read to stay unchanged
-until the commit, and rejects a match that assigns several values to the same property.
+This module runs the match on the current state of the operation. It requires everything that the match read to stay
+unchanged until the commit, and it rejects a match that assigns several values to the same property.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +51,7 @@ def _tables_of(operators: Sequence[plan.Operator]) -> Iterator[TableKey]:
 
 
 def matched_ids(overlay: Overlay, read_plan: plan.ReadPlan, params: ParamValues) -> pa.Array:
-    """Return the distinct ids in the first column of a match; rows with null in that column are skipped."""
+    """Return the distinct ids in the first column of a match, skipping rows with null in that column."""
     return as_single_array(_run_match(overlay, read_plan, params)["id"]).drop_null().unique()
 
 
@@ -104,7 +104,7 @@ def stored_values(
     values: pa.Array,
     coerce_value: CoerceValue,
 ) -> pa.Array:
-    """Convert the values from the matched rows to the property's type; only numbers need conversion."""
+    """Convert the values from the matched rows to the type of the property. Only numbers need conversion."""
     if values.null_count and not declared_property.type.nullable:
         first_null = pc.index(pc.is_null(values), True).as_py()
         raise PropertyValueError(
@@ -121,7 +121,7 @@ def stored_values(
 
 
 def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
-    """Raise an error if an entity occurs twice. Matched rows are distinct, so the entity's assigned values differ."""
+    """Raise an error if an entity occurs twice. Matched rows are distinct, so its assigned values must differ."""
     ids = as_single_array(matches["id"])
     if len(ids.unique()) == len(ids):
         return

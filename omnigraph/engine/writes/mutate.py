@@ -1,7 +1,8 @@
-"""Mutations: run statements in order as one commit; each statement sees the writes of earlier statements.
+"""Mutations: run statements in order as one commit.
 
-This module executes write plans. All statements run on an overlay over one branch state. If another writer commits
-first, the statements run again on the newer state, with the same timestamp and generated ids.
+This module executes write plans. All statements run on an overlay over one branch state, so each statement sees the
+writes of earlier statements. If another writer commits first, the statements run again on the newer state, with the
+same timestamp and generated ids.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,12 +54,12 @@ class WriteOutcome:
 
 
 WriteOperation = Callable[[Overlay, WriteStats, IdGenerator], None]
-"""One operation in a write: it adds its changes to an overlay, and a retry runs it again on a newer branch state."""
+"""One operation in a write. It adds its changes to an overlay. A retry runs it again on a newer branch state."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundMutation:
-    """A mutation's statements with bound parameters; the mutation's timestamp is the time of binding."""
+    """The statements of a mutation with bound parameters. The time of binding is the mutation's timestamp."""
 
     statements: Sequence[plan.WriteStatement]
     params: ParamValues
@@ -73,7 +74,7 @@ class BoundMutation:
         overlay.apply_pending()
 
     def row_filters(self, ir: SchemaIR) -> dict[TableKey, RowFilter | None]:
-        """Return row filters, by table, for the rows that the statements depend on; inserts depend on no rows."""
+        """Return row filters, by table, for the rows that the statements depend on. Inserts depend on no rows."""
         dependencies = RowDependencies()
         dependencies.add_mutation(self.statements, self.params, ir)
         return dependencies.row_filters()
@@ -147,9 +148,9 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
     schema_hash: str | None = None,
     id_generator: IdGenerator | None = None,
 ) -> WriteOutcome:
-    """Run operations in order as one commit; a transaction consists of several operations.
+    """Run operations in order as one commit. A transaction consists of several operations.
 
-    To reuse the ids that an earlier run of the operations generated, pass that run's `id_generator`.
+    To reuse the ids that an earlier run of the operations generated, pass the `id_generator` of that run.
     """
     operations, id_generator = list(operations), id_generator or IdGenerator()
     expected_schema = schema_hash or branch_state.last_known().state.schema.hash

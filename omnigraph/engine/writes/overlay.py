@@ -38,7 +38,7 @@ _ENDPOINT_COLUMNS = ("src", "dst")
 
 @dataclass(slots=True)
 class Overlay:
-    """All tables in a base version, overlaid with one operation's changes."""
+    """All tables in a base version, overlaid with the changes that one operation has made."""
 
     txn: WriteTxn
     ir: SchemaIR
@@ -56,7 +56,7 @@ class Overlay:
         return self.ir.catalog
 
     def row_schema_of(self, type_key: TableKey) -> pa.Schema:
-        """Return the Arrow schema of a table's rows."""
+        """Return the Arrow schema for the rows of a table."""
         return row_schema(self.txn.table(type_key).schema)
 
     def write(self, type_key: TableKey, new_rows: pa.Table, origin: int, *, reject_existing: bool = False) -> None:
@@ -68,7 +68,7 @@ class Overlay:
             self._add_pending(type_key, _PendingWrite(new_rows, origin))
 
     def insert(self, type_key: TableKey, new_rows: pa.Table) -> None:
-        """Add new rows; if an id already exists, applying the pending writes raises `KeyConflict`."""
+        """Add new rows. If an id already exists, applying the pending writes raises `KeyConflict`."""
         self._add_pending(type_key, _PendingWrite(new_rows, NEW_ROW, rejects_existing=True))
 
     def _add_pending(self, type_key: TableKey, pending_write: "_PendingWrite") -> None:
@@ -77,7 +77,7 @@ class Overlay:
         self.change_count += 1
 
     def apply_pending(self) -> None:
-        """Apply all pending writes; the ids that must be new are looked up once per table."""
+        """Apply all pending writes. The ids that must be new are looked up once per table."""
         for type_key in list(self._pending_writes):
             self.overlay_of(type_key)
 
@@ -357,7 +357,7 @@ def _assign_by_id(rows: pa.Table, ids: pa.Array, columns: Mapping[str, pa.Array]
 
 
 def _distinct_by_id(edges: pa.Table) -> pa.Table:
-    """Drop rows with duplicate ids; an edge may have been found through both of its endpoints."""
+    """Drop rows with duplicate ids, because an edge may have been found through both of its endpoints."""
     ids = as_single_array(edges["id"])
     first_positions = pc.index_in(ids.unique(), value_set=ids)
     return edges.take(first_positions)

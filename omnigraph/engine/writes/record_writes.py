@@ -30,7 +30,7 @@ class RecordWrite:
 
     @property
     def named_ids(self) -> dict[str, list[str]]:
-        """The ids of upserted records by type, in record order; empty for a patch."""
+        """The ids of upserted records by type, in record order. The mapping is empty for a patch."""
         return {self.partial_records.entity_type.name: self.partial_records.ids} if self.verb == "upsert" else {}
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
@@ -47,7 +47,7 @@ class RecordWrite:
                 dependencies.add_rows(self.partial_records.table_key, group.ids, columns)
 
     def run(self, overlay: Overlay, write_stats: WriteStats, _id_generator: IdGenerator) -> None:
-        """Change the existing rows; insert the missing rows for an upsert, and fail for a patch."""
+        """Change the existing rows. An upsert also inserts the missing rows, whereas a patch fails if any are missing."""
         table_key = self.partial_records.table_key
         for group in self.partial_records.groups:
             self._write_group(overlay, group)

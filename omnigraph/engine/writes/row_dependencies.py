@@ -3,8 +3,8 @@
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
 columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
 assigns, in the row that it identifies. A query, or a match that feeds a statement, depends on the columns that it
-reads, in the rows that match its scan filters. If a query's dependencies cannot be narrowed down in this way, as for
-traversals and rankings, it depends on all rows of the types that it reads.
+reads, in the rows that match its scan filters. Some dependencies, such as those of traversals and rankings, cannot be
+narrowed down in this way. Such a query depends on all rows of the types that it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -59,7 +59,7 @@ _EXACT_EXPRESSIONS = (
     | plan.Case
 )
 
-# The plan operators that this module can analyze. A query with any other operator depends on whole types.
+# The parts of a plan that this module can analyze. A query with any other part depends on whole types.
 _KNOWN_PARTS = frozenset(
     {"operators", "columns", "variables", "aggregated", "distinct", "order", "ranking", "limit", "offset"}
 )
@@ -73,7 +73,7 @@ class BoundPredicate:
     params: ParamValues
 
     def matches(self, rows: pa.Table) -> RowMask:
-        """Return a mask of the matching rows. If an expression fails, all rows match; the statement fails as well."""
+        """Return a mask of the matching rows. If an expression fails, so does the statement, and all rows match."""
         is_match = np.ones(rows.num_rows, np.bool_)
         try:
             for predicate in self.predicates:
@@ -107,9 +107,9 @@ class HasId:
 
 @dataclass(slots=True)
 class TableDependency:
-    """A filter for one table: it selects the rows that match a predicate, and the edges of nodes that a delete matches.
+    """A filter that selects the rows in a table that match a predicate, and the edges of nodes that a delete matches.
 
-    All predicates share the same columns, because the next statement may test a row that an earlier one changed.
+    All predicates share the same columns, because a statement may test a row that an earlier statement changed.
     """
 
     predicates: list[BoundPredicate | HasId] = field(default_factory=list)
@@ -152,7 +152,7 @@ class RowDependencies:
     whole_tables: set[TableKey] = field(default_factory=set)
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
-        """Return the row filter of each table; None means all rows."""
+        """Return the row filter for each table; None means all rows."""
         return {**self.tables, **dict.fromkeys(self.whole_tables)}
 
     def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, ir: SchemaIR) -> None:
@@ -249,11 +249,11 @@ class RowDependencies:
 
 
 def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
-    """Return whether a query's result is determined by the rows that pass its scan filters.
+    """Return whether the rows that pass a query's scan filters determine its result.
 
-    This is not the case if the query uses `now()`, whose value differs when the query is checked again, or a ranking,
-    which depends on statistics for the whole type. It is not the case for an interface or a text search either, because
-    these cannot be tested on a single row.
+    The result is False for a query that uses `now()`, whose value differs when the query is checked again, or a
+    ranking, which depends on statistics for the whole type. The result is also False for interfaces and text searches,
+    because they cannot be tested on a single row.
     """
     unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
     if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):
@@ -287,7 +287,7 @@ def _expressions_of(read_plan: plan.ReadPlan) -> list[plan.Value | plan.Predicat
 
 
 def _returned_entities(read_plan: plan.ReadPlan) -> set[str]:
-    """Return the variables that a query returns as whole entities; counting entities reads only their ids."""
+    """Return the variables that a query returns as whole entities. Counting entities reads only their ids."""
     values = (column.value for column in read_plan.columns)
     arguments = (
         value.argument if isinstance(value, plan.Aggregate) and value.function != "count" else value for value in values

@@ -97,7 +97,7 @@ def _update_rows(
 def _delete_rows(
     overlay: Overlay, statement: plan.DeleteRows | plan.MatchedDelete, params: ParamValues
 ) -> tuple[AffectedRows, ...]:
-    """Delete entities, and the edges of deleted nodes."""
+    """Delete the selected entities and, for nodes, their edges. Return the affected rows."""
     table_key = TableKey.of(statement.kind, statement.type_name)
     if isinstance(statement, plan.DeleteRows):
         deleted_ids = overlay.delete(table_key, statement.where, params)
@@ -115,7 +115,7 @@ def _delete_rows(
 def _assigned_column(
     entity_type: NodeType | EdgeType, assignment: plan.Assign, rows: pa.Table, params: ParamValues
 ) -> pa.Array:
-    """Return a property's new values, which may be computed from the rows' previous values."""
+    """Return the new values of a property, which may be computed from the previous values in the rows."""
     declared_property = entity_type.property(assignment.name)
     if declared_property is None:
         raise InternalError(reason=f"{entity_type.name} has no property {assignment.name}")

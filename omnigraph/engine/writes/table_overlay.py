@@ -31,7 +31,7 @@ class TableOverlay:
 
     @property
     def table_key(self) -> TableKey:
-        """The key of the table."""
+        """The key of the table, such as `node:Person`."""
         return table_key(self.entity_type)
 
 
@@ -63,7 +63,7 @@ def _replace_written(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positi
 
 
 def _restore_removed(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses) -> None:
-    """Restore removed rows that are written again, as replacements for their stored rows."""
+    """Turn the removal of rows that are written again into a replacement of the stored rows."""
     removed_ids = as_single_array(table_overlay.removed_rows["id"])
     match_index = pc.index_in(ids, value_set=removed_ids)
     is_match = pc.is_valid(match_index).to_numpy(zero_copy_only=False)

@@ -1,7 +1,7 @@
 """Track the rows that each statement in a mutation touches, and reject other writes to deleted rows.
 
-If one statement deletes a row, directly or along with its node, no other statement in the same query may write it,
-because the result would depend on the order of the statements. Writing an edge also touches its nodes.
+If one statement deletes a row, directly or along with its node, no other statement in the same query may write that
+row, because the result would depend on the order of the statements. Writing an edge also touches its nodes.
 """
 
 from collections.abc import Mapping, Sequence
