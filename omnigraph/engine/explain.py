@@ -50,7 +50,7 @@ class ExplainedStep:
     stats: OperatorStats | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the step as a JSON object; measurements are included only with `analyze`."""
+        """Return the step as a JSON object, which includes measurements only with `analyze`."""
         members: dict[str, Any] = {"depth": self.depth, "operator": self.description}
         members["estimated_rows"] = self.estimated_rows
         if self.stats is not None:
@@ -61,7 +61,7 @@ class ExplainedStep:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ExplainedPlan:
-    """A query's execution plan; its string form is a table of steps."""
+    """The execution plan for a query. Its string form is a table of steps."""
 
     name: str
     steps: tuple[ExplainedStep, ...]
@@ -245,7 +245,7 @@ def _tail_steps(union_plan: plan.UnionPlan) -> Iterator[str]:
 def _bound_steps(
     context: ExecutionContext, read_plan: plan.ReadPlan | plan.UnionPlan, estimated_rows: int
 ) -> Iterator[ExplainedStep]:
-    """Yield the offset and limit steps; a bound whose parameter has no value does not change the estimate."""
+    """Yield the steps for `offset` and `limit`. A bound whose parameter has no value does not change the estimate."""
     for clause, value in (("offset", read_plan.offset), ("limit", read_plan.limit)):
         if value is None:
             continue

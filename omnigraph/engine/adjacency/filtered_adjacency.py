@@ -16,7 +16,7 @@ from .neighbor_lists import IndexArray, distinct_pairs
 
 @dataclass(slots=True, eq=False)
 class FilteredAdjacency:
-    """An adjacency restricted to the edges whose row ids pass `accepts`; `edges` must provide edge row ids."""
+    """An adjacency restricted to the edges whose row ids pass `accepts`. `edges` must provide edge row ids."""
 
     edges: Adjacency
     accepts: Callable[[IntArray], Mask]

@@ -72,7 +72,7 @@ class IdEncoder:
             self._is_hashed = self._fill_hash_tables(packed_ids.hashes())
 
     def _fill_hash_tables(self, hashes: WordArray) -> bool:
-        """Store every id in a slot; an id whose slot is taken goes into the next hash table."""
+        """Store every id in a slot. An id whose slot is taken goes into the next hash table."""
         unplaced = np.arange(len(hashes), dtype=np.int32)
         while len(unplaced) and len(self._hash_tables) < _MAX_HASH_TABLES:
             slot_bits = max(4, (4 * len(unplaced)).bit_length())
@@ -122,8 +122,8 @@ class IdEncoder:
     ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
         """Return the rows at the proposed positions, and a mask that is true where the proposal is correct.
 
-        An empty slot proposes position -1, which refers to the last id; the comparison rejects it like any other
-        mismatch.
+        An empty slot proposes position -1, which refers to the last id. The comparison rejects this proposal like any
+        other mismatch.
         """
         records = np.take(self._records, proposed_positions, axis=0, mode="wrap")
         lengths_and_rows = records[:, 0]

@@ -1,7 +1,7 @@
 """Operations on the sorted neighbor lists for one edge type and direction.
 
-Nodes and edges are identified by stable row ids; a null or unknown row id has no neighbors. This module never reads
-storage; callers supply the arrays.
+Nodes and edges are identified by stable row ids. A null or unknown row id has no neighbors. Callers supply all arrays,
+and this module never reads storage.
 """
 
 from dataclasses import dataclass, field
@@ -248,14 +248,14 @@ def distinct_pairs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArra
 
 
 def run_starts(sorted_values: IndexArray) -> Mask:
-    """Return a mask of the positions where the value differs from the previous value; the first entry is True."""
+    """Return a mask of the positions where the value differs from the previous value. The first entry is True."""
     is_start = np.ones(len(sorted_values), np.bool_)
     np.not_equal(sorted_values[1:], sorted_values[:-1], out=is_start[1:])
     return is_start
 
 
 def as_int64(values: IndexArray) -> IntArray:
-    """Return the values as 64-bit integers; an array that already has this type is not copied."""
+    """Return the values as 64-bit integers, without copying an array that already has this type."""
     return values.astype(np.int64, copy=False)
 
 

@@ -67,7 +67,7 @@ def load_or_derive(caches: QueryCaches, topology_key: TopologyKey) -> Topology |
 def get_or_build(
     caches: QueryCaches, topology_key: TopologyKey, build: Callable[[], Topology | None]
 ) -> Topology | None:
-    """Return lists from memory, building them if needed; concurrent threads share a single build."""
+    """Return lists from memory, building them if needed. Concurrent threads share a single build."""
     cached: Topology | None = caches.memory.get(topology_key.memory_key)
     if cached is not None:
         return cached

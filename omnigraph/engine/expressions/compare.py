@@ -1,4 +1,4 @@
-"""Comparison by value across types; integers and floats of any width are compared exactly.
+"""Comparison by value across types. Integers and floats of any width are compared exactly.
 
 `normalize_comparison` first converts a constant so that the comparison can be expressed exactly in the column's type.
 Only such comparisons may be pushed down to storage.

@@ -1,7 +1,7 @@
 """Evaluate plan values and predicates over Arrow columns, using three-valued logic.
 
 The caller supplies the columns, which belong either to the rows of a query or to the pending rows of a mutation. A
-predicate evaluates to true, false or null (unknown); filters keep only the rows where it is true.
+predicate evaluates to true, false or null (unknown). Filters keep only the rows where the predicate is true.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class ColumnSource(Protocol):
         ...
 
     def aggregate(self, value: plan.Aggregate) -> pa.Array:
-        """Return an aggregate's value for every row; the rows must be groups."""
+        """Return the value of an aggregate for every row. The rows must be groups."""
         ...
 
 

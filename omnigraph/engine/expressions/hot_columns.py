@@ -1,7 +1,8 @@
-"""An in-memory cache of frequently used columns, addressed by row id; repeated values are dictionary-encoded.
+"""An in-memory cache of frequently used columns, addressed by row id.
 
-A column is loaded once its cache misses have cost as much as loading the column would have. Each cached column belongs
-to one table version. The choice of columns to cache must never affect a result.
+A column is loaded once its cache misses have cost as much as loading the column would have. Values that repeat often
+are dictionary-encoded. Each cached column belongs to one table version. The choice of columns to cache must never
+affect a result.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,8 +43,8 @@ _TAKE_FUNCTION = pc.get_function("array_take")
 class HotColumn:
     """One column of a table version, addressed by row id.
 
-    With `codes`, the value of row r is `values[codes[r]]` and the last entry of `values` is null;
-    otherwise the value is `values[r]`. The value of a missing row is null.
+    Without `codes`, the value in row r is `values[r]`. With `codes`, it is `values[codes[r]]`, and the last entry in
+    `values` is null. The value of a missing row is null.
     """
 
     values: pa.Array

@@ -50,7 +50,7 @@ class RowValues:
         return self._expand_to_rows(value_codes(self.values))
 
     def sort_numbers(self, *, descending: bool = False, limit: int | None = None) -> Numbers:
-        """Return a number per row; the numbers sort like the values."""
+        """Return a number per row. The numbers sort like the values."""
         if self.value_index is not None:
             limit = None  # the first values in sort order may occur in any number of rows
         return self._expand_to_rows(order_codes(self.values, descending=descending, row_limit=limit))

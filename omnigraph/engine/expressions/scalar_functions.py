@@ -1,6 +1,6 @@
 """Scalar functions over Arrow columns: text, numbers and parts of dates.
 
-Every function takes one column; its other arguments are non-null and the same for all rows. This module checks
+Every function processes one column. All other arguments are non-null and the same for all rows. This module checks
 arguments whose values are known only at run time, such as a pattern passed as a parameter. The result is null where the
 column is null.
 """

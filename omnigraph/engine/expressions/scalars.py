@@ -53,7 +53,7 @@ class SelectedRows:
 
 
 def evaluate_scalar(source: ColumnSource, value: plan.ScalarValue) -> pa.Array:
-    """Evaluate a scalar expression for every row; the result has the Arrow type of the expression's declared type."""
+    """Evaluate a scalar expression for every row. The result has the Arrow type for the expression's declared type."""
     match value:
         case plan.Arithmetic():
             operands = [evaluate_value(source, operand) for _, operand in value.steps]
@@ -72,7 +72,7 @@ def evaluate_scalar(source: ColumnSource, value: plan.ScalarValue) -> pa.Array:
 
 
 def _call_function(source: ColumnSource, call: plan.ScalarCall) -> pa.Array:
-    """Call a function; all arguments after the first are the same for every row."""
+    """Call a function whose arguments, except the first, are the same for every row."""
     column = evaluate_value(source, call.arguments[0])
     fixed_arguments = [source.constant(argument) for argument in call.arguments[1:]]
     if any(argument is None for argument in fixed_arguments):

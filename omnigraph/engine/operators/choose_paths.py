@@ -167,7 +167,7 @@ class _EdgeRanking:
 
     @classmethod
     def of(cls, context: ExecutionContext, tables: PathTables, parallel: list[EdgeLayer]) -> "_EdgeRanking":
-        """Return the ranks of the given edges; if there are no parallel edges, no ids are read."""
+        """Return the ranks of the given edges. If there are no parallel edges, no ids are read."""
         edge_keys, no_ids = tables.edge_keys, np.empty(0, np.int64)
         edges = np.concatenate([no_ids, *(layer.edges for layer in parallel)])
         edge_types = np.concatenate([no_ids.astype(np.int16), *(layer.edge_types for layer in parallel)])

@@ -24,7 +24,7 @@ _FULL_READ_DIVISOR = 4  # once 1/4 of the costs have been looked up, all costs a
 
 @dataclass(slots=True, eq=False)
 class EdgeCosts:
-    """A function that returns edge costs; a null cost becomes NaN."""
+    """A function that returns edge costs. A null cost becomes NaN."""
 
     context: ExecutionContext
     edge_keys: tuple[TableKey, ...]

@@ -115,7 +115,7 @@ def _can_chain(context: ExecutionContext, expansion: plan.Expand) -> bool:
 
 
 def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask:
-    """Return a mask, indexed by row id, of the target nodes that pass the filters; its last entry is False."""
+    """Return a mask of the target nodes that pass the filters, indexed by row id. Its last entry is False."""
     target_ids = filtered_row_ids(context, TableKey.node(expansion.target_type), expansion.target_filters)
     is_accepted = np.zeros(int(target_ids.max()) + 2 if len(target_ids) else 1, np.bool_)
     is_accepted[target_ids] = True

@@ -63,7 +63,7 @@ def _columns_read_by(  # noqa: PLR0911 - one return per kind
 
 @dataclass(slots=True, eq=False)
 class RowSource:
-    """A column source for a set of rows; each column is read on first use."""
+    """A column source for a set of rows. Each column is read on first use."""
 
     context: ExecutionContext
     rows: Rows
@@ -112,7 +112,7 @@ class RowSource:
 
 
 def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]) -> list[pa.Array]:
-    """Return a variable's columns, aligned with the rows; a value is null where the variable is null."""
+    """Return columns of a variable, aligned with the rows. A value is null where the variable is null."""
     context.meter.charge_bytes(len(binding.row_ids) * 16 * len(column_names))
     try:
         if binding.paths is not None:

@@ -151,7 +151,7 @@ class _GroupedRows:
         return self.group_values(plan_column.value)
 
     def group_values(self, value: plan.Value) -> pa.Array:
-        """Return a key or an aggregate, with one value per group; an entity is represented by its id."""
+        """Return a key or an aggregate, with one value per group. An entity is represented by its id."""
         column = self.computed.get(value)
         if column is None:
             column = self.computed[value] = self._compute_values(value)

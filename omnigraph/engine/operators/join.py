@@ -67,7 +67,7 @@ def _run_inner(
     inner_operators: tuple[plan.Operator, ...],
     run_operators: RunOperators,
 ) -> tuple[Codes, Rows]:
-    """Return each row's combination number, and the inner rows for all combinations."""
+    """Return the combination number for each row, and the inner rows for all combinations."""
     codes, first_rows = combination_codes(rows, outer_variables)
     combinations = Rows(rows.count, {variable: rows[variable] for variable in outer_variables}).take(first_rows)
     tagged = combinations.with_binding(_COMBINATION, VariableBinding((), np.arange(len(first_rows))))
@@ -75,7 +75,7 @@ def _run_inner(
 
 
 def _take_or_null(binding: VariableBinding, positions: IntArray) -> VariableBinding:
-    """Take a variable's values by position; negative positions yield null."""
+    """Take the values of a variable by position. Negative positions yield null."""
     is_null = positions < 0
     if len(binding.row_ids) == 0:
         type_indexes = np.zeros(len(positions), np.int16) if binding.type_indexes is not None else None

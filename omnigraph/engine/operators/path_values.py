@@ -45,7 +45,7 @@ def path_column(source: RowSource, path: plan_paths.PathEntity) -> pa.Array:
 def path_columns(
     context: ExecutionContext, paths: PathTable, path_numbers: IntArray, functions: Sequence[str]
 ) -> list[pa.Array]:
-    """Return a column for each function, such as `length`; a value is null where the path number is null."""
+    """Return a column for each function, such as `length`. A value is null where the path number is null."""
     return [_path_column(context, paths, path_numbers, function) for function in functions]
 
 

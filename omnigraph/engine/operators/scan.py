@@ -1,6 +1,6 @@
 """Scan all nodes of a type, or of every type that implements an interface, and keep those that pass the filters.
 
-Filters that storage can evaluate exactly are pushed down; the others are evaluated on columns that the same scan reads.
+Filters that storage can evaluate exactly are pushed down. Other filters are evaluated on columns that the scan reads.
 If a query scans twice, the result is the cross product of the existing rows and the nodes of the second scan.
 """
 

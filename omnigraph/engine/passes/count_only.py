@@ -59,7 +59,7 @@ def allows_weights(read_plan: plan.ReadPlan) -> bool:
 
 
 def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
-    """Return the variables whose entities affect the result; a row count does not read any entity."""
+    """Return the variables whose entities affect the result. A row count does not read any entity."""
     variables: set[str] = set()
     for value in result_values(read_plan):
         if not counts_rows(value):
@@ -78,7 +78,7 @@ def counts_rows(value: plan.Value) -> bool:
 
 
 def _reverse_first_expansion(read_plan: plan.ReadPlan) -> _OperatorTuple:
-    """Start at the first expansion's target if the scanned nodes are used only to reach it."""
+    """Start at the target of the first expansion if the scanned nodes are used only to reach that target."""
     operators: _OperatorTuple = read_plan.operators
     while len(operators) > 1:
         scan, expansion, *later_operators = operators

@@ -1,7 +1,7 @@
 """Make expansions return each node only once if duplicates cannot affect the result.
 
-`count(distinct ..)`, `min` and `max` over all rows ignore how often a row occurs. If an expansion's target is the
-only variable that stays bound, the expansion returns a set of nodes, and the next expansion starts from that set.
+`count(distinct ..)`, `min` and `max` over all rows do not depend on how often a row occurs. If only the target of an
+expansion stays bound, the expansion returns a set of nodes, and the next expansion starts from that set.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ def _replace_expansions(operators: Sequence[Any]) -> Iterator[Any]:
 
 
 def _leaves_only_target(operator: Any, next_operator: Any, bound_variables: set[str]) -> bool:
-    """Return whether an expansion's target is the only variable that stays bound after the expansion."""
+    """Return whether the target of an expansion is the only variable that stays bound after the expansion."""
     return (
         isinstance(operator, plan.Expand)
         and isinstance(next_operator, DropVariables)

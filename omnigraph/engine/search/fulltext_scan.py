@@ -163,7 +163,7 @@ def _find_matching_terms(
 
 @dataclass(slots=True, eq=False)
 class SegmentTerms:
-    """The terms in an index segment. An ASCII term is a single word; other terms may split into several words."""
+    """The terms in an index segment. An ASCII term is a single word. Other terms may split into several words."""
 
     ascii_terms: pa.Array
     ascii_counts: pa.Array

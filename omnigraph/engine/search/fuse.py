@@ -50,9 +50,9 @@ def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
 
 
 def _rank_arm(context: ExecutionContext, entities: VariableBinding, arm: plan.Bm25 | plan.Nearest) -> IntArray:
-    """Return each entity's rank, counted from 0, with ties broken by id.
+    """Return the rank of each entity, counted from 0, with ties broken by id.
 
-    An unranked entity's rank equals the number of entities.
+    The rank of an unranked entity is the number of entities.
     """
     scores = ascending_from_best(arm, entity_scores(context, entities, arm))
     scored_positions = np.flatnonzero(~np.isnan(scores))

@@ -1,8 +1,8 @@
 """Select all rows that may be among the nearest to a point, in bounded memory.
 
-An index proposes candidates; rows that it does not cover are read in batches. Distances are computed from the stored
-vectors in double precision, and a candidate is dropped only if it cannot be among the nearest. A result must never
-depend on index coverage.
+An index proposes candidates. Rows that the index does not cover are read in batches. Distances are computed from the
+stored vectors in double precision, and a candidate is dropped only if it cannot be among the nearest. A result must
+never depend on index coverage.
 """
 
 from collections.abc import Sequence

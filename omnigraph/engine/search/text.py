@@ -33,7 +33,7 @@ DEFAULT_MAX_EDITS = 2
 
 @record(eq=False)
 class Tokens:
-    """The tokens of several strings; the token `vocabulary[codes[i]]` occurs in string `text_indexes[i]`."""
+    """The tokens in several strings. The token `vocabulary[codes[i]]` occurs in string `text_indexes[i]`."""
 
     text_count: int
     text_indexes: IntArray
@@ -51,7 +51,7 @@ class Tokens:
 
 
 def tokenize(text: str) -> list[str]:
-    """Return the tokens of a string, in order.
+    """Return the tokens in a string, in order.
 
     >>> tokenize("The Crème-Brûlées of searching!")
     ['creme', 'brule', 'search']
@@ -67,7 +67,7 @@ def _tokenize_cached(text: str) -> tuple[str, ...]:
 
 
 def analyze_texts(texts: pa.Array) -> Tokens:
-    """Return the tokens of a column; a null value has no tokens."""
+    """Return the tokens in a column of strings. A null value has no tokens."""
     text_indexes, raw_words = _split_words(texts)
     encoded_words = raw_words.dictionary_encode()
     tokens = [token_of_word(token) for token in encoded_words.dictionary.to_pylist()]

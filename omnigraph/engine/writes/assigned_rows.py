@@ -93,7 +93,7 @@ def _key_id(entity_type: NodeType | EdgeType, key_columns: tuple[str, ...], valu
 
 
 def coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyDefinition, value: Any) -> Any:
-    """Convert an assigned value to the type of its property; constraints are checked later."""
+    """Convert an assigned value to the type of its property, without checking constraints."""
     coerced = coerce_assigned(
         declared_property.type, value, type_name=entity_type.name, property_name=declared_property.name
     )

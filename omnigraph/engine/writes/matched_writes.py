@@ -139,7 +139,7 @@ def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return a JSON-compatible value; None becomes the string "null", because facts that are None are omitted."""
+    """Return a JSON-compatible value. None becomes the string "null", because errors omit attributes that are None."""
     if value is None:
         return "null"
     return value if isinstance(value, str | int | float) else str(value)

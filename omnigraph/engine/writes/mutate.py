@@ -167,7 +167,7 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
     commit = publish(branch_state, prepare, metadata, conditions, takes_turns=True)
     if commit is not None and commit.id not in stats_by_commit:
         return WriteOutcome(commit, replayed=True)
-    if commit is None:  # the operations canceled each other out or changed nothing
+    if commit is None:  # the operations had no net effect
         return WriteOutcome(None)
     write_stats = stats_by_commit[commit.id]
     return WriteOutcome(commit, write_stats.node_counts, write_stats.edge_counts, write_stats.inserted_ids)

@@ -22,7 +22,7 @@ from .statements import WriteStats
 
 
 class RecordWrite:
-    """An upsert or patch of records; `run` is a `WriteOperation`."""
+    """An upsert or patch of records, whose `run` method is a `WriteOperation`."""
 
     def __init__(self, partial_records: PartialRecords, verb: Verb) -> None:
         self.partial_records = partial_records
@@ -47,7 +47,7 @@ class RecordWrite:
                 dependencies.add_rows(self.partial_records.table_key, group.ids, columns)
 
     def run(self, overlay: Overlay, write_stats: WriteStats, _id_generator: IdGenerator) -> None:
-        """Change the existing rows. An upsert also inserts the missing rows, whereas a patch fails if any are missing."""
+        """Change the existing rows. An upsert also inserts missing rows, whereas a patch fails if a row is missing."""
         table_key = self.partial_records.table_key
         for group in self.partial_records.groups:
             self._write_group(overlay, group)
