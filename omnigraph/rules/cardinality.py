@@ -95,7 +95,7 @@ def cardinality_violation(edge_type: EdgeType, source_id: str, edge_count: int, 
     )
     edges = f"{edge_count} edge{'s'[: edge_count != 1]}"
     reason = f"source '{source_id}' has {edges}, but must have {expected_bound}"
-    # Rejecting input rows can leave a source with too few edges, but never with too many.
+    # If input rows are rejected, a source may end up with too few edges, but never with too many.
     required_id = source_id if edge_count < edge_type.min_cardinality else None
     table_key = TableKey.edge(edge_type.name)
     return Violation("@card", table_key, source_id, None, reason, input_line, edge_count, required_id=required_id)

@@ -1,7 +1,7 @@
-"""List the indexes that a schema declares for a type's columns.
+"""List the indexes that a schema declares for the columns of a type.
 
-This module builds no indexes. Vector indexes are listed separately because they cannot be built until there is enough
-data. Full-text indexes are listed separately because they can coexist with another index on the same column, and
+This module does not build indexes. Vector indexes are listed separately because they cannot be built until there is
+enough data. Full-text indexes are listed separately because they can coexist with another index on the same column, and
 because small writes never build them.
 """
 
@@ -59,7 +59,7 @@ def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def fulltext_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the kinds of a type's full-text indexes, keyed by storage key."""
+    """Return the kind of each full-text index on a type, keyed by storage key."""
     return {
         text_index_key(column_name): TEXT_INDEX_KIND
         for constraint in _index_constraints(entity_type, "fulltext")

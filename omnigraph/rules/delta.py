@@ -1,7 +1,7 @@
 """The changes that an operation makes to a graph: the rows that it writes to and removes from each table.
 
-The rules check a delta, and staging writes it. This module only defines the data structure: `existing_rows` determines
-which rows already exist, and `check_delta` decides which changes are allowed.
+The rules check a delta, and staging writes it to storage. This module defines only the data structure. `existing_rows`
+determines which rows already exist, and `check_delta` decides which changes are allowed.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,11 @@ class TableDelta:
 
     `row_versions` contains all written rows in order. Only the last version of each id is stored, but earlier versions
     must also satisfy the row rules. `latest_positions` contains the positions of the last versions, and `input_lines`
-    contains each version's line number in the input. `row_ids` and `addresses` have one entry per last version: the
-    stored row being replaced, `NEW_ROW` or `UNRESOLVED_ROW`. `removed_rows` contains the stored rows to remove (id,
-    `_rowid`, `_rowaddr`, and for edges src and dst), and `replaced_edges` contains the stored versions of replaced
-    edges.
+    contains the line number of each version in the input. `row_ids` and `addresses` have one entry per last version,
+    which identifies the stored row that the version replaces. If there is no such row, the row id is `NEW_ROW`; until
+    the row has been looked up, it is `UNRESOLVED_ROW`. `removed_rows` contains the stored rows to remove, with the
+    columns `id`, `_rowid` and `_rowaddr` and, for edges, `src` and `dst`. `replaced_edges` contains the stored versions
+    of replaced edges.
 
     If `replaces_table` is true, all other stored rows are removed. If `rejects_existing` is true, writing an existing
     id is a conflict. If `from_records` is true, the versions are the records of a single input, in which no key may

@@ -1,7 +1,7 @@
-"""The rule that after an operation, both endpoints of every edge must exist.
+"""The rule that both endpoints of every edge must exist after an operation.
 
 The rule checks written edges, and stored edges whose endpoints were removed. It needs only one lookup per node type, no
-matter how many edge types refer to that node type.
+matter how many edge types refer to the node type.
 """
 
 from collections.abc import Iterator, Mapping
@@ -109,7 +109,7 @@ def dangling_violation(
 
 
 def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: str) -> str:
-    """Return a hint on how to write the endpoint or, if it is already written correctly, on what else to do."""
+    """Return a hint that explains how to write the endpoint or, if it is well-formed, how else to resolve the error."""
     node_type, field_name = catalog.node(type_name), _FIELD_BY_COLUMN[column]
     rule = f"`{field_name}` must be the id of a node of type {type_name}"
     if node_type is None or node_type.key is None:
@@ -125,7 +125,7 @@ def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: s
 
 
 def _canonical_id(node_type: NodeType, key_type: PropertyType, endpoint_text: str) -> str | None:
-    """Return the id for a key that was written in a readable form such as a date, or None if the text is not a key."""
+    """Return the id for a key written in a readable form, such as a date, or None if the text is not a valid key."""
     try:
         is_number = key_type.scalar.is_float or key_type.scalar in _INTEGER_SCALARS
         parsed = (
@@ -147,7 +147,7 @@ def _existing_endpoint_ids(
     lookup: Lookup,
     removed_by_key: dict[TableKey, pa.Array],
 ) -> pa.Array:
-    """Return the ids of nodes that exist after the operation, including all existing endpoints of written edges."""
+    """Return the ids of the written nodes and, among the endpoints of written edges, of all nodes that still exist."""
     written_columns = [
         (delta.tables[TableKey.edge(edge_type.name)], column)
         for edge_type, column, target_key in endpoints

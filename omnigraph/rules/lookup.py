@@ -1,6 +1,6 @@
 """Look up stored rows in batches rather than one at a time.
 
-Rules read a graph only through the protocol in this module. Every result belongs to the write's read set, so
+Rules read a graph only through the protocol in this module. Every result belongs to the read set of the write, so
 `RecordingLookup` records the requirement that the result is still the same at commit time.
 """
 
@@ -20,7 +20,7 @@ ROW_ID_COLUMNS = ("_rowid", "_rowaddr")
 
 
 class Lookup(Protocol):
-    """The operations with which rules read the committed state."""
+    """The operations that rules use to read the committed state."""
 
     def find(
         self,
@@ -38,7 +38,7 @@ class Lookup(Protocol):
 
 @dataclass(slots=True)
 class RecordingLookup:
-    """A lookup that reads a write's base version and records every result as a requirement."""
+    """A lookup that reads the base version of a write and records every result as a requirement."""
 
     txn: WriteTxn
     requirements: list[Requirement] = field(default_factory=list)

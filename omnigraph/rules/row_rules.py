@@ -27,7 +27,7 @@ BrokenRule = tuple[Rule, str, pa.Array, ReasonFormatter]  # (rule, property, mas
 def row_violations(
     entity_type: NodeType | EdgeType, rows: RowContainer, input_lines: Positions | None = None
 ) -> Iterator[Violation]:
-    """Yield the violations of row rules in a batch, in row order."""
+    """Yield all violations of row rules in a batch, in row order."""
     broken_rows = [
         (int(row_index), rule, property_name, reason)
         for rule, property_name, broken_mask, reason in _find_broken_rules(entity_type, rows)

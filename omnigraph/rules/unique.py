@@ -46,7 +46,7 @@ def unique_violations(entity_type: NodeType | EdgeType, table_delta: TableDelta,
 
 
 def rule_columns(entity_type: NodeType | EdgeType) -> list[str]:
-    """Return the columns that rules across several rows read: ids, endpoints, keys and `@unique` members."""
+    """Return the columns read by rules that span several rows: ids, endpoints, keys and `@unique` members."""
     endpoint_columns = ["src", "dst"] if isinstance(entity_type, EdgeType) else []
     return list(
         dict.fromkeys(
@@ -148,7 +148,7 @@ def _normalize_zeros(column: pa.Array) -> pa.Array:
 
 
 def _lookup_values(values: pa.Array) -> pa.Array:
-    """Return the distinct values to look up. Zero is included with both signs, because either may be stored."""
+    """Return the distinct values to look up. A zero is included with both signs, because either may be stored."""
     distinct_values = values.unique()
     if not pa.types.is_floating(values.type):
         return distinct_values

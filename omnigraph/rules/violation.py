@@ -31,10 +31,10 @@ _CONFLICT_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One entity's violation of a rule. `input_line` is the entity's line in the input, if known.
+    """A violation of a rule by one entity. `input_line` is the line of the entity in the input, if it is known.
 
     `required_id` is the id of a missing node, or of a source with too few edges. If input lines with this id were
-    rejected, the rejection is the real cause of the violation. `edge_text` describes both endpoints of an edge.
+    rejected, their rejection is the real cause of the violation. `edge_text` describes both endpoints of an edge.
     """
 
     rule: Rule
@@ -52,7 +52,7 @@ class Violation:
 
     @property
     def type_name(self) -> str:
-        """The name of the entity's type."""
+        """The type name of the entity."""
         return self.type_key.type_name
 
     @property
