@@ -1,7 +1,7 @@
 """Durable storage: Lance tables, control objects, and the gateway for durable writes.
 
-This is the only package that imports lance and obstore. It handles tables, rows and files; `history` defines what
-commits and branches mean. Start with `store.py`, `table.py` and `manifest_cell.py`.
+This is the only package that imports lance and obstore. It handles tables, rows and files, whereas `history` defines
+what commits and branches mean. Start with `store.py`, `table.py` and `manifest_cell.py`.
 """
 
 import os

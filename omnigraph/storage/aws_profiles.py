@@ -16,7 +16,7 @@ _DEFAULT_PROFILE = "default"
 
 
 def read_aws_profile(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for the selected profile under Lance's names; a missing file counts as empty.
+    """Return the settings for the selected profile, under the names that Lance uses. A missing file counts as empty.
 
     The environment selects the profile. If the environment also contains keys, the files are not searched for keys.
     """
@@ -79,7 +79,7 @@ def _require_static_keys(profile: str, members: Mapping[str, str]) -> None:
 
 
 def _find_endpoint(config: Mapping[str, Mapping[str, str]], members: Mapping[str, str]) -> str | None:
-    """Return the S3 endpoint from the profile's services section or, if there is none, from the profile itself."""
+    """Return the S3 endpoint from the services section of the profile or, if there is none, from the profile itself."""
     services = config.get(f"services {members.get('services', '')}", {})
     for line in services.get("s3", "").splitlines():
         name, _, value = (part.strip() for part in line.partition("="))

@@ -1,7 +1,7 @@
 """Read rows with their blobs in pieces whose size is bounded in rows and in bytes.
 
-An export reads every blob of a table, so the number of rows does not indicate how much memory it needs. Blobs larger
-than a whole piece can be streamed: their rows contain markers, and the caller reads the bytes block by block.
+An export reads every blob in a table, so the number of rows does not indicate how much memory it needs. Large blobs can
+be streamed: their rows contain markers, and the caller reads the bytes block by block.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,8 +24,8 @@ _PIECE_VALUE_BYTES = 64 << 20  # the target for values other than blobs; Lance c
 _MAX_GROWTH = 8  # the number of rows grows at most eightfold after a piece, because later values may be longer
 _PIECE_BYTES = 8 << 20  # maximum total size of the blobs in a piece, unless a single row exceeds it
 _STREAMED_BYTES = 1 << 20  # blobs above this size are streamed
-# All markers have the same length, and start with the same random bytes, which no blob can contain by accident. The
-# length of the prefix is a multiple of three, so that its base64 digits do not depend on what follows.
+# All markers have the same length and start with the same random bytes, which no blob contains by accident. The length
+# of the prefix is a multiple of three, so that its base64 digits do not depend on what follows.
 MARKER_PREFIX = f"streamed blob {new_nonce()}".ljust(60).encode()
 _MARKER_DIGITS = 12
 ReadBlocks = Callable[[int], Iterator[bytes]]
@@ -33,9 +33,9 @@ ReadBlocks = Callable[[int], Iterator[bytes]]
 
 @record(eq=False)
 class RowPiece:
-    """Some rows of a table; a streamed blob is represented by a marker.
+    """Some rows of a table, in which markers represent streamed blobs.
 
-    `streamed` returns the blocks of each marked blob, given the number of bytes per block.
+    For each marker, `streamed` contains a function that returns the blob in blocks of a given size.
     """
 
     rows: pa.Table
@@ -44,12 +44,12 @@ class RowPiece:
 
 @dataclass(slots=True)
 class _BlockSize:
-    """The number of rows to read next, which follows from the width of the rows read before."""
+    """The number of rows to read next, which depends on the size of the rows read before."""
 
     rows: int = _FIRST_PIECE_ROWS
 
     def adapt(self, piece: pa.Table, blob_names: list[str]) -> None:
-        """Choose the next number of rows after reading a piece; blobs do not count, because they are split by size."""
+        """Choose the number of rows to read next, ignoring blobs, because pieces are also split by blob size."""
         value_bytes = sum(piece[name].nbytes for name in piece.column_names if name not in blob_names)
         fitting_rows = _PIECE_VALUE_BYTES * piece.num_rows // max(value_bytes, 1)
         self.rows = max(1, min(fitting_rows, self.rows * _MAX_GROWTH, _PIECE_ROWS))
@@ -124,7 +124,7 @@ def _take_streamed_piece(table: Table, row_ids: pa.Array) -> RowPiece:
 def _mark_large_blobs(
     table: Table, column: str, row_ids: pa.Array, sizes: list[int], streamed: dict[bytes, ReadBlocks]
 ) -> list[bytes | None]:
-    """Return the blobs of a column; add a marker to `streamed` for each large blob."""
+    """Return the blobs in a column, and replace each large blob with a marker, which is added to `streamed`."""
     loaded_positions = [position for position, size in enumerate(sizes) if size <= _STREAMED_BYTES]
     loaded_blobs = read_blobs(table, column, row_ids.take(pa.array(loaded_positions, pa.int64()))).to_pylist()
     blob_by_position: dict[int, bytes | None] = dict(zip(loaded_positions, loaded_blobs, strict=True))

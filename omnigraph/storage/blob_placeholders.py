@@ -57,7 +57,7 @@ _abandoned: deque["AcceptedContents"] = deque()
 
 @dataclass(slots=True, eq=False)
 class AcceptedContents:
-    """The placeholders that one write has registered, and the folder with the write's links and copies."""
+    """The placeholders that one write has registered, and the folder that holds the write's links and copies."""
 
     contents: list[tuple[bytes, ContentRange]] = field(default_factory=list)
     folder: str | None = None
@@ -99,7 +99,7 @@ class AcceptedContents:
 
 
 def placeholder_of(content: bytes) -> bytes:
-    """Return the placeholder that these bytes would have."""
+    """Return the placeholder that represents these bytes, without registering it."""
     return _PLACEHOLDER_PREFIX + hashlib.sha256(content).digest()
 
 
@@ -113,7 +113,7 @@ def content_digest(value: bytes) -> str | None:
 
 
 def shown_value(value: Any) -> Any:
-    """Return a stored value in the form that users see: its bytes, or its digest if it is large."""
+    """Return a stored value in the form that users see. A large blob is represented by its digest."""
     content = content_range(value) if isinstance(value, bytes) else None
     if content is None:
         return value
@@ -144,7 +144,7 @@ def _restore_value(value: bytes | None) -> bytes | None:
 
 
 def content_range(value: bytes | None) -> ContentRange | None:
-    """Return the location of a placeholder's bytes, or None if the value is not a placeholder."""
+    """Return the location of the bytes that a placeholder represents, or None if the value is not a placeholder."""
     if not _is_placeholder(value):
         return None
     with _contents_lock:

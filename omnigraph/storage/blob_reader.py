@@ -21,7 +21,7 @@ _SEPARATE_FILE_KINDS = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class StoredBlob:
-    """The blob in one row; the upper half of `address` is the id of the row's fragment."""
+    """The blob in one row. The upper half of `address` is the id of the fragment that contains the row."""
 
     store: Store
     table: Table
@@ -32,7 +32,7 @@ class StoredBlob:
     blob_file: Any
 
     def read_range(self, start: int, stop: int) -> bytes:
-        """Return the bytes from `start` to `stop`; the range must lie within the blob."""
+        """Return the bytes from `start` to `stop`. The range must lie within the blob."""
         try:
             with as_storage_errors("none"):
                 content: bytes = self.blob_file.read_range(start, stop - start)
@@ -96,7 +96,7 @@ class StoredBlob:
 
 
 def open_stored_blob(store: Store, table: Table, column: str, row_id: int, address: int) -> StoredBlob | None:
-    """Open a row's blob, or return None if the value is NULL."""
+    """Open the blob in a row, or return None if the value is NULL."""
     with as_storage_errors("none"):
         (blob_file,) = table.dataset.take_blobs(column, ids=[row_id])
     if blob_file is None:

@@ -11,7 +11,7 @@ from .blob_placeholders import content_range
 
 
 def row_schema(stored_schema: pa.Schema) -> pa.Schema:
-    """Return the in-memory form of a table's schema, in which blobs are bytes and all columns are nullable."""
+    """Return the in-memory form of a table schema, in which blobs are bytes and all columns are nullable."""
     return pa.schema([_row_field(stored_field) for stored_field in stored_schema])
 
 

@@ -1,7 +1,7 @@
 """Read as many of the newest fragments as fit into a limit on the uncompressed size of their values.
 
-The size of the values is only known after they have been read. This module remembers the sizes of fragments that
-exceeded a limit, so that they are not read again by every write. It never writes to a table.
+The size of the values is known only after they have been read. This module remembers the sizes of fragments that
+exceeded a limit, so that not every write reads them again. It never writes to a table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,12 +37,12 @@ def read_newest_rows(
 
 
 def known_value_bytes(store: Store, table: Table, fragment: Any) -> int:
-    """Return the size of a fragment's values, or a lower bound, which is 0 if nothing is known."""
+    """Return the size of the values in a fragment, or a lower bound, which is 0 if nothing is known."""
     return store.object_cache.get(_cache_name(table, fragment)) or 0
 
 
 def _read_up_to(table: Table, fragment: Any, max_bytes: int) -> tuple[list[pa.RecordBatch] | None, int]:
-    """Return a fragment's rows and size; beyond `max_bytes`, stop and return None and the size of the rows so far."""
+    """Return the rows in a fragment and their size, or None and a lower bound if the size exceeds `max_bytes`."""
     batches: list[pa.RecordBatch] = []
     size = 0
     columns = table.schema.names
@@ -64,6 +64,6 @@ def _remember_sizes(store: Store, table: Table, fragments: Sequence[Any], sizes:
 
 
 def _cache_name(table: Table, fragment: Any) -> str:
-    """Name the size of a fragment by its data files, which never change."""
+    """Return the cache key for the size of a fragment, which is derived from its immutable data files."""
     file_names = " ".join(data_file.path for data_file in fragment.metadata.files)
     return f"value bytes of {table.location} {file_names}"

@@ -37,7 +37,7 @@ class TargetColumn:
     default_value: pa.Scalar | None = None
 
     def values_for(self, old_rows: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
-        """Return the column's values for rows from the old version, with blobs as bytes."""
+        """Return the values of the column for rows from the old version, with blobs as bytes."""
         value_type = pa.large_binary() if is_blob_field(self.field) else self.field.type
         if self.source is not None:
             return old_rows.column(self.source).cast(value_type)
@@ -48,7 +48,7 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class _AddedColumn:
-    """A column with a new field id; `temporary_name` avoids name clashes until the old column is dropped."""
+    """A column with a new field id. `temporary_name` avoids name clashes until the old column is dropped."""
 
     target: TargetColumn
     column: LanceColumn
@@ -82,7 +82,7 @@ def reshape_table(
 
 
 def _keeps_stored_values(table: Table, target: TargetColumn) -> bool:
-    """Return whether the stored values of the column's source can be used unchanged."""
+    """Return whether the values stored in the source column can be used unchanged."""
     return target.source is not None and table.schema.field(target.source).type == target.field.type
 
 
@@ -151,7 +151,7 @@ def _pair_ids(lance_ids: list[int], our_ids: list[int]) -> Any:
 
 
 def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn]) -> Table:
-    """Return the table with exactly these columns; a column that is in none of its files reads as null."""
+    """Return the table with exactly these columns. A column that none of its files contains reads as null."""
     if lance_columns(table.dataset.lance_schema) == final_columns:
         return table
     schema = build_lance_schema(table.dataset.lance_schema, final_columns)

@@ -1,8 +1,8 @@
 """Compute file checksums, and check whether a file still matches its recorded checksum.
 
-All checksums use CRC-32, because computing it takes less time than reading the file. CRC-32 detects every
-single flipped bit and every burst of up to 32 damaged bits; other damage goes undetected once in four billion cases. A
-control object's checksum also covers its name, so an exchange of two similar objects is detected.
+All checksums use CRC-32, because computing one takes less time than reading the file. CRC-32 detects every single
+flipped bit and every burst of up to 32 damaged bits. Other damage goes undetected once in four billion cases. The
+checksum of a control object also covers its name, so swapping two similar objects is detected.
 """
 
 import json
@@ -28,8 +28,8 @@ MISSING_FILE = "the file is missing"
 class FileChecksum:
     """The size of a file in bytes, and the CRC-32 of its content.
 
-    If `manifest_only` is true, both values describe only the manifest section of a version file, because the other
-    sections are unknown when Lance writes the file to an object store itself.
+    If `manifest_only` is true, both values describe only the manifest section of a version file. When Lance itself
+    writes the file to an object store, the other sections are unknown.
 
     >>> FileChecksum.of_bytes(b"graph").to_json()
     [5, '094505dc']
@@ -79,7 +79,7 @@ def find_mismatch(store: "Store", file_name: str, expected: FileChecksum) -> str
 
 
 def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | None:
-    """Describe how a file's actual checksum differs from the expected one, or return None if they are equal.
+    """Describe how the actual checksum of a file differs from the expected one, or return None if they are equal.
 
     >>> describe_mismatch(FileChecksum(5, 1), FileChecksum(4, 1))
     'the file has 4 bytes, expected 5'
@@ -92,7 +92,7 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
 
 
 def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileChecksum | None) -> Iterator[bytes]:
-    """Yield the given blocks; raise `DamagedError` after the last one if they do not match the checksum."""
+    """Yield the given blocks; raise `DamagedError` after the last block if they do not match the checksum."""
     if expected is None:
         yield from blocks
         return
@@ -112,10 +112,10 @@ def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileCheck
 
 
 def checksum_manifest(manifest_bytes: bytes) -> FileChecksum:
-    """Compute a manifest's checksum from the number of times that each byte value occurs.
+    """Compute the checksum of a manifest from the number of times that each byte value occurs.
 
-    Lance serializes maps in arbitrary order, so the same manifest may have its bytes in a different order in memory and
-    in the store. A flipped bit is still detected, because it changes two of the counts.
+    Lance serializes maps in arbitrary order, so the bytes of a manifest may have a different order in memory than in
+    the store. A flipped bit is still detected, because it changes two of the counts.
     """
     import numpy as np
 
@@ -140,7 +140,7 @@ def with_own_checksum(object_name: str, members: Mapping[str, Any]) -> dict[str,
 
 
 def matches_own_checksum(object_name: str, members: Mapping[str, Any]) -> bool:
-    """Return whether a control object matches its checksum; an older object without a checksum always matches."""
+    """Return whether a control object matches its checksum. An older object without a checksum always matches."""
     other_members = {member_name: value for member_name, value in members.items() if member_name != CHECKSUM_MEMBER}
     return CHECKSUM_MEMBER not in members or members[CHECKSUM_MEMBER] == _compute_own_checksum(
         object_name, other_members

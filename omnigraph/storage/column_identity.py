@@ -14,7 +14,7 @@ from .table_fields import lance_columns
 
 
 def property_identity(field: pa.Field) -> bytes:
-    """Return a column's property id, or its name if it has no property id (such as `id`)."""
+    """Return the property id of a column or, for columns without a property such as `id`, its name."""
     identity: bytes = (field.metadata or {}).get(PROPERTY_ID_KEY, field.name.encode())
     return identity
 
@@ -31,7 +31,7 @@ def have_same_columns(first_table: Table, second_table: Table) -> bool:
 def contains_hidden_values(table: Table, other_table: Table, relevant: Container[bytes] | None = None) -> bool:
     """Return whether the files of `table` contain values for a column that only `other_table` has.
 
-    Two versions can have the same files and still differ, because a dropped column's values stay in the files. If
+    Two versions can have the same files and still differ, because the values of a dropped column stay in the files. If
     `relevant` is given, only columns with these property identities are checked.
     """
     identities = {(property_identity(field), _value_kind(field.type)) for field in table.schema}
@@ -53,7 +53,7 @@ def contains_hidden_values(table: Table, other_table: Table, relevant: Container
 
 
 def _value_kind(data_type: pa.DataType) -> str:
-    """Return a name for a group of types whose values can be converted to each other, as when a property is widened."""
+    """Return a name shared by all types between which values are converted when a property is widened."""
     if pa.types.is_list(data_type):
         return f"list of {_value_kind(data_type.value_type)}"
     is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type)

@@ -63,7 +63,7 @@ def kinds_by_index_key(table: Table) -> dict[str, str]:
 def list_segments(table: Table) -> list[tuple[str, str, str]]:
     """Return the segments of all indexes as (UUID, index key, kind).
 
-    For an index created by another tool, the kind is Lance's type name.
+    For an index created by another tool, the kind is the type name that Lance uses.
     """
     return [
         (
@@ -88,7 +88,7 @@ def _own_indexes(table: Table) -> list[Any]:
 
 
 def _index_key(index: Any) -> str:
-    """Return an index's key: the column's text index key for a full-text index, or otherwise the column name."""
+    """Return the key of an index: the text index key of the column for a full-text index, or else the column name."""
     column_name: str = index.field_names[0]
     return text_index_key(column_name) if _index_kind(index) == WORDS else column_name
 
@@ -147,11 +147,12 @@ def plan_indexes(
     rebuilt_keys: Collection[str] = (),
     part_rows: int | None = None,
 ) -> IndexPlan:
-    """Plan the segments that `stage_indexes` builds; with `part_rows`, a large BTREE is split into several segments.
+    """Plan the segments that `stage_indexes` builds.
 
-    The indexes in `rebuilt_keys` are built over all fragments, or removed if they are not in `kinds_by_key`. Lance
-    filters with the first index on a column. Full-text indexes are therefore built last, and a full-text index is
-    rebuilt if it would otherwise precede the column's other index.
+    With `part_rows`, a large BTREE index is split into several segments. The indexes in `rebuilt_keys` are built over
+    all fragments, or removed if they are not in `kinds_by_key`. Lance filters with the first index on a column.
+    Full-text indexes are therefore built last, and a full-text index is rebuilt if it would otherwise precede another
+    index on the same column.
     """
     fragment_rows = {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
@@ -188,7 +189,7 @@ def plan_indexes(
 
 
 def _is_shadowed_by_text_index(table: Table, column: str, kind: str | None) -> bool:
-    """Return whether the column's full-text index prevents Lance from using the column's other index for filters."""
+    """Return whether the full-text index on a column prevents Lance from filtering with the column's other index."""
     probe_filters = {"BTREE": pc.field(column) == "any", "NGRAM": pc.match_substring(pc.field(column), "any")}
     return kind in probe_filters and not indexes_used_by(table, probe_filters[kind])
 
@@ -237,7 +238,7 @@ def count_buildable_rows(table: Table, index_key: str, kind: str) -> int:
 def _group_fragments(
     fragment_ids: Sequence[int], fragment_rows: Mapping[int, int], min_rows: int | None
 ) -> Iterator[Sequence[int]]:
-    """Split fragments into a few groups with many rows each; each group becomes one segment."""
+    """Split fragments into a few groups with many rows each. Each group becomes one segment."""
     if min_rows is None:
         yield fragment_ids
         return
@@ -332,7 +333,7 @@ def _write_segment(store: Store, table: Table, segment_build: SegmentBuild, inde
 
 
 def _index_name(table: Table, index_key: str, kind: str) -> str:
-    """Return the name for an existing or new index; an index keeps its name when its column is renamed."""
+    """Return the name for an existing or new index. An index keeps its name when its column is renamed."""
     key_indexes = (index for index in _own_indexes(table) if _index_key(index) == index_key)
     current_name = next((index.name for index in key_indexes if _index_kind(index) == kind), None)
     used_names = {index.name for index in table.dataset.describe_indices()}

@@ -69,7 +69,7 @@ def stage_joined_rows(store: Store, table: Table, fragments: Sequence[Any], rows
 
 
 def _join_heavy_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join fragments whose blobs Lance would hold in memory, by streaming the blobs from file to file."""
+    """Join fragments by streaming their blobs from file to file, whereas Lance would hold the blobs in memory."""
     fragment_ids, names = [fragment.fragment_id for fragment in fragments], table.schema.names
     batches = read_fragments(table, fragment_ids, names, with_row_ids=True, blob_handling="blobs_descriptions")
     write = PendingBlobs((), {}, compares_stored=False)
@@ -120,7 +120,7 @@ def plan_compaction(
 
 
 def task_bytes(task: str) -> int:
-    """Return the number of bytes that a task reads; a file without a recorded size counts as zero."""
+    """Return the number of bytes that a task reads. A file without a recorded size counts as zero."""
     file_entries = (
         file_entry for fragment_entry in json.loads(task)["task"]["fragments"] for file_entry in fragment_entry["files"]
     )
@@ -198,9 +198,9 @@ def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChang
 def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) -> list[list[Any]]:
     """Return runs of adjacent fragments that are small or must be rewritten.
 
-    A fragment with a very large blob never counts as small, because each rewrite would copy the blob. Lance's own plan
-    is not used: it never combines fragments covered by different BTREE segments, so a table that is indexed often would
-    never be compacted.
+    A fragment with a very large blob never counts as small, because each rewrite would copy the blob. This function
+    replaces Lance's own plan, which never combines fragments covered by different BTREE segments and therefore would
+    never compact a table that is indexed often.
     """
     runs: list[list[Any]] = [[]]
     heavy_fragments = find_heavy_fragments(table)
@@ -230,7 +230,7 @@ def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments that non-BTREE index segments cover; rewriting these fragments would lose the segments."""
+    """Return the fragments that index segments other than BTREE cover. Rewriting them would lose these segments."""
     other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
         fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids

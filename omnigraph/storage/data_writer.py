@@ -1,4 +1,4 @@
-"""Write data files and compute their checksums: directly on a local disk, or by way of a temporary directory for S3.
+"""Write data files and compute their checksums, directly on a local disk or through a temporary directory for S3.
 
 Lance does not report which bytes it wrote to an object store, and reading a file back takes a request. Files for an
 object store are therefore written to a local directory first and then uploaded. The upload takes no more requests than
@@ -67,8 +67,8 @@ def _append_fragments(dataset: Any, rows: pa.Table, rows_per_file: int, options:
 def _create_local_mirror(dataset: Any, directory: str) -> Any:
     """Create an empty local table with the same fields and field ids as the dataset.
 
-    Lance renumbers the fields when it creates a table. If the dataset has dropped or reordered columns, rows written to
-    the mirror would therefore get the field ids of other columns. A second commit restores the dataset's field ids.
+    Lance renumbers the fields when it creates a table. If columns of the dataset were dropped or reordered, rows
+    written to the mirror would therefore get the field ids of other columns. A second commit restores the field ids.
     """
     set_schema = LanceOperation.Overwrite(dataset.lance_schema, [])
     options: dict[str, Any] = {"enable_v2_manifest_paths": True, "enable_stable_row_ids": True}
@@ -79,7 +79,7 @@ def _create_local_mirror(dataset: Any, directory: str) -> Any:
 
 
 def _upload_files(store: Store, location: str, directory: Path) -> Iterator[tuple[str, FileChecksum]]:
-    """Upload all data files; blob files are uploaded before the data file that references them."""
+    """Upload all data files. Blob files are uploaded before the data file that references them."""
     local_files = (local_path for local_path in (directory / "data").rglob("*") if local_path.is_file())
     for local_path in sorted(local_files, key=lambda local_path: (-len(local_path.parts), local_path)):
         object_name = f"{location}/{local_path.relative_to(directory).as_posix()}"
@@ -100,7 +100,10 @@ def _read_blocks(local_path: Path) -> Iterator[bytes]:
 def write_deletions(
     store: Store, location: str, version: int, fragment: Any, offsets: list[int]
 ) -> tuple[Any | None, dict[str, FileChecksum]]:
-    """Mark rows in a fragment as deleted; return any new checksums and the fragment, or None if no rows remain."""
+    """Mark rows in a fragment as deleted.
+
+    Returns the fragment, or None if no rows remain, and any checksums that are known without reading a file back.
+    """
     if store.root.is_local:
         return fragment.delete_rows(offsets), {}
     previous_offsets = cached_offsets(store, location, fragment)
@@ -127,5 +130,5 @@ def write_deletions(
 
 
 def manifest_checksum(dataset: Any) -> FileChecksum:
-    """Compute the checksum of a version's manifest in memory."""
+    """Compute the checksum of the manifest that a dataset holds in memory."""
     return checksum_manifest(dataset._ds.serialized_manifest())

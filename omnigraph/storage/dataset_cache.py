@@ -1,9 +1,9 @@
 """The cache of open Lance datasets, and the Lance sessions in which they are opened.
 
-Recently used datasets stay open, because opening a given version again takes two requests. A Lance session caches the
-manifest, the transaction and the index list of every table version that it has opened or committed, and offers no way
-to remove them. A process that writes or follows a graph keeps opening new versions, so this module replaces the session
-after a fixed number of versions.
+Recently used datasets stay open, because reopening a version takes two requests. A Lance session caches the manifest,
+the transaction and the index list of every table version that it has opened or committed, and offers no way to remove
+them. A process that writes or follows a graph keeps opening new versions, so this module replaces the session after a
+fixed number of versions.
 """
 
 import threading
@@ -23,7 +23,7 @@ def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
 
 
 def load_lance() -> Any:
-    """Import Lance and patch its filters on first use; the import takes longer than reading a branch's state."""
+    """Import Lance and patch its filters on first use, because the import takes longer than reading a branch."""
     import lance
 
     from . import substrait  # noqa: F401 - importing it patches the filters
@@ -32,7 +32,7 @@ def load_lance() -> Any:
 
 
 def move_to_session(dataset: Any, session: Any, storage_options: dict[str, str] | None) -> Any:
-    """Return the same dataset version in a different session; on an object store, this takes one HEAD request."""
+    """Return the same dataset version in a different session. On an object store, this takes one HEAD request."""
     from lance import LanceDataset
 
     return LanceDataset(
@@ -48,7 +48,7 @@ def move_to_session(dataset: Any, session: Any, storage_options: dict[str, str] 
 class DatasetCache:
     """A cache of open Lance datasets by (location, version), with least-recently-used eviction.
 
-    A dataset can be marked as checked once the files that Lance reads without this package have been verified.
+    A dataset can be marked as checked once the files that Lance reads directly have been verified.
     """
 
     limit: int = _MAX_OPEN_DATASETS
@@ -88,13 +88,13 @@ class DatasetCache:
         return (location, version) in self._checked_keys
 
     def mark_checked(self, location: str, version: int) -> None:
-        """Record that the files in a version have been checked; the mark lasts as long as the version is cached."""
+        """Record that the files in a version have been checked. The mark lasts as long as the version is cached."""
         with self._lock:
             if (location, version) in self._datasets:
                 self._checked_keys.add((location, version))
 
     def put(self, location: str, dataset: Any) -> None:
-        """Cache a dataset; after `versions_per_session` datasets, drop all of them together with their session."""
+        """Cache a dataset. After `versions_per_session` datasets, drop all of them together with their session."""
         with self._lock:
             self._session_versions += 1
             if self._session_versions > self.versions_per_session:

@@ -1,8 +1,8 @@
-"""The format of Lance's short deletion files: an Arrow file with one column.
+"""The format that Lance uses for short deletion files: an Arrow file with one column.
 
 This module specifies every byte of the format. Only the values and a few lengths vary between files, so any other
-difference means that a file is damaged. Lance trusts the lengths: if a length is damaged, Lance tries to allocate as
-much memory as it claims, which aborts the process. A damaged file must therefore be rejected before Lance reads it.
+difference means that a file is damaged. Lance trusts the lengths. If a damaged length is too large, Lance tries to
+allocate that much memory, which aborts the process. A damaged file must therefore be rejected before Lance reads it.
 """
 
 import struct
@@ -91,7 +91,7 @@ def read_offsets(file_bytes: bytes) -> RowOffsets:
 
 
 def write_offsets(offsets: npt.ArrayLike) -> bytes:
-    """Return the content of a file that lists row offsets in Lance's format."""
+    """Return the content of a deletion file with these row offsets."""
     value_bytes = np.asarray(offsets, "<u4").tobytes()
     row_count = len(value_bytes) // 4
     validity_buffer = _uncompressed_buffer(np.packbits(np.ones(row_count, np.uint8), bitorder="little").tobytes())

@@ -2,7 +2,7 @@
 
 A deletion file is an Arrow list if few rows are deleted, and a Roaring bitmap if many are. Reading it directly avoids
 enumerating millions of rows to find a few deleted ones. This module also ensures that Lance never reads a damaged
-deletion file: Lance tries to allocate as much memory as the file claims to need, which aborts the process.
+deletion file. Lance would try to allocate as much memory as the file claims to need, which aborts the process.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table if it has a
 
 
 def deletion_files(table: "Table", fragments: Sequence[Any]) -> tuple[str, ...]:
-    """Return the root-relative names of the fragments' deletion files."""
+    """Return the root-relative names of the deletion files of these fragments."""
     fragments_with_deletions = (fragment for fragment in fragments if fragment.deletion_file is not None)
     return tuple(deletion_file_name(table.location, fragment) for fragment in fragments_with_deletions)
 

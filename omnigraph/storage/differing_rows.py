@@ -34,7 +34,7 @@ _SCAN_RATIO = 6  # if more than 1/6 of the rows are needed, a scan is faster tha
 def differing_rows(
     store: Store, difference: FragmentDifference, *, same_columns: bool = True
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the complete rows that may differ between the versions as a pair (old, new), with blobs as bytes.
+    """Return the complete rows that may differ between the versions, as a pair (old, new) with blobs as bytes.
 
     If two fragments differ only in their deleted rows, only the rows that exist in one version but not in the other are
     read. If `same_columns` is true and many rows moved to other files, these rows are first compared in chunks, so that
@@ -80,7 +80,7 @@ def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
 def _take_added_rows(
     difference: FragmentDifference, positions: RowPositions, fragment_starts: RowPositions, row_ids: StoredRowIds
 ) -> pa.Table:
-    """Return rows from the added fragments in the given order; positions count across all of these fragments."""
+    """Return rows from the added fragments in the given order. Positions count across all of these fragments."""
     table = difference.new_table
     if any(is_blob_field(column) for column in table.schema):
         return take_with_blobs(table, pa.array(row_ids))
@@ -100,7 +100,7 @@ def _take_added_rows(
 
 
 def _scan_fragments(table: Table, fragments: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of fragments, with `_rowid`; during a write, large blobs are placeholders."""
+    """Yield the rows in some fragments, with `_rowid`. During a write, large blobs are replaced by placeholders."""
     is_written = running_write() is not None and any(is_blob_field(column) for column in table.schema)
     scanner = table.dataset.scanner(
         columns=table.schema.names,
@@ -136,9 +136,10 @@ def _redeleted_rows(store: Store, difference: FragmentDifference, pair: Fragment
 
 
 def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Table, int]) -> tuple[pa.Table, pa.Table]:
-    """Return the `id` and `_rowid` of the rows that exist in only one of a fragment's two states.
+    """Return the `id` and `_rowid` of the rows that exist in only one of two states of a fragment.
 
-    Each state is given as a table version and the fragment's id in that version. If possible, no other rows are read.
+    Each state is specified by a table version and the id of the fragment in that version. If possible, no other rows
+    are read.
     """
     fragment_forms = [(table, table.dataset.get_fragment(fragment_id)) for table, fragment_id in (old_form, new_form)]
     with as_storage_errors("none"):
@@ -158,7 +159,7 @@ def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Ta
 
 
 def _ids_at_offsets(fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
-    """Return the ids and row ids of the rows at these offsets; `skipped_offsets` are the offsets of deleted rows."""
+    """Return the ids and row ids of the rows at these offsets. `skipped_offsets` are the offsets of deleted rows."""
     live_positions = (offsets - np.searchsorted(skipped_offsets, offsets)).tolist()
     id_rows = pa.table(fragment.take(live_positions, columns=["id"])) if live_positions else _EMPTY_IDS
     row_ids = row_ids_at(fragment, offsets.tolist()) if live_positions else []

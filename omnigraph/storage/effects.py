@@ -1,4 +1,4 @@
-"""The gateway for all of this package's durable writes, which are called effects.
+"""The gateway for all durable writes in this package, which are called effects.
 
 This module runs, records and counts effects. In tests, it also injects failures: an error before or after the k-th
 effect, or a process exit right after it. Every write to a root must go through this gateway.
@@ -94,7 +94,7 @@ class Effects:
         self._started_count = 0
 
     def run(self, kind: EffectKind, target: str, action: Callable[[], ActionResult]) -> ActionResult:
-        """Run one effect; exceptions propagate, and only successful effects are counted."""
+        """Run one effect. Exceptions propagate, and only successful effects are counted."""
         if self.read_only:
             raise ReadOnlyError(f"{target} was not written: the graph was opened for reading")
         fault = self._start_effect()
@@ -120,7 +120,7 @@ class Effects:
                 recorder.append(effect)
 
     def _assign_target_group(self, target: str) -> str:
-        """Return a target's group, or `OTHER_TARGETS` if there are too many groups."""
+        """Return the group of a target, or `OTHER_TARGETS` if there are too many groups."""
         group = target_group(target)
         if group not in self._target_groups and len(self._target_groups) >= _MAX_TARGET_GROUPS:
             return OTHER_TARGETS
@@ -156,7 +156,7 @@ class Effects:
 
     @contextmanager
     def failing(self, fault: Fault) -> Iterator[None]:
-        """Start counting effects and fail once, as `fault` specifies; later effects run normally."""
+        """Start counting effects and fail once, as `fault` specifies. Later effects run normally."""
         with self._lock:
             self._fault, self._started_count = fault, 0
         try:

@@ -2,8 +2,8 @@
 
 A URI is allowed if it is below an allowed base. URIs are decoded and compared one path component at a time. URIs with
 `..`, encoded separators, credentials, queries or unknown schemes are always rejected, as are symbolic links to
-locations outside a base. The bytes are copied block by block, so a graph never references an external object. A source
-that changes while it is copied is rejected.
+locations outside a base. The bytes are copied block by block, so a graph never references an external object. If a file
+changes while it is copied, it is rejected.
 """
 
 import os
@@ -56,7 +56,7 @@ class BlobLocation:
 def parse_location(uri: str, *, is_base: bool = False) -> BlobLocation:
     """Parse a URI; raise `ExternalBlobPolicyError` if it is malformed or could disguise a different location.
 
-    A base may also be a whole bucket.
+    If `is_base` is true, the URI may also specify a whole bucket.
     """
     problem = _find_uri_problem(uri, is_base=is_base)
     if problem is not None:

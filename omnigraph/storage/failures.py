@@ -76,7 +76,7 @@ def to_storage_error(
 ) -> StorageError:
     """Convert an exception from Lance or the operating system, or one listed in `extra_kinds`, to a typed error.
 
-    `effect` states what the failed call may have done. Pass `none` for a read.
+    `effect` specifies what the failed call may have done. Pass `none` for a read.
 
     >>> to_storage_error(TimeoutError(), effect="none").kind
     'transient'
@@ -114,7 +114,7 @@ def as_storage_errors(effect: Effect, extra_kinds: ExceptionKinds | None = None)
 
 @contextmanager
 def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
-    """Convert a Lance panic inside the block to `DamagedError`; other exceptions propagate.
+    """Convert a Lance panic inside the block to `DamagedError`. Other exceptions propagate.
 
     Lance panics on some damaged files. A panic is not an `Exception`, so callers would not catch it.
     """
@@ -129,7 +129,7 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 
 @contextmanager
 def failures_with_effect(effect: Effect) -> Iterator[None]:
-    """Convert failures inside the block to errors with this effect, regardless of the effect that they state.
+    """Convert failures inside the block to errors with the given effect, regardless of the effect that they specify.
 
     Use `unknown` for reads that determine whether an earlier write happened. Use `none` for writing files that no
     version references yet, because such files are not visible.
@@ -149,11 +149,11 @@ def failures_with_effect(effect: Effect) -> Iterator[None]:
 
 
 def attempt_maintenance(location: str, maintain: Callable[[], MaintenanceResult]) -> MaintenanceResult | None:
-    """Run the table maintenance of a write; if it fails, log a warning and return None.
+    """Run table maintenance as part of a write; if it fails, log a warning and return None.
 
-    The write then continues without the maintenance. Files that the maintenance has already written are referenced by
-    no version that a manifest references, so a cleanup removes them. Conflicts, timeouts and cancellations concern the
-    write itself and are raised.
+    The write then continues without the maintenance. No published version references the files that the maintenance has
+    already written, so a cleanup removes them. Conflicts, timeouts and cancellations concern the write itself and are
+    raised.
     """
     try:
         with panics_as_errors():
@@ -184,7 +184,7 @@ def _is_commit_conflict(error: BaseException) -> bool:
 
 
 def failure_reason(error: BaseException) -> str:
-    """Return an exception's message on one line, without secrets."""
+    """Return the message of an exception on one line, without secrets."""
     # Later lines contain request dumps, and a store's XML response may repeat a key id.
     first_line = str(error).partition("\n")[0].partition("<")[0].strip(" :")
     reason = redact_text(first_line) or type(error).__name__

@@ -1,7 +1,7 @@
 """Remove files in an order that never exposes an incomplete version to readers.
 
 Versions are removed before the files that they reference, and data files before their blobs. A late reader therefore
-finds that the version no longer exists, and never reads a version that lacks rows. Removing a file twice is harmless.
+finds that a version no longer exists, and never reads a version with missing rows. Removing a file twice is harmless.
 """
 
 import logging
@@ -52,7 +52,7 @@ def remove_files(
     on_removed: Callable[[str, str | None], None],
     check_claim: Callable[[], None] = lambda: None,
 ) -> None:
-    """Remove files one rank at a time; `on_removed` receives each name and, if the removal failed, the error.
+    """Remove files one rank at a time. `on_removed` receives each name and, if the removal failed, the error.
 
     `check_claim` is called before each removal and must raise an error if the run has to stop.
     """

@@ -1,4 +1,4 @@
-"""Parse a file's path to determine its table or manifest, its kind and its version.
+"""Parse the path of a file to determine its table or manifest, its kind and its version.
 
 These functions only parse names and never access the store.
 """
@@ -34,7 +34,7 @@ def owning_directory(file_name: str) -> str:
 
 
 def subdirectory_of(file_name: str) -> str:
-    """Return a file's subdirectory within its table or manifest, such as `data` or `_versions`."""
+    """Return the subdirectory of a file within its table or manifest, such as `data` or `_versions`."""
     return file_name.removeprefix(owning_directory(file_name)).lstrip("/").partition("/")[0]
 
 
@@ -50,7 +50,7 @@ def attached_version_number(file_name: str) -> int | None:
 
 
 def attached_versions_of(listed_names: Mapping[str, ListedObject] | Iterator[str], table_directory: str) -> list[int]:
-    """Return the numbers of a table's attached versions that occur in a listing."""
+    """Return the numbers of all attached versions of a table in a listing."""
     prefix = f"{table_directory}/_versions/"
     numbers = (attached_version_number(file_name) for file_name in listed_names if file_name.startswith(prefix))
     return sorted(number for number in numbers if number is not None)

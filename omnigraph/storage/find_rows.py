@@ -78,12 +78,12 @@ def _scan_rows(
 
 
 def _replaces_blobs(table: Table, columns: Sequence[str]) -> bool:
-    """Return whether a write is running, in which large blobs of these columns are read as placeholders."""
+    """Return whether large blobs in these columns are read as placeholders, because a write is running."""
     return running_write() is not None and bool(blob_columns(table, list(columns)))
 
 
 def replace_described_blobs(table: Table, described_rows: pa.Table) -> pa.Table:
-    """Return rows with bytes or placeholders instead of Lance's blob descriptions.
+    """Return rows with bytes or placeholders in place of Lance's blob descriptions.
 
     The rows must have row ids and addresses.
     """
@@ -102,7 +102,7 @@ def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Exp
 
 
 def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
-    """Return all rows without using an index, so that they can be compared with the result of an index lookup."""
+    """Return all rows without using an index, for comparison with the result of an index lookup."""
     with as_storage_errors("none"):
         all_rows: pa.Table = table.dataset.scanner(
             columns=list(columns), with_row_id=with_row_ids, with_row_address=with_row_ids, use_scalar_index=False
@@ -161,7 +161,7 @@ def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | No
 
 
 def take_described(table: Table, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:
-    """Return the rows with these row ids, in the given order, with Lance's blob descriptions, row ids and addresses."""
+    """Return the rows with these row ids in the given order, with blob descriptions, row ids and addresses."""
     with as_storage_errors("none"):
         unordered_rows: pa.Table = table.dataset._take_rows(row_ids, columns=[*columns, ROW_ID, ROW_ADDRESS])
     return unordered_rows.take(pc.index_in(row_ids, value_set=unordered_rows[ROW_ID].combine_chunks()))
@@ -241,7 +241,7 @@ def _scan_and_filter(
 
 
 def _filter_batches(pending_batches: list[pa.RecordBatch], wanted_values: Mapping[str, pa.Array]) -> pa.Table:
-    """Return the matching rows in a chunk; large chunks amortize the cost of the hash table that each filter builds."""
+    """Return the matching rows in a chunk. Large chunks amortize the cost of the hash table that each filter builds."""
     remaining_rows = pa.Table.from_batches(pending_batches)
     for column_name, values in wanted_values.items():
         remaining_rows = remaining_rows.filter(pc.is_in(remaining_rows[column_name], value_set=values, skip_nulls=True))

@@ -27,7 +27,7 @@ from .stage_rows import remove_rows
 from .store import Store
 from .table import StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
-_CHECKSUMS_MEMBER = "checksums"  # the JSON member that this package's writers add to a fragment's description
+_CHECKSUMS_MEMBER = "checksums"  # the JSON member that writers in this package add to the description of a fragment
 _UNLIMITED_ROWS = 1 << 30  # maximum number of rows per file; the caller decides where a fragment ends
 RowAddresses = npt.NDArray[np.uint64]
 
@@ -43,7 +43,7 @@ def fragment_row_counts(table: Table) -> dict[int, int]:
 
 
 def fragment_bytes(table: Table, fragment_ids: Collection[int]) -> int:
-    """Return the total size of the fragments' data files; a file without a recorded size counts as zero."""
+    """Return the total size of all data files in the fragments. A file without a recorded size counts as zero."""
     chosen_fragments = (fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id in fragment_ids)
     return sum(data_file.file_size_bytes or 0 for fragment in chosen_fragments for data_file in fragment.metadata.files)
 
@@ -67,7 +67,7 @@ def read_fragments(  # noqa: PLR0913 - all but four are keyword-only
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows in some fragments in batches, with blobs as bytes or as Lance's blob descriptions.
 
-    At most `batch_readahead` batches are decoded ahead of the consumer; by default, Lance chooses the number.
+    At most `batch_readahead` batches are decoded ahead of the consumer. By default, Lance chooses this number.
     """
     chosen_fragments = [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     try:
@@ -88,10 +88,10 @@ def read_fragments(  # noqa: PLR0913 - all but four are keyword-only
 
 
 def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None) -> dict[str, Any]:
-    """Write rows as one fragment; with `row_ids`, the new rows keep the row ids of the rows that they replace.
+    """Write rows as one fragment. With `row_ids`, the new rows keep the row ids of the rows that they replace.
 
-    The returned description contains the checksums of the fragment's files. They are computed right after the write,
-    while the files are still in the page cache.
+    The returned description contains the checksums of the new files. They are computed right after the write, while the
+    files are still in the page cache.
     """
     stored_rows = to_stored_rows(rows, table.schema).select(table.schema.names).cast(table.schema)
     write = partial(write_data, store, table.location, table.dataset, stored_rows, _UNLIMITED_ROWS)
@@ -175,7 +175,7 @@ def _fragments_from_json(fragment_entries: Sequence[Mapping[str, Any]]) -> list[
 
 
 def _collect_checksums(fragment_entries: Sequence[Mapping[str, Any]]) -> dict[str, FileChecksum]:
-    """Return the checksums that the fragments' writers recorded."""
+    """Return the checksums that the writers of the fragments recorded."""
     recorded_items = (
         recorded_item
         for fragment_entry in fragment_entries

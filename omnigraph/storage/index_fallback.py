@@ -28,7 +28,7 @@ _warned_indexes: dict[tuple[str, frozenset[str]], None] = {}
 def scan_with_fallback(table: Table, filter_expression: object, scan: Callable[[bool], ScanResult]) -> ScanResult:
     """Return `scan(True)`, which may use indexes, or `scan(False)` if an index cannot be read.
 
-    `filter_expression` is the scan's filter, or None; a scan without a filter uses no index.
+    `filter_expression` is the filter of the scan, or None. A scan without a filter does not use an index.
     """
     try:
         with panics_as_errors():
@@ -97,10 +97,10 @@ def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
 
 
 def incomplete_segments(table: Table, file_sizes: Mapping[str, int]) -> frozenset[str]:
-    """Return the same segments as `find_lost_segments`, based on an earlier listing; `file_sizes` maps names to sizes.
+    """Return the same segments as `find_lost_segments`, based on an earlier listing that maps file names to sizes.
 
-    A version records the size of each segment. That size does not include a full-text segment's token file, because
-    this package writes the token file.
+    A version records the size of each segment. The size of a full-text segment does not include its token file, because
+    this package, not Lance, writes the token file.
     """
     index_directory = f"{table.location}/_indices/"
     sizes_by_segment: dict[str, dict[str, int]] = {}

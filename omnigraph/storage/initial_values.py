@@ -1,6 +1,6 @@
 """The values that existing entities get when a property is added.
 
-This module defines what `@default` means for stored entities; `ingest` fills in the values that new records omit.
+This module defines what `@default` means for stored entities. `ingest` fills in the values that new records omit.
 """
 
 from functools import lru_cache
@@ -17,7 +17,7 @@ from .arrow import arrow_type
 
 @lru_cache(maxsize=1024)
 def default_value(prop: PropertyDefinition) -> Any:
-    """Return a property's default as a stored value, or None if the property has no default."""
+    """Return the default of a property as a stored value, or None if the property has no default."""
     if prop.default is None:
         return None
     property_type, literal = prop.type, prop.default

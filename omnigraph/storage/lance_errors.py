@@ -1,7 +1,7 @@
 """Distinguish exceptions raised by Lance from exceptions raised by this package or its callers.
 
-An exception is attributed to Lance if this package's innermost frame in the traceback called a Lance function. Argument
-errors from Lance's Python wrappers are left unchanged.
+An exception is attributed to Lance if the innermost frame of this package in the traceback called a Lance function.
+Argument errors from Lance's Python wrappers are left unchanged.
 """
 
 import re
@@ -41,7 +41,7 @@ def _damaged_error(error: BaseException, effect: Effect) -> DamagedError:
 def _is_raised_by_lance(error: BaseException) -> bool:
     called_package = ""
     for package in _frame_packages(error.__traceback__):
-        # Start over at each of this package's frames, because only the call made by the innermost one matters.
+        # Start over at each frame of this package, because only the call made by the innermost of them matters.
         called_package = "" if package == "omnigraph" else called_package or package
     return called_package == "lance"
 

@@ -45,7 +45,7 @@ def has_large_blobs(table: Table, described_rows: pa.Table) -> bool:
 
 
 def find_heavy_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments with a blob that is so large that it must not be rewritten unnecessarily."""
+    """Return the fragments that should rarely be rewritten because they contain a very large blob."""
     return frozenset(
         fragment_id
         for fragment_id, sizes in _blob_sizes_by_fragment(table).items()
@@ -166,7 +166,7 @@ def _find_local_content(table: Table, file_stems: list[str], descriptor: Mapping
 
 
 def _data_file_stems(table: Table, column: str, fragment_id: int) -> list[str]:
-    """Return the names, without suffix, of the fragment's data files that contain the column."""
+    """Return the names of the data files that contain the column in a fragment, without their suffix."""
     field_ids = next(
         set(stored_column.field_ids)
         for stored_column in lance_columns(table.dataset.lance_schema)
@@ -177,7 +177,7 @@ def _data_file_stems(table: Table, column: str, fragment_id: int) -> list[str]:
 
 
 def read_blob_blocks(table: Table, column: str, row_id: int, block_bytes: int = _COPY_BLOCK_BYTES) -> Iterator[bytes]:
-    """Yield the bytes of one stored blob in blocks of a given size; only the last block may be shorter."""
+    """Yield the bytes of one stored blob in blocks of a given size. Only the last block may be shorter."""
     with as_storage_errors("none"):
         (blob_file,) = table.dataset.take_blobs(column, ids=[row_id])
         for start in range(0, blob_file.size(), block_bytes):
@@ -185,7 +185,7 @@ def read_blob_blocks(table: Table, column: str, row_id: int, block_bytes: int = 
 
 
 def blob_file_name(blob_id: int) -> str:
-    """Return Lance's name for a blob file: the bits of its id, lowest bit first.
+    """Return the name that Lance gives to a blob file: the bits of the blob's id, lowest bit first.
 
     >>> blob_file_name(1)
     '10000000000000000000000000000000.blob'

@@ -33,7 +33,7 @@ _INTENT_PATTERN = re.compile(rf"{INTENTS}/([0-9A-Z]{{26}})\.(json|confirmed|leas
 
 
 def fnv1a64(hashed_name: str) -> str:
-    """Return the FNV-1a 64 hash of a name's UTF-8 bytes, as sixteen hexadecimal digits.
+    """Return the 64-bit FNV-1a hash of a name, encoded as UTF-8, in sixteen hexadecimal digits.
 
     >>> fnv1a64("Person")
     '40d76f1f51639ec0'
@@ -45,7 +45,7 @@ def fnv1a64(hashed_name: str) -> str:
 
 
 def table_directory(table_key: TableKey, ulid: str) -> str:
-    """Return a table's directory; every registration of a table gets a new directory.
+    """Return the directory of a table. Every registration of a table gets a new directory.
 
     >>> table_directory(TableKey("node:Person"), "01J0000000000000000000000A")
     'nodes/40d76f1f51639ec0-01J0000000000000000000000A'
@@ -55,7 +55,7 @@ def table_directory(table_key: TableKey, ulid: str) -> str:
 
 
 def manifest_directory(branch_ulid: str) -> str:
-    """Return the directory for a branch's manifest dataset; the main branch's directory has a fixed name."""
+    """Return the directory for the manifest dataset of a branch. The directory for the main branch has a fixed name."""
     return MANIFEST if branch_ulid == MAIN else f"{BRANCHES}/{branch_ulid}"
 
 
@@ -71,7 +71,7 @@ def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
 
 
 def can_have_refs(ref: str) -> bool:
-    """Return whether a store can contain ref objects for this name; the result is True for every existing name.
+    """Return whether a store can contain ref objects for this name. The result is True for every existing name.
 
     >>> can_have_refs("a b"), can_have_refs("."), can_have_refs("x" * 1025)
     (True, False, False)
@@ -84,7 +84,7 @@ def can_have_refs(ref: str) -> bool:
 
 
 def parse_ref_name(object_name: str, directory: str = REFS) -> tuple[str, int] | None:
-    """Return a ref object's branch or tag name and its number, or None for an unrelated file.
+    """Return the branch or tag name and the number of a ref object, or None for an unrelated file.
 
     >>> parse_ref_name("_refs/branches/review%2Fa/0000000003.json")
     ('review/a', 3)
@@ -95,22 +95,22 @@ def parse_ref_name(object_name: str, directory: str = REFS) -> tuple[str, int] |
 
 
 def chunk_name(digest: str, ulid: str) -> str:
-    """Return a sealed log chunk's name; the digest verifies the content, and the ULID makes the name unique."""
+    """Return the name of a sealed log chunk. The digest verifies the content, and the ULID makes the name unique."""
     return f"{COMMITS}/{digest}-{ulid}"
 
 
 def schema_name(digest: str, ulid: str) -> str:
-    """Return a schema object's name; the digest verifies the content, and the ULID makes the name unique."""
+    """Return the name of a schema object. The digest verifies the content, and the ULID makes the name unique."""
     return f"{SCHEMAS}/{digest}-{ulid}"
 
 
 def gc_name(run_id: str, suffix: str) -> str:
-    """Return the name of a garbage collection run's file; `suffix` must be `condemned` or `sweep`."""
+    """Return the name of a file for a garbage collection run. `suffix` must be `condemned` or `sweep`."""
     return f"{GC}/{run_id}.{suffix}"
 
 
 def intent_name(ulid: str, suffix: str = "json") -> str:
-    """Return the name of an intent's file.
+    """Return the name of a file for an intent.
 
     `suffix` is `json`, `lease`, `confirmed`, `verdict`, `set_aside` or `newer`.
     """
@@ -118,7 +118,7 @@ def intent_name(ulid: str, suffix: str = "json") -> str:
 
 
 def parse_intent_name(object_name: str) -> tuple[str, str] | None:
-    """Return the ULID and suffix of an intent's file, or None for an unrelated file.
+    """Return the ULID and the suffix of a file for an intent, or None for an unrelated file.
 
     >>> parse_intent_name("__recovery/01J0000000000000000000000A.lease")
     ('01J0000000000000000000000A', 'lease')

@@ -1,4 +1,4 @@
-"""Objects stored as files below a directory, created through hard links and replaced through renames.
+"""Objects stored as files below a directory, created by hard-linking and replaced by renaming.
 
 An object is either completely visible or not visible at all. If the backend is durable, the object and its name survive
 a power loss.
@@ -58,7 +58,7 @@ class LocalBackend:
                 created = True
             except FileExistsError:
                 created = False
-            # Sync even if another creator won: this caller continues with the winner's object, which must be durable.
+            # Sync even if another creator won, because this caller continues with that object, which must be durable.
             self._sync_names(target_path.parent)
         return created
 
@@ -86,7 +86,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably, so that after a power loss, no later removal can be in effect without this one."""
+        """Unlink a file durably, so that a later removal cannot survive a power loss unless this one does."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:
@@ -134,7 +134,7 @@ class LocalBackend:
                         yield from self._stat_path(Path(folder) / file_name)
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """Return a directory's first files in name order, reading metadata only for these files."""
+        """Return the first files in a directory in name order, reading metadata only for these files."""
         folder = f"{self.directory}/{prefix}"  # a string, because this runs before every read
         with as_storage_errors("none"):
             try:
@@ -157,7 +157,7 @@ class LocalBackend:
             return next(self._stat_file(f"{self.directory}/{object_name}", object_name), None)
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token for a directory's current state, or None if the directory changed very recently.
+        """Return a token for the current state of a directory, or None if the directory changed very recently.
 
         If two changes happen within the timestamp granularity, the second one may not update the modification time.
         """
@@ -213,7 +213,7 @@ def sync_directory_path(directory: Path, top_directory: Path, synced: set[Path])
     """Sync the names in a directory and in its parents, up to the top directory, so that they survive a power loss.
 
     Parents are included because a new directory is an entry in its parent. `synced` contains the directories whose own
-    names have already been synced; this function updates it.
+    names have already been synced. This function adds the directories that it syncs.
     """
     sync_directory(directory)
     while directory != top_directory and top_directory in directory.parents and directory not in synced:

@@ -1,10 +1,10 @@
-"""The manifest cell: a compare-and-swap register that holds one branch's manifest.
+"""The manifest cell: a compare-and-swap register that holds the manifest of one branch.
 
-A cell is a small Lance dataset whose only fragment contains the whole manifest. It is always read and replaced as a
+A cell is a small Lance dataset whose only fragment contains the whole manifest. A cell is always read and replaced as a
 whole, using the only Lance operation that fails unless its base version is the newest version. This module implements
-the swap, the format stamp, and the check that a swap is the newest version and shares its base's history. It does not
-interpret the rows. A version number alone does not identify a version: a root can be deleted and recreated with the
-same numbers, and a cleanup frees the numbers of old versions.
+the swap, the format stamp, and the check that a swap is the newest version and has the same history as its base. It
+does not interpret the rows. A version number alone does not identify a version: a root can be deleted and recreated
+with the same numbers, and a cleanup frees the numbers of old versions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -141,7 +141,7 @@ def open_cell(store: Store, location: str, version: int | None = None, *, reused
 
 
 def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
-    """Return whether the next version's file exists; on an object store, the result is always False."""
+    """Return whether the file of the next version exists. On an object store, the result is always False."""
     version = int(dataset.version)
     return version > 0 and store.objects.stat_if_local(_version_file(location, version + 1)) is not None
 
@@ -149,9 +149,9 @@ def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
 def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
     """Open the newest version again in case another writer has just published it.
 
-    Lance takes the version number from a file's content, not from its name. A damaged file that contains an older
-    version would silently roll the branch back. The next version's file is therefore reported as damaged if its content
-    is not newer.
+    Lance takes the version number from the content of a file, not from its name. A damaged file that contains an older
+    version would silently roll the branch back. The file of the next version is therefore reported as damaged if its
+    content is not newer.
     """
     reopened = store.open_dataset(location)
     if reopened.version > dataset.version:
@@ -163,9 +163,9 @@ def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
 def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None = None) -> ManifestCell:
     """Replace all rows if and only if `cell` is still the newest version.
 
-    If `stamp` is given, as in an upgrade, the format stamp and the columns are replaced as well. Do not acknowledge the
-    swap before calling `newest_version` on the result: if a cleanup has removed the versions that followed an old
-    `cell`, the next number is free again, and Lance accepts a swap far below the newest version.
+    If `stamp` is given, the swap also replaces the format stamp and the columns, as an upgrade requires. Do not
+    acknowledge the swap before calling `newest_version` on the result: if a cleanup has removed the versions that
+    followed an old `cell`, the next number is free again, and Lance accepts a swap far below the newest version.
 
     Raises `SwapConflict` if `cell` is not the newest version, `SwapOutcomeUnknown` if the store did
     not respond, and `UnsyncedError` if the swap was applied but the disk did not confirm durability.
@@ -187,8 +187,8 @@ def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None =
     transaction = Transaction(cell.version, operation, uuid=_transaction_uuid())
     # 3. Check that the root was not replaced. Lance compares only version numbers, and a recreated root has the same
     # numbers. On a local disk, this check needs no request, so it runs before the swap. On an object store, only
-    # `newest_version` checks the root, after the swap: a check here would need a request and could not replace the
-    # later check.
+    # `newest_version` checks the root, after the swap. A check here would need a request and could not replace that
+    # check.
     if store.root.is_local and not _is_same_history(cell, _list_newest_versions(cell)):
         raise SwapConflict
     # 4. The compare-and-swap: create the version file, which fails if the name is taken.
@@ -211,9 +211,9 @@ def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None =
 def sync_version(cell: ManifestCell) -> None:
     """Sync a version. Every version must be durable before it is acknowledged or used as a base.
 
-    The version's writer may be another process that crashed between its swap and its sync. Without this sync, a write
-    could be acknowledged and then lose its base in a power failure. Raises `AbsentError` if the version has been
-    replaced and cleaned up in the meantime; a newer version then exists.
+    The writer of the version may be another process that crashed between its swap and its sync. Without this sync, a
+    write could be acknowledged and then lose its base in a power failure. Raises `AbsentError` if the version has been
+    replaced and cleaned up in the meantime. In that case, a newer version exists.
     """
     try:
         cell.store.sync_to_disk(*cell_files(cell))
@@ -247,9 +247,9 @@ def _unsynced_error(error: OSError) -> UnsyncedError:
 def newest_version(cell: ManifestCell) -> int:
     """Return the newest version number from one listing, or 0 if the cell may belong to a different root.
 
-    A new swap is verified through its base. The existence of the swap's own version number proves nothing, because that
-    version may belong to a recreated root. If the base is missing, the root may have been replaced, or a late swap may
-    have reused the number of an old version that a cleanup removed.
+    A new swap is verified through its base. If a version with the number of the swap exists, this proves nothing,
+    because that version may belong to a recreated root. If the base is missing, the root may have been replaced, or a
+    late swap may have reused the number of an old version that a cleanup removed.
     """
     listed_versions = _list_newest_versions(cell)
     if not _is_same_history(cell.base or cell, listed_versions):
@@ -267,9 +267,10 @@ def versions_change_token(cell: ManifestCell) -> object | None:
 
 
 def accept_swap(cell: ManifestCell) -> None:
-    """Accept a swap whose base no longer exists; the caller must have verified that all files it references exist.
+    """Accept a swap whose base no longer exists.
 
-    The etag is set to None, so the next check reads the object before it trusts the listing.
+    The caller must have verified that all files referenced by the swap exist. The etag is set to None, so the next
+    check reads the object before it trusts the listing.
     """
     cell.base, cell.etag = None, None
 
@@ -298,11 +299,11 @@ def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
 def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
     """Find a version and all its successors by checking individual files, which works only on a local disk.
 
-    This avoids listing a directory that contains every version. Cleanup removes the oldest versions first, so while
-    this version exists, none of its successors has been removed, and the first missing one ends the sequence. This
-    version is checked last: if it were checked first, it could be removed right after the check along with some
-    successors, and the gap would be mistaken for the end of the sequence. The result is empty if the version no longer
-    exists or has more successors than are checked.
+    This avoids listing a directory that contains every version. Cleanup removes the oldest versions first. While the
+    cell's version exists, none of its successors has been removed, so the first missing one ends the sequence. The
+    cell's version is checked last. If it were checked first, it could be removed right after the check along with some
+    successors, and the gap would be mistaken for the end of the sequence. The result is empty if the cell's version no
+    longer exists or has more successors than are checked.
     """
     stat_object, successors = cell.store.objects.stat_if_local, {}
     for version in range(cell.version + 1, cell.version + _LISTED_VERSIONS):
@@ -334,7 +335,7 @@ def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObj
 
 
 def _is_cell_object(cell: ManifestCell, object_name: str) -> bool:
-    """Return whether an object is the version that a cell was read from; the data file names are compared.
+    """Return whether an object is the version that a cell was read from, by comparing the names of the data files.
 
     Data files have random names, so no other version references the same file.
     """
@@ -350,7 +351,7 @@ def _fragment_paths(cell: ManifestCell) -> list[str]:
 
 
 def cell_files(cell: ManifestCell) -> tuple[str, ...]:
-    """Return the files in one version; the version file comes last because it makes the other files reachable."""
+    """Return the files in one version. The version file comes last because it makes the other files reachable."""
     data_names = [f"{cell.location}/data/{data_path}" for data_path in _fragment_paths(cell)]
     return (*data_names, _cell_file(cell))
 

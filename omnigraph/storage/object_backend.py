@@ -11,7 +11,7 @@ TRANSFER_BLOCK_BYTES = 8 << 20  # a large object is held in memory one block of 
 
 @record
 class ListedObject:
-    """An object in a listing: its root-relative name, its size, and its modification time by the store's clock.
+    """An object in a listing: its root-relative name, its size, and its modification time by the clock of the store.
 
     `etag` changes when the name is removed and reused for a different object.
     """
@@ -32,7 +32,7 @@ class ObjectBackend(Protocol):
         """Create an object, or return False if the name is taken."""
 
     def replace(self, object_name: str, object_bytes: bytes) -> None:
-        """Write or overwrite an object; only leases are ever overwritten."""
+        """Write or overwrite an object. Only leases are ever overwritten."""
 
     def read_blocks(self, object_name: str) -> Iterator[bytes] | None:
         """Return an iterator over a large object's blocks, or None if the object does not exist."""
@@ -44,13 +44,13 @@ class ObjectBackend(Protocol):
         """Write a data file under a name that no other writer uses."""
 
     def remove(self, object_name: str) -> None:
-        """Remove an object; removing a missing object is not an error."""
+        """Remove an object. Removing a missing object is not an error."""
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield all objects whose name starts with `prefix/`, at any depth."""
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the unfinished files below a prefix; an object store has none."""
+        """Yield the unfinished files below a prefix. An object store has none."""
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
         """Return the directories and objects directly below `prefix/`."""

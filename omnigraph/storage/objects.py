@@ -1,7 +1,7 @@
 """Read, create, list and remove small control objects on a local disk or S3.
 
 If several writers create the same name, exactly one call succeeds and returns True. Every created object contains a
-nonce. If a response is lost, a repeated request may find that our own object already exists; the nonce then identifies
+nonce. If a response is lost, a repeated request may find that our own object already exists. The nonce then identifies
 the object as ours.
 """
 
@@ -35,8 +35,8 @@ class ControlObjects:
     def read_json(self, object_name: str) -> dict[str, Any] | None:
         """Return a JSON object, or None if it does not exist; raise `StorageError` if it cannot be parsed.
 
-        The error has kind `permanent`. It is also raised if the object does not match its own checksum, because it was
-        changed or moved from a different name.
+        The error has kind `permanent`. It is also raised if the object does not match its own checksum, because the
+        object was changed or was moved from a different name.
         """
         object_bytes = self.backend.read(object_name)
         if object_bytes is None:
@@ -95,7 +95,7 @@ class ControlObjects:
         return self.backend.list_level(prefix)
 
     def list_unfinished(self, *prefixes: str) -> Sequence[ListedObject]:
-        """Return unfinished files below the prefixes; their writers are still running or were killed."""
+        """Return unfinished files below the prefixes. Their writers are still running or were killed."""
         return [listed_object for prefix in prefixes for listed_object in self.backend.list_unfinished(prefix)]
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:

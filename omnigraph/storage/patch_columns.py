@@ -54,7 +54,7 @@ def pays_off(table: Table, size: PatchSize, column_names: Sequence[str]) -> bool
 def stage_patched_columns(
     store: Store, table: Table, addresses: RowAddresses, row_ids: RowIds, columns: pa.Table
 ) -> StagedChange:
-    """Stage new column values; `addresses`, `row_ids` and `columns` must list the rows in the same order."""
+    """Stage new column values. `addresses`, `row_ids` and `columns` must list the rows in the same order."""
     fragment_ids = addresses >> np.uint64(32)
     written_fragments = []
     for fragment_id in np.unique(fragment_ids):
@@ -69,7 +69,7 @@ def stage_patched_columns(
 def write_fragment_columns(
     store: Store, table: Table, fragment_id: int, row_ids: RowIds, columns: pa.Table
 ) -> dict[str, Any]:
-    """Write a file with new column values for a fragment, and return the fragment's new description.
+    """Write a file with new column values for a fragment, and return the new description of the fragment.
 
     The result also contains the ids of the changed fields, and the name and checksum of the file.
     """
@@ -111,5 +111,5 @@ def _fragment_values(table: Table, columns: pa.Table, row_ids: RowIds) -> pa.Tab
 
 
 def _column_update(fragments: list[Any], field_ids: list[int]) -> Any:
-    # Lance uses the field ids to remove these fragments from the coverage of the columns' indexes.
+    # Lance uses the field ids to remove these fragments from the coverage of indexes on the changed columns.
     return LanceOperation.Update(updated_fragments=fragments, fields_modified=field_ids, update_mode="rewrite_columns")

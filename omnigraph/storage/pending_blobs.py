@@ -31,9 +31,8 @@ class PendingBlobs:
 
     If `allowed_bases` is None, external blobs are not supported at all. `report` is called with the number of bytes
     read so far and the total size. If the total is unknown, the number of bytes read so far is passed twice. Set
-    `copies_files` if the caller's files may change or disappear before the blobs are stored. Without
-    `compares_stored`, stored blobs are not hashed, so equal blobs in different rows may get different
-    placeholders.
+    `copies_files` if files may change or disappear before the blobs are stored. Without `compares_stored`, stored blobs
+    are not hashed, so equal blobs in different rows may get different placeholders.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class PendingBlobs:
         self._links.clear()
 
     def accept(self, blob: BlobUri | BlobSource) -> bytes:
-        """Return the placeholder for a blob; each source is read only once, even if a write is retried."""
+        """Return the placeholder for a blob. Each source is read only once, even if a write is retried."""
         key = _source_key(blob)
         if key not in self._placeholders:
             self._sources.append(blob)
@@ -82,7 +81,7 @@ class PendingBlobs:
     def accept_stored(
         self, key: object, content: ContentRange | None, read_blocks: Callable[[], Iterable[bytes]]
     ) -> bytes:
-        """Return the placeholder of a blob that is stored in the graph.
+        """Return the placeholder for a blob that is stored in the graph.
 
         `content` is the range of the local file that contains the blob. Without a local file, the blob is copied.
         """
@@ -194,7 +193,7 @@ def running_write() -> PendingBlobs | None:
 def _source_key(blob: BlobUri | BlobSource) -> object:
     """Return a key that identifies a source within one write.
 
-    Equal paths get different keys, because a file's content may change.
+    Equal paths get different keys, because the content of a file may change.
     """
     if isinstance(blob, BlobUri):
         return blob.uri

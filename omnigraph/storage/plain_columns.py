@@ -1,8 +1,8 @@
-"""Read the columns of a small Lance data file without Lance, whose import takes longer than most commands.
+"""Read the columns of a small Lance data file without importing Lance, which takes longer than most commands.
 
-This module decodes only the encodings that Lance 14 uses for manifests: one page per column with strings or unsigned
-numbers, which are stored plain, run-length encoded, bit-packed, as a constant, or with a small dictionary. Anything
-else raises an exception, so that the caller falls back to Lance. Callers must verify the decoded values with a
+This module decodes only the encodings that Lance 14 uses for manifests. Each column has one page with strings or
+unsigned numbers, which are stored plain, run-length encoded, bit-packed, as a constant, or with a small dictionary.
+Anything else raises an exception, so that the caller falls back to Lance. Callers must verify the decoded values with a
 checksum.
 """
 
@@ -28,7 +28,7 @@ _ALL_VALID, _NULLABLE, _NULL_LISTS = b"\x01", b"\x03", b"\x01\x04"  # meanings o
 _COLUMN_ENCODING = b"\x12'\n%\n\x1f/lance.encodings.ColumnEncoding\x12\x02\n\x00"
 _PAGE_LAYOUT = b"/lance.encodings21.PageLayout"
 _ALIGNMENT = 8  # bytes
-_MAX_VALUES = 100_000  # a damaged count must not exhaust the memory
+_MAX_VALUES = 100_000  # without this limit, a damaged count could exhaust the memory
 
 
 def read_columns(
@@ -48,7 +48,7 @@ def read_columns(
 
 
 def _read_column_records(file_bytes: bytes, field_records: Sequence[int | bytes]) -> list[bytes]:
-    """Return each column's record, after checking that nothing unexpected follows the data."""
+    """Return the record for each column, after checking that nothing unexpected follows the data."""
     footer_start = len(file_bytes) - _FOOTER.size
     position, offset_table, global_table, global_count, column_count, *version, magic = _FOOTER.unpack_from(
         file_bytes, footer_start
@@ -157,7 +157,7 @@ class _Page:
         return values
 
     def _split_chunk(self, chunk: bytes) -> tuple[list[bytes], list[int]]:
-        """Return a chunk's value buffers and definition levels."""
+        """Return the value buffers and the definition levels of a chunk."""
         has_levels, buffer_count = 2 in self._members, get_number(self._members, 7)
         header = struct.Struct(f"<H{'H' * has_levels}{buffer_count}I")
         level_count, *sizes = header.unpack_from(chunk)

@@ -41,7 +41,7 @@ def decode_values(
 
 
 def decode_levels(encoding_record: bytes, level_bytes: bytes, count: int) -> list[int]:
-    """Return a chunk's definition levels: 1 for null, 0 for a value."""
+    """Return the definition levels of a chunk: 1 for null, 0 for a value."""
     kind, members = _parse_encoding(encoding_record)
     if kind == _FLAT and _flat_bits(encoding_record) == 16:
         levels = list(_unpack_numbers(level_bytes, 16))
@@ -58,7 +58,7 @@ def decode_levels(encoding_record: bytes, level_bytes: bytes, count: int) -> lis
 
 
 def decode_dictionary(encoding_record: bytes, data: bytes, count: int, is_text: bool) -> list[bytes] | list[int]:
-    """Return a page's dictionary: the distinct values that the page's values refer to by index."""
+    """Return the dictionary of a page: the distinct values to which the page refers by index."""
     kind, members = _parse_encoding(encoding_record)
     if kind == _GENERAL:
         if get_number(parse_record(get_bytes(members, 1)), 1) != _LZ4:
@@ -156,7 +156,7 @@ def _parse_encoding(encoding_record: bytes) -> tuple[int, Members]:
 
 
 def _flat_bits(encoding_record: bytes) -> int:
-    """Return the bit width of values that are stored consecutively; raise an exception for other encodings."""
+    """Return the bit width of values in a flat encoding; raise an exception for any other encoding."""
     kind, members = _parse_encoding(encoding_record)
     if kind != _FLAT or list(members) != [1]:
         raise UnsupportedEncodingError

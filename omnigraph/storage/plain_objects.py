@@ -1,4 +1,4 @@
-"""Single S3 objects outside any graph, such as exports and the input of loads.
+"""Single S3 objects outside any graph, such as exports and input files for loads.
 
 An object appears only once it is complete, and an existing object is replaced. This module never writes below the root
 of a graph, so its writes are not effects of a graph.
@@ -23,10 +23,10 @@ def is_s3_uri(path: str | os.PathLike[str]) -> bool:
 
 
 def write_object(uri: str, blocks: Iterator[bytes]) -> None:
-    """Write an object from blocks of bytes, with the settings of the `AWS_*` variables or the selected AWS profile.
+    """Write an object from blocks of bytes, using the `AWS_*` variables or the selected AWS profile.
 
     Raises:
-        InputError: the URI has no bucket or no name, or the store refused the object. The message names the object.
+        InputError: The URI has no bucket or no name, or the store rejected the object. The message contains the URI.
 
     """
     from .s3 import S3Backend
@@ -53,7 +53,7 @@ class ReadFailure:
 def explain_unreadable(uri: str, options: Mapping[str, str]) -> ReadFailure | None:
     """Ask the store why an object or a folder cannot be read; return None if the store has the object.
 
-    The text of a client's error contains names of requests and libraries, so it is never shown.
+    The messages of client errors are never shown, because they contain the names of requests and libraries.
     """
     from .s3 import S3Backend
 

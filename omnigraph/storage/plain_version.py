@@ -1,7 +1,7 @@
 """Read one manifest cell version from a local disk without Lance.
 
-Importing Lance takes longer than most commands that read only a branch's state. This module reads the version file and
-its only data file if they look exactly as this package writes them, and otherwise returns None, so that the caller
+Importing Lance takes longer than most commands that read only the state of a branch. This module reads the version file
+and its only data file if both look exactly as this package writes them. Otherwise, it returns None, so that the caller
 falls back to Lance, which also reports damage. Callers must verify the checksum of the rows.
 """
 
@@ -23,7 +23,7 @@ _MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this number minus 
 _STEM_LENGTH = 20
 _FOOTER = struct.Struct("<QHH4s")  # position of the manifest, format version, magic
 _FOOTER_END = (0, 2, b"LANC")
-# The members in the records that Lance 14 writes for a manifest cell.
+# The member numbers in the records that Lance 14 writes for a manifest cell.
 _MANIFEST_MEMBERS = {1, 2, 3, 5, 7, 9, 10, 11, 12, 13, 14, 15, 23}
 _FRAGMENT_MEMBERS, _DATA_FILE_MEMBERS = {1, 2, 4, 5, 7, 9}, {1, 2, 3, 4, 5, 6}
 _FIELD_CHECKSUMS = {0x5DDB8750, 0xEDAD1FC8}  # column records with `metadata` uncompressed (now) and compressed (before)

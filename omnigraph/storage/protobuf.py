@@ -1,7 +1,7 @@
 """Read records in the protobuf wire format, in which Lance stores the metadata of its files.
 
-This module does not know message types. It returns a record's members by number. Input that is not a complete record
-raises `ValueError`, `LookupError` or `TypeError`.
+This module has no information about message types. It returns the members of a record by number. Input that is not a
+complete record raises `ValueError`, `LookupError` or `TypeError`.
 """
 
 Members = dict[int, list[int | bytes]]  # a record's values by member number
@@ -45,7 +45,7 @@ def get_bytes(members: Members, number: int) -> bytes:
 
 
 def get_number(members: Members, number: int) -> int:
-    """Return the only value of a member that contains a number; a missing member is 0."""
+    """Return the only value of a member that contains a number, or 0 if the member is missing."""
     (value,) = members.get(number, (0,))
     if not isinstance(value, int):
         raise TypeError(f"expected a number in member {number}, found bytes")

@@ -25,7 +25,7 @@ def read_raw_batches(store: Store, file_name: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_row_count(store: Store, file_name: str) -> int:
-    """Return the row count from a file's footer; raise `ValueError` if the file is damaged."""
+    """Return the row count from the footer of a file; raise `ValueError` if the file is damaged."""
     try:
         with panics_as_errors():
             reader = LanceFileReader(store.root.uri_of(file_name), storage_options=store.options)

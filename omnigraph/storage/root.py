@@ -17,7 +17,7 @@ from omnigraph.records.frozen import record
 
 from .aws_profiles import read_aws_profile
 
-# The options that callers may pass, and Lance's names for them.
+# The options that callers may pass, and the names that Lance uses for them.
 _LANCE_OPTION_NAMES = {
     **{
         given: name
@@ -45,7 +45,7 @@ _DEFAULT_TIMEOUTS = {"timeout": "30s", "connect_timeout": "5s", "client_max_retr
 
 @record
 class GraphRoot:
-    """The location of one graph; `path` is a directory, or `bucket/prefix`."""
+    """The location of one graph. `path` is a directory, or `bucket/prefix`."""
 
     scheme: str
     path: str
@@ -134,9 +134,9 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
-    """Return storage options under Lance's names; raise `InputError` for an unknown option.
+    """Return storage options under the names that Lance uses; raise `InputError` for an unknown option.
 
-    Both Lance's names and the names of the `AWS_*` variables are accepted, in upper or lower case.
+    Option names may be those of Lance or of the `AWS_*` variables, in upper or lower case.
 
     >>> read_options({"AWS_REGION": "eu-west-1", "allow_http": True})
     {'aws_region': 'eu-west-1', 'allow_http': 'true'}

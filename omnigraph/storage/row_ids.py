@@ -29,7 +29,7 @@ def check_row_ids(dataset: Any, addresses: Sequence[int], row_ids: Sequence[int]
 
 
 def _row_ids_of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[int]:
-    """Yield the row ids at these addresses, using the version's fragment metadata."""
+    """Yield the row ids at these addresses, using the fragment metadata of the version."""
     by_fragment: dict[int, list[int]] = {}
     for address in addresses:
         by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)

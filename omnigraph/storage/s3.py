@@ -1,7 +1,7 @@
 """Control objects in an S3-compatible store.
 
-This is the only module that imports obstore. It translates our settings to obstore's, and converts obstore's exceptions
-to ours. An object is reported as missing only if the store confirms that it does not exist.
+This is the only module that imports obstore. It translates our settings for obstore, and converts obstore exceptions to
+our own. An object is reported as missing only if the store confirms that it does not exist.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from .failures import ExceptionKinds, as_storage_errors
 from .object_backend import TRANSFER_BLOCK_BYTES, ListedObject
 from .root import GraphRoot
 
-# Lance's names for storage options, as used in a root, and obstore's names for the same options.
+# The names that Lance uses for storage options, as in a root, and the names that obstore uses for the same options.
 _OBSTORE_NAMES = {
     "aws_region": "region",
     "aws_access_key_id": "access_key_id",
@@ -42,7 +42,7 @@ _REQUEST_KINDS: ExceptionKinds = {
     # obstore raises this exception for all other failures, such as a refused connection or a wrong region.
     refused.BaseError: "unknown",
 }
-# Creating a client sends no request, so if it fails, the settings must be the cause.
+# Creating a client sends no request, so a failure must be caused by the settings.
 _SETTINGS_KINDS: ExceptionKinds = {refused.BaseError: "configuration", ValueError: "configuration"}
 # Where Python has a built-in exception for a failure, obstore raises that exception.
 _ABSENT_ERRORS = (FileNotFoundError, refused.NotFoundError)
@@ -100,7 +100,7 @@ class S3Backend:
             return True
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
-        """Create an object; return False if the name is taken, possibly by our own attempt whose response was lost."""
+        """Create an object; return False if the name is taken, possibly by our own request whose response was lost."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
                 obstore.put(self.client, object_name, object_bytes, mode="create", use_multipart=False)
@@ -132,7 +132,7 @@ class S3Backend:
             obstore.put(self.bulk_client, object_name, object_bytes, use_multipart=False)
 
     def remove(self, object_name: str) -> None:
-        """Remove an object; removing a missing object is not an error."""
+        """Remove an object. Removing a missing object is not an error."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
                 obstore.delete(self.client, object_name)
@@ -166,7 +166,7 @@ class S3Backend:
         return None
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """Return the first objects on a listing's first page, which is in name order."""
+        """Return the first objects on the first page of a listing, which is in name order."""
         with as_storage_errors("none", _REQUEST_KINDS):
             page = next(iter(obstore.list(self.client, prefix, chunk_size=_PAGE_SIZE)), ())
             return list(_finished_objects(page))[:max_objects]

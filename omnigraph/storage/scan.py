@@ -20,7 +20,7 @@ RowIdArray = npt.NDArray[np.int64]
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 _DENSE_RATIO = 6  # if more than 1/6 of the rows are needed, a scan is faster than a take
 _SMALL_COUNT = 2_000
-# The maximum number of bytes that Lance reads ahead of a slow consumer; Lance's default is two gigabytes. A single
+# The maximum number of bytes that Lance reads ahead of a slow consumer, which is two gigabytes by default. A single
 # batch may be larger.
 _READ_AHEAD_BYTES = 64 << 20
 
@@ -66,7 +66,7 @@ def scan_batches(
     row_ids: bool = False,
     batch_rows: int = 65_536,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that `scan` would return, in batches; only a few batches are in memory at a time."""
+    """Yield the rows that `scan` would return, in batches. Only a few batches are in memory at a time."""
 
     def start_batches(use_index: bool) -> Iterator[pa.RecordBatch]:
         record_batches: Iterator[pa.RecordBatch] = table.dataset.to_batches(
@@ -121,7 +121,7 @@ def distinct_row_ids(row_ids: RowIdArray) -> RowIdArray:
 
 
 def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
-    """Return the rows in any order, with `_rowid`; more rows than requested may be returned if that is faster."""
+    """Return the rows in any order, with `_rowid`. The result may contain other rows if that is faster."""
     if len(wanted_row_ids) == 0:
         table_schema = table.schema  # Lance decodes this property on each access
         empty_schema = pa.schema([table_schema.field(column_name) for column_name in columns])
@@ -136,7 +136,7 @@ def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]
 
 
 def align_rows(fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> pa.Table:
-    """Return the fetched rows in the requested order; `fetched_row_ids` are the row ids of `fetched_rows`."""
+    """Return the fetched rows in the requested order. `fetched_row_ids` are the row ids of `fetched_rows`."""
     if len(fetched_row_ids) == len(requested_row_ids) and bool((fetched_row_ids == requested_row_ids).all()):
         return fetched_rows
     if len(fetched_row_ids) == 0:

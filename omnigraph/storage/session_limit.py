@@ -1,6 +1,7 @@
 """Move a branch manifest to a fresh, small Lance session once its own session has grown.
 
-Lance creates a dataset in an unlimited session, and a session never drops the data that it has cached about a version.
+Lance creates a dataset in a session of unlimited size, and a session never drops the data that it has cached for a
+version.
 """
 
 from contextlib import suppress

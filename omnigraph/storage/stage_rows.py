@@ -42,8 +42,8 @@ def stage_change(
 ) -> StagedChange:
     """Stage one operation that removes rows by address, replaces rows under their row ids, and adds rows.
 
-    `replacements` is a pair of row ids and rows; the addresses of the old copies must be in `removed_addresses`. The
-    addresses are checked before anything is written, because Lance accepts any row id.
+    `replacements` is a pair of row ids and rows. The addresses of the old copies must be in `removed_addresses`. They
+    are checked before anything is written, because Lance accepts any row id.
     """
     if replacements is not None:
         check_row_ids(table.dataset, removed_addresses, replacements[0], replacements[1].num_rows)
@@ -62,7 +62,7 @@ def stage_change(
 
 
 def _adds_separately(store: Store, table: Table, removal: "RowRemoval") -> bool:
-    """Return whether added rows get their own fragments, so that these can be committed separately."""
+    """Return whether added rows should get their own fragments, so that they can be committed separately."""
     last_fragment = max((touched.fragment_id for touched in removal.touched_fragments), default=-1)
     return saves_reading(table.dataset, last_fragment, is_local=store.root.is_local)
 
@@ -90,7 +90,7 @@ def _write_rows(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
 
 @dataclass(slots=True)
 class RowRemoval:
-    """A row removal: the fragments with new deletion files, the emptied fragments, and their previous fingerprints."""
+    """A row removal: fragments with new deletion files, emptied fragments, and the previous fingerprints of both."""
 
     updated_fragments: list[Any] = field(default_factory=list)
     emptied_fragment_ids: list[int] = field(default_factory=list)
@@ -101,7 +101,7 @@ class RowRemoval:
     def to_staged_change(
         self, table: Table, new_fragments: list[Any], row_delta: int, checksums: FileChecksums
     ) -> StagedChange:
-        """Combine the removal and the new fragments into one change; `row_delta` is the net change in the row count."""
+        """Combine the removal and the new fragments into one change. `row_delta` is the change in the row count."""
         # Never use `rewrite_rows`: without field lists, it makes indexes return old values.
         operation = LanceOperation.Update(
             removed_fragment_ids=self.emptied_fragment_ids,

@@ -58,7 +58,7 @@ class ObjectCache:
 
 @record
 class Store:
-    """An open root; storage functions take it as their context."""
+    """An open root, which storage functions require as their context."""
 
     root: GraphRoot
     objects: ControlObjects
@@ -66,7 +66,7 @@ class Store:
     durability: Durability = "fsync"
     dataset_cache: DatasetCache = field(default_factory=DatasetCache)
     object_cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
-    table_verifier: Any = field(default=None, compare=False, repr=False)  # is called when a table is first used
+    table_verifier: Any = field(default=None, compare=False, repr=False)  # called when a table is first used
     _synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property
@@ -112,7 +112,7 @@ class Store:
                 version_names = self._list_version_names(location, open_options.get("version"))
                 if not version_names:
                     raise AbsentError(f"{location} does not exist") from error
-                # Lance first lists and then reads, and the newest version may be replaced and cleaned up in between.
+                # Lance lists the versions and then reads one. A cleanup may remove the newest version in between.
                 if "version" in open_options or min(version_names) == newest_seen:
                     raise to_storage_error(error, effect="none") from error
                 newest_seen = min(version_names)
@@ -127,7 +127,7 @@ class Store:
         return present_names if version is None else present_names & version_file_names(location, version)
 
     def sync_to_disk(self, *file_names: str) -> None:
-        """Sync written files and their names, so that they survive a power loss; on an object store, do nothing."""
+        """Sync written files and their names, so that they survive a power loss. On an object store, do nothing."""
         if not self.root.is_local or self.durability != "fsync":
             return
         checksum_and_sync(self.root.path, file_names, None, self._synced_directories)
@@ -137,7 +137,7 @@ class Store:
         return checksum_and_sync(self.root.path, file_names, {}, None) if self.root.is_local else {}
 
     def read_back_checksums(self, file_names: Sequence[str], *, include_blobs: bool = False) -> dict[str, FileChecksum]:
-        """Return the checksums of files that Lance wrote; files on an object store are read back.
+        """Return the checksums of files that Lance wrote. Files on an object store are read back.
 
         Use this method only for bulk work, because it takes one request per file. With `include_blobs`, it also takes
         one listing per data file to find the blob files next to it.
@@ -160,8 +160,8 @@ class Store:
     ) -> dict[str, FileChecksum]:
         """Sync written files, and compute their checksums while the files are still in the page cache.
 
-        `known_checksums` are those that the writers have already computed. On an object store, only these are returned,
-        because reading a file back would take a request.
+        `known_checksums` are the checksums that the writers have already computed. On an object store, only these are
+        returned, because reading a file back would take a request.
         """
         if not self.root.is_local:
             return dict(known_checksums or {})

@@ -2,8 +2,8 @@
 
 A filter is sent to Lance together with the table schema. Lance leaves out columns whose types cannot be sent, but it
 overlooks lists of unsigned integers, so every filter on a table with such a column would fail. Unsigned columns are
-sent as wider signed types; Lance still compares the stored type, so it can use the indexes on these columns. Filter
-constants must be created by this module; otherwise, their types would not match.
+sent as wider signed types. Lance still compares the stored type, so it can use the indexes on these columns. Filter
+constants must be created by this module. Otherwise, their types would not match.
 """
 
 import importlib
@@ -49,7 +49,7 @@ def _serialize_filter(expression: Any, schema: pa.Schema) -> Any:
 
 
 def patch_lance_filters() -> None:
-    """Patch Lance's filter serialization so that it omits lists of unsigned integers and widens unsigned types."""
+    """Patch the filter serialization in Lance so that it omits lists of unsigned integers and widens unsigned types."""
     _lance_dataset_module._needs_substrait_placeholder = _needs_placeholder
     _lance_dataset_module._serialize_expression = _serialize_filter
 

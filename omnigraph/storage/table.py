@@ -28,7 +28,7 @@ from .store import Store
 
 @record
 class Table:
-    """A table at one version; `version` is Lance's version number, which exceeds 2^63 for detached versions.
+    """A table at one version. `version` is the Lance version number, which exceeds 2^63 for detached versions.
 
     `new_files` are the files that this process added to create this version, with their checksums. The commit that
     publishes the version records these files.
@@ -40,20 +40,20 @@ class Table:
 
     @property
     def version(self) -> int:
-        """The Lance version."""
+        """The Lance version number."""
         return int(self.dataset.version)
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema."""
+        """The Arrow schema of the table."""
         schema: pa.Schema = self.dataset.schema
         return schema
 
     def unshared_dataset(self) -> Any:
         """Return a copy of the dataset for calls that need exclusive access to it, such as index builds.
 
-        During such a call, every other use of the same object raises "Already mutably borrowed", and threads share the
-        datasets of tables.
+        During such a call, every other use of the same object raises "Already mutably borrowed". Without a copy, other
+        threads would get this error, because they share the datasets of tables.
         """
         return copy.copy(self.dataset)
 
@@ -70,7 +70,7 @@ class Table:
 
 @record
 class FragmentFingerprint:
-    """A fragment's state when an operation was planned: its id, data files and deletion file."""
+    """The state of a fragment when an operation was planned: its id, data files and deletion file."""
 
     fragment_id: int
     data_paths: tuple[str, ...]
@@ -82,9 +82,10 @@ class StagedChange:
     """A change to one table that has been written but is not part of any version yet.
 
     `touched_fragments` are the fragments that the change removes or modifies, and `schema_fingerprint` identifies the
-    schema that it was made for. Both must still match the version on which the change is committed. `written_files` are
-    the root-relative names of the files written for the change. `prior_maintenance` is committed just before the
-    change, which does not depend on it. `checksums` come from the process that wrote the files.
+    schema for which the change was made. Both must still match the version on which the change is committed.
+    `written_files` are the root-relative names of the files written for the change. `prior_maintenance` is committed
+    just before the change, but the change does not depend on it. `checksums` come from the process that wrote the
+    files.
     """
 
     location: str
@@ -98,7 +99,7 @@ class StagedChange:
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
-    """Create an empty table; its only attached version remains HEAD."""
+    """Create an empty table, whose only attached version remains HEAD."""
     dataset = store.effects.run(
         "create",
         location,
@@ -130,7 +131,7 @@ def open_table(store: Store, location: str, version: int) -> Table:
 
 
 def open_unchecked_version(store: Store, location: str, version: int) -> Table:
-    """Open a version to inspect which files it references; to read its rows, use `open_table` instead."""
+    """Open a version to inspect which files it references. To read its rows, use `open_table` instead."""
     return Table(location, store.open_dataset(location, version))
 
 
@@ -176,7 +177,7 @@ def _commit_detached(store: Store, table: Table, operation: Any, checksums: File
 
 
 def _checksum_version(store: Store, version_name: str, dataset: Any) -> FileChecksums:
-    """Sync a newly committed version's file, and return its checksum."""
+    """Sync the file of a newly committed version, and return its checksum."""
     return store.sync_and_checksum(
         [version_name], None if store.root.is_local else {version_name: manifest_checksum(dataset)}
     )
@@ -186,7 +187,7 @@ def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
     """Return the index segments that Lance would remap incorrectly if these fragments were rewritten.
 
     This affects all index kinds except BTREE. Lance would record that the segment covers fragment 0 instead of the
-    rewritten fragments. If the segment never indexed fragment 0, searches would miss that fragment's rows. Such
+    rewritten fragments. If the segment never indexed fragment 0, searches would miss the rows in that fragment. Such
     segments are therefore dropped before the rewrite.
     """
     return [
@@ -198,7 +199,7 @@ def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
 
 
 def index_segments(index: Any) -> list[Index]:
-    """Return an index's segments, in the form that is needed to remove them."""
+    """Return the segments of an index, in the form that is needed to remove them."""
     return [
         Index(
             uuid=str(segment.uuid),
@@ -231,7 +232,7 @@ def _is_fragment_unchanged(table: Table, fingerprint: FragmentFingerprint) -> bo
 
 
 def schema_fingerprint(table: Table) -> str:
-    """Return a string of column names, types and field ids that identifies a table's schema."""
+    """Return a string of column names, types and field ids that identifies the schema of a table."""
     lance_fields = table.dataset.lance_schema.fields()
     return json.dumps(
         [
@@ -252,10 +253,10 @@ def fragment_fingerprint(metadata: Any) -> FragmentFingerprint:
 
 
 def fragment_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
-    """Return the root-relative names of the fragments' data and deletion files."""
+    """Return the root-relative names of the data and deletion files of these fragments."""
     return data_files(table, fragments) + deletion_files(table, fragments)
 
 
 def data_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
-    """Return the root-relative names of the fragments' data files."""
+    """Return the root-relative names of the data files of these fragments."""
     return tuple(f"{table.location}/data/{data_file.path}" for fragment in fragments for data_file in fragment.files)

@@ -1,4 +1,4 @@
-"""Table columns in Lance's own format, but with field ids assigned by this package.
+"""Table columns in the format that Lance uses, but with field ids assigned by this package.
 
 By default, Lance assigns field ids and reuses an id once no file contains it. This module instead builds a schema from
 the protobuf records of its fields, so that a field id always refers to the same column.
@@ -67,8 +67,8 @@ def lance_columns(schema: Any) -> list[LanceColumn]:
 def new_column(field: pa.Field, first_id: int) -> LanceColumn:
     """Build a new column, which is always stored as nullable, regardless of the schema.
 
-    Even if a later schema makes the column required, it stays nullable in storage: deleted rows with nulls remain in
-    their files, and Lance refuses to read a null in a column declared as non-null.
+    Even if a later schema makes the column required, the column stays nullable in storage. Deleted rows with nulls
+    remain in their files, and Lance refuses to read a null in a column declared as non-null.
     """
     column = lance_columns(LanceSchema.from_pyarrow(pa.schema([field])))[0]
     return column.as_nullable().with_field_ids(first_id)

@@ -1,7 +1,7 @@
-"""Read a table's HEAD and the attached versions that external writers have added.
+"""Read the HEAD of a table and the attached versions that external writers have added.
 
-This module determines how each external commit affects the rows, as far as that can be proven. This package never
-commits to HEAD, and no manifest references it, so HEAD never affects a graph's content.
+This module determines how each external commit affects the rows, as far as the effect can be proven. This package never
+commits to HEAD, and no manifest references HEAD, so it never affects the content of a graph.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ RowEffect = Literal["none", "append", "other", "unknown"]
 class AttachedVersion:
     """An attached version, with the operation that created it and its effect on the rows.
 
-    The effect is `unknown` if the version can no longer be read; `error` then states the reason.
+    If the version can no longer be read, the effect is `unknown`, and `error` describes the reason.
     """
 
     version: int
@@ -81,7 +81,7 @@ def _read_attached_version(store: Store, location: str, version: int) -> Attache
 
 
 def _classify_unnamed_operation(store: Store, location: str, version: int) -> AttachedVersion:
-    """Classify an operation that Lance does not expose.
+    """Classify an operation that the Python API of Lance does not expose.
 
     If nothing changed, the operation only reserved fragment ids.
     """
@@ -103,7 +103,7 @@ def _fragment_fingerprints(table: Table) -> list[Any]:
 
 
 def _classify_by_rows(store: Store, location: str, version: int) -> AttachedVersion:
-    """Classify an operation that cannot be decoded; if the rows are unchanged, it was a compaction."""
+    """Classify an operation that cannot be decoded. If the rows are unchanged, it was a compaction."""
     try:
         previous_rows, current_rows = (
             read_head_rows(store, location, table_version) for table_version in (version - 1, version)

@@ -3,8 +3,8 @@
 This module decides when tail compaction is due. Each single-row insert creates a fragment with one row. As soon as
 there are four such fragments, they are merged into one, along with preceding fragments that are not much larger. As a
 result, even an old table has few fragments, and each row is moved only about fifteen times. A write never depends on
-this maintenance: if the maintenance fails, the write continues without it, and work that is too large for a write is
-left to `optimize`.
+this maintenance. If the maintenance fails, the write continues without it. Work that is too large for a write is left
+to `optimize`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,9 +26,9 @@ MIN_FRAGMENTS = 4  # minimum number of fragments to compact
 MAX_SIZE_RATIO = 8
 MAX_FRAGMENT_ROWS = 1 << 16  # fragments that reach this limit or `MAX_FRAGMENT_BYTES` are not compacted
 MAX_FRAGMENT_BYTES = 16 << 20
-# The limit on the uncompressed values of a joined fragment. The size of a data file says nothing about its values,
-# because long repetitive texts shrink a thousandfold, and Lance can neither join nor read a batch with more than 2 GiB
-# of text.
+# The limit on the uncompressed size of the values in a joined fragment, because Lance can neither join nor read a batch
+# with more than 2 GiB of text. The size of a data file gives no indication, because long repetitive texts shrink a
+# thousandfold.
 MAX_VALUE_BYTES = FRAGMENT_BYTES
 MIN_INDEXED_ROWS = 512  # fragments with fewer rows are not indexed
 # The number of trailing fragments that a write searches for compacted rows that are not indexed yet.
@@ -45,7 +45,7 @@ def with_tail_maintenance(
     """Return the change, preceded by table maintenance if maintenance is due.
 
     `index_kinds` maps each column that has or needs an index to its index kind. `are_files_intact` compares files with
-    their checksums; damaged files are not rewritten, so that `check` can still detect them.
+    their checksums. Damaged files are not rewritten, so that `check` can still detect them.
     """
     touched_ids = {fingerprint.fragment_id for fingerprint in staged.touched_fragments}
     untouched_fragments = [
@@ -98,9 +98,9 @@ def _index_tail(
 
 
 def due_fragment_count(row_counts: Sequence[int]) -> int:
-    """Given the row counts of all fragments, return how many trailing fragments to merge into one, which may be 0.
+    """Return how many trailing fragments to merge into one, or 0, given the row counts of all fragments.
 
-    At least `MIN_FRAGMENTS` fragments are merged, starting with the newest; none of them may be larger than the others
+    At least `MIN_FRAGMENTS` fragments are merged, starting with the newest. None of them may be larger than the others
     combined. Preceding fragments are added as long as each has at most `MAX_SIZE_RATIO` times as many rows as those
     already chosen, and the total does not exceed twice `MAX_FRAGMENT_ROWS`.
 
@@ -124,7 +124,7 @@ def due_fragment_count(row_counts: Sequence[int]) -> int:
 def _small_tail(store: Store, table: Table, fragments: Sequence[Any]) -> list[Any]:
     """Return the trailing fragments that are small enough to compact, oldest first.
 
-    The total size of the values is bounded too, as far as earlier writes have measured it.
+    The total size of their values is also limited, as far as earlier writes have measured it.
     """
     tail_fragments: list[Any] = []
     value_bytes = 0

@@ -1,4 +1,4 @@
-"""Find and set aside a cell's newest versions if a power loss left them incomplete.
+"""Find and set aside the newest versions of a cell if a power loss left them incomplete.
 
 On a local disk, a version is synced before it is acknowledged. Therefore, if the newest versions cannot be read but the
 version directly below them can, the newest versions were never acknowledged. This module ignores any other damage.
@@ -35,13 +35,13 @@ class TornVersionError(StorageError):
 
 
 def find_torn_version(store: Store, location: str) -> int | None:
-    """Return a cell's newest version if it is definitely torn, or otherwise None."""
+    """Return the newest version of a cell if it is definitely torn, or None otherwise."""
     torn_versions = find_torn_versions(store, location)
     return torn_versions[0] if torn_versions else None
 
 
 def find_torn_versions(store: Store, location: str) -> list[int]:
-    """Return the torn versions above the newest readable version, newest first; uncertain cases are not included."""
+    """Return the torn versions above the newest readable version, newest first. Uncertain cases are not included."""
     versions = sorted(_list_versions(store, location), reverse=True)
     unreadable_versions = list(
         takewhile(lambda unreadable_version: not _can_open(store, location, unreadable_version), versions)
@@ -112,7 +112,7 @@ def _list_versions(store: Store, location: str) -> list[int]:
 
 
 def _are_files_readable(store: Store, location: str, versions: Iterable[int]) -> bool:
-    """Return whether the version files can be read; a file without read permission does not count as torn."""
+    """Return whether the version files can be read. A file without read permission does not count as torn."""
     try:
         for version in versions:
             _version_path(store, location, version).read_bytes()
@@ -145,7 +145,7 @@ def _move_file(store: Store, version_path: Path, aside_name: str) -> None:
 
 @contextmanager
 def _directory_lock(directory: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a directory while the block runs; the lock is also released if the process dies."""
+    """Hold an exclusive lock on a directory while the block runs. The lock is also released if the process dies."""
     directory_handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(directory_handle, fcntl.LOCK_EX)

@@ -1,7 +1,7 @@
 """Copy objects unchanged from one root to another, between stores of any kind.
 
 This module also determines which files a table version consists of. A missing object is reported without raising an
-error; the caller decides whether the object is needed.
+error, because the caller decides whether the object is needed.
 """
 
 from collections.abc import Callable, Iterable
@@ -66,7 +66,7 @@ def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileC
 class VersionFiles:
     """The files in a version: data files, deletion files and index directories.
 
-    Blob files are not included, because versions do not reference them; they are stored next to their data file.
+    Blob files are not included, because versions do not reference them. They are stored next to their data file.
     """
 
     data_files: tuple[str, ...]
@@ -80,7 +80,7 @@ class VersionFiles:
 
 
 def find_missing_files(store: Store, location: str, version: int) -> list[str]:
-    """Return the files that a version is missing, or only the version file if that is missing itself."""
+    """Return the missing files of a version, or only the version file if the version file itself is missing."""
     listed_names = {listed_object.name for listed_object in store.objects.list(location)}
     if listed_names.isdisjoint(version_file_names(location, version)):
         return [f"{location}/_versions/d{version}.manifest"]
@@ -92,7 +92,7 @@ def find_missing_files(store: Store, location: str, version: int) -> list[str]:
 
 
 def version_files(store: Store, location: str, version: int) -> VersionFiles:
-    """Return the files that a table version's metadata references."""
+    """Return the files that the metadata of a table version references."""
     table = open_unchecked_version(store, location, version)
     fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
     segments = [segment for index in table.dataset.describe_indices() for segment in index.segments]

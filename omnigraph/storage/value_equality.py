@@ -29,7 +29,7 @@ def same_rows(left_rows: pa.Table, right_rows: pa.Table) -> EqualityMask:
 
 
 def same_values(left_values: pa.Array | pa.ChunkedArray, right_values: pa.Array | pa.ChunkedArray) -> EqualityMask:
-    """Return a mask of the positions at which two columns have equal values; the columns must have the same length."""
+    """Return a mask of the positions at which two columns of the same length have equal values."""
     return _compare_arrays(_single_array(left_values), _single_array(right_values))
 
 
@@ -60,7 +60,7 @@ def _compare_scalars(left_array: pa.Array, right_array: pa.Array) -> EqualityMas
 
 
 def _compare_vectors(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
-    """Compare all elements at once; the elements of a null vector are ignored."""
+    """Compare all elements at once. The caller ignores the result for null vectors."""
     vector_width = left_array.type.list_size
     if vector_width == 0:
         return np.ones(len(left_array), np.bool_)

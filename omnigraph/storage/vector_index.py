@@ -1,8 +1,8 @@
 """Vector indexes: determine whether an index can be built, and find the rows near a query vector.
 
 An index uses single precision and omits vectors outside a certain range, so it is built only over fragments whose
-vectors are all within that range. A search returns candidates with approximate distances; `distance_error_bound`
-returns an upper bound on their error. Callers compute the exact distances.
+vectors are all within that range. A search returns candidates with approximate distances, and `distance_error_bound`
+returns an upper bound on the error. Callers compute the exact distances.
 """
 
 import math
@@ -68,7 +68,7 @@ def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Seq
 
 
 def partition_count(vector_count: int, dimensions: int) -> int:
-    """Return the number of partitions for an index; a search visits all partitions, one after another."""
+    """Return the number of partitions for an index. A search visits all partitions, one after another."""
     needed_partitions = math.ceil(vector_count * dimensions * 4 / _PARTITION_BYTES)
     return max(1, min(needed_partitions, vector_count, _MAX_PARTITIONS))
 
@@ -139,7 +139,7 @@ def is_searchable(metric: str, query_vector: Floats) -> bool:
 
 
 def reliable_distance_limit(metric: str) -> float:
-    """Return the distance at and beyond which an index may miss rows, because it does not contain zero vectors."""
+    """Return the distance from which an index may miss rows, because it does not contain zero vectors."""
     return 1.0 - 1e-3 if metric == "cosine" else math.inf
 
 

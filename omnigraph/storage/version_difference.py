@@ -33,8 +33,8 @@ class FragmentPair:
 class FragmentDifference:
     """The fragments that differ between two table versions.
 
-    `removed` contains the fragments that exist only in the old version, and `added` those that exist only in the new
-    one. `redeleted` contains pairs of fragments with the same data files but different deletions.
+    `removed` contains the fragments that exist only in the old version, and `added` the fragments that exist only in
+    the new version. `redeleted` contains pairs of fragments with the same data files but different deletions.
     """
 
     old_table: Table
@@ -96,7 +96,7 @@ def read_changes(difference: FragmentDifference, columns: Sequence[str]) -> tupl
 
 
 def _fragments_by_content(table: Table) -> dict[tuple[str, str], Any]:
-    """Return a version's fragments by content: a pair of the data files with their row ids, and the deletions.
+    """Return the fragments in a version by content, which is a pair: the data files with row ids, and the deletions.
 
     The metadata objects are read directly, because converting them to JSON takes ten times as long.
     """

@@ -1,7 +1,7 @@
 """Sync files that were just written to a local disk, and compute their checksums in the same pass.
 
-The files include blob files, which are in a directory named after their data file. Strings are used instead of path
-objects because they are faster and every write, however small, waits for this code.
+Blob files are included. They are in a directory named after their data file. Strings are used instead of path objects
+because strings are faster, and even the smallest write waits for this code.
 """
 
 import os
@@ -24,8 +24,8 @@ def checksum_and_sync(
     """Return the checksums of files, computing those that are unknown, and sync the files if requested.
 
     If `known_checksums` is None, no checksums are computed. `synced_directories` are directories whose names have
-    already been synced; if it is None, nothing is synced. A file that no longer exists gets no checksum, but if it
-    should have been synced, `FileNotFoundError` is raised.
+    already been synced. If it is None, nothing is synced. A file that no longer exists gets no checksum, and if files
+    are synced, such a file raises `FileNotFoundError`.
     """
     checksums = dict(known_checksums or {})
     directories: set[str] = set()

@@ -15,7 +15,7 @@ _LOWERCASE_BYTES = np.array(
 
 
 def tokenize_ascii(texts: pa.Array) -> tuple[RowIdArray, pa.Array]:
-    """Return the lower-case tokens in all strings, in order, preceded by the index of each token's string.
+    """Return two arrays: the index of the string that contains each token, and the lowercase tokens, in order.
 
     >>> owners, words = tokenize_ascii(pa.array(["To be, or", None, "x-RAY2"]))
     >>> owners.tolist(), words.to_pylist()

@@ -54,7 +54,7 @@ class TextSegment:
 
 
 def text_index_key(column: str) -> str:
-    """Return the key for a column's full-text index; a column may have another index as well.
+    """Return the key for the full-text index on a column, which may have another index as well.
 
     >>> text_index_key("body"), index_column("fulltext:body"), index_column("body")
     ('fulltext:body', 'body', 'body')
@@ -68,7 +68,7 @@ def index_column(index_key: str) -> str:
 
 
 def text_segments(table: Table, column: str) -> list[TextSegment]:
-    """Return the segments of a column's full-text index, or an empty list if there is none."""
+    """Return the segments of the full-text index on a column, or an empty list if there is none."""
     return [
         TextSegment(index.name, str(segment.uuid), frozenset(segment.fragment_ids))
         for index in table.dataset.describe_indices()
@@ -113,7 +113,7 @@ def count_tokens(table: Table, column: str, fragment_ids: Sequence[int]) -> pa.T
 
 
 def tokenize(column: pa.Array) -> pa.Array:
-    """Return the tokens in each string; tokens may be empty, and only ASCII letters are converted to lower case."""
+    """Return the tokens in each string. Tokens may be empty, and only ASCII letters are converted to lower case."""
     return pc.split_pattern_regex(pc.ascii_lower(column), SEPARATOR_PATTERN)
 
 
@@ -141,12 +141,12 @@ def _write_tokens(store: Store, table: Table, uuid: str, token_counts: pa.Table)
 
 
 def tokens_file(table: Table, uuid: str) -> str:
-    """Return the root-relative name of a segment's token file."""
+    """Return the root-relative name of the token file for a segment."""
     return f"{table.location}/_indices/{uuid}/{TOKENS_FILE}"
 
 
 def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | None:
-    """Return a segment's tokens with their counts; if they cannot be read, warn and return None."""
+    """Return the tokens in a segment with their counts; if they cannot be read, warn and return None."""
     from lance.file import LanceFileReader
 
     file_uri = store.root.uri_of(tokens_file(table, segment.uuid))
@@ -162,8 +162,8 @@ def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | 
 def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArray | None:
     """Return the row ids of all indexed rows that contain one of these tokens, and possibly those of other rows.
 
-    The row ids are sorted. The result is None if the index cannot be read, and it never includes rows that the index
-    does not cover.
+    The row ids are sorted, and they never include rows that the index does not cover. The result is None if the index
+    cannot be read.
     """
     from lance.query import MatchQuery
 
