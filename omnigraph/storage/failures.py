@@ -161,7 +161,9 @@ def attempt_maintenance(location: str, maintain: Callable[[], MaintenanceResult]
     except Exception as error:
         if isinstance(error, OmnigraphError) and not isinstance(error, StorageError | InternalError):
             raise
-        _log.warning("a write skipped the maintenance of %s, which failed: %s", location, failure_reason(error))
+        _log.warning(
+            "the maintenance of %s failed, and the write continued without it: %s", location, failure_reason(error)
+        )
         return None
 
 

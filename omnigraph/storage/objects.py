@@ -115,7 +115,7 @@ class ControlObjects:
 
 
 def _unreadable_object_error(object_name: str, reason: str = "is not a JSON object") -> StorageError:
-    message = f"control object {object_name} {reason}; the object was not changed"
+    message = f"control object {object_name} {reason}; nothing was changed"
     return StorageError(message, kind="permanent", effect="none")
 
 

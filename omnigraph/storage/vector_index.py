@@ -30,7 +30,9 @@ _MAX_DOT_LENGTH = 2.0
 _PARTITION_BYTES = 32 << 20  # number of bytes that a search reads at a time
 _MAX_PARTITIONS = 4096
 _BATCH_ROWS = 8192
-NOT_INDEXABLE = "the magnitude of some vectors is too large or too small to index; searches scan their fragments"
+NOT_INDEXABLE = (
+    "the magnitude of some vectors is too large or too small to index; searches scan the fragments that contain them"
+)
 
 
 @record
@@ -96,8 +98,8 @@ def nearest_candidates(
 ) -> tuple[RowIdArray, Floats] | None:
     """Return the row ids nearest to a query vector according to the index, and their distances, nearest first.
 
-    The result is None if the index cannot be read. The distances are approximate and use the same scale as the query
-    engine.
+    The result is None if the index cannot be read. The distances are approximate and use the same scale as distances in
+    the query engine.
     """
     scanner = table.dataset.scanner(
         columns=["_distance"],
