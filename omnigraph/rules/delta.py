@@ -74,7 +74,7 @@ class TableDelta:
         return not (self.replaces_table or self.row_versions.num_rows or len(self.removed_ids))
 
     def input_line(self, version_index: int) -> int | None:
-        """Return a row version's line number in the input."""
+        """Return the line number of a row version in the input."""
         return None if self.input_lines is None else int(self.input_lines[version_index])
 
 
@@ -138,7 +138,7 @@ def build_table_delta(
 
 
 def last_positions(ids: pa.ChunkedArray) -> Positions:
-    """Return the position of each id's last version."""
+    """Return the position of the last version of each id."""
     if len(ids) < 2 or len(ids.unique()) == len(ids):
         return np.arange(len(ids), dtype=np.int64)
     positions_by_id = pa.table({"id": ids, "at": np.arange(len(ids), dtype=np.int64)})

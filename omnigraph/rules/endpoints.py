@@ -116,7 +116,7 @@ def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: s
         return f"{rule}; {type_name} has no key, so use the id that was loaded or generated"
     if len(node_type.key) > 1:
         members = ", ".join(node_type.key)
-        return f'{rule}: write ({members}) as a string like ["a","b"]'
+        return f'{rule}: write its key ({members}) as a string such as ["a","b"]'
     key_property = node_type.property(node_type.key[0])
     canonical_id = None if key_property is None else _canonical_id(node_type, key_property.type, endpoint_id)
     if canonical_id is not None and canonical_id != endpoint_id:
