@@ -101,7 +101,7 @@ def tables_read(query: CompiledQuery) -> tuple[TableKey, ...]:
 def run_prepared(
     snapshot: Snapshot, prepared: PreparedRead, params: Mapping[str, Any], limits: QueryLimits | None = None
 ) -> ReadOutput:
-    """Run a prepared read on a snapshot; `params` holds the values as passed by the caller."""
+    """Run a prepared read on a snapshot. `params` contains the values that the caller passed."""
     bound_params = prepared.binder.bind(params, clock_and_ids.now_millis())
     meter = QueryMeter(limits or QueryLimits.default())
     context = ExecutionContext(snapshot, prepared.catalog, bound_params, meter, shared_caches())
@@ -117,7 +117,7 @@ def run_read(
     caches: QueryCaches | None = None,
     mode: ParameterMode = "standard",
 ) -> ReadOutput:
-    """Run a compiled read on a snapshot; `params` holds the values as passed by the caller."""
+    """Run a compiled read on a snapshot. `params` contains the values that the caller passed."""
     return run_bound_read(snapshot, query, bind_params(query, params, mode), limits=limits, caches=caches)
 
 

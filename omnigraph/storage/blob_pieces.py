@@ -1,4 +1,4 @@
-"""Read rows with their blobs in pieces whose size is bounded in rows and in bytes.
+"""Read rows with their blobs in pieces, which are limited both in rows and in bytes.
 
 An export reads every blob in a table, so the number of rows does not indicate how much memory it needs. Large blobs can
 be streamed: their rows contain markers, and the caller reads the bytes block by block.

@@ -1,4 +1,4 @@
-"""Read as many of the newest fragments as fit into a limit on the uncompressed size of their values.
+"""Read as many of the newest fragments as fit within a limit on the uncompressed size of their values.
 
 The size of the values is known only after they have been read. This module remembers the sizes of fragments that
 exceeded a limit, so that not every write reads them again. It never writes to a table.
@@ -19,7 +19,7 @@ _BATCH_ROWS = 256  # a batch must have less than 2 GiB of text, even if each tex
 def read_newest_rows(
     store: Store, table: Table, fragments: Sequence[Any], max_bytes: int
 ) -> tuple[Sequence[Any], pa.Table] | None:
-    """Return the newest fragments whose values fit into `max_bytes`, and all of their rows, with row ids.
+    """Return the newest fragments whose values fit within `max_bytes`, and all of their rows, with row ids.
 
     The fragments and the rows are in the given order. The result is None if fewer than two fragments fit.
     """

@@ -28,8 +28,8 @@ MISSING_FILE = "the file is missing"
 class FileChecksum:
     """The size of a file in bytes, and the CRC-32 of its content.
 
-    If `manifest_only` is true, both values describe only the manifest section of a version file. When Lance itself
-    writes the file to an object store, the other sections are unknown.
+    If `manifest_only` is true, both values describe only the manifest section of a version file. This is the case if
+    Lance itself wrote the file to an object store, because then the other sections are unknown.
 
     >>> FileChecksum.of_bytes(b"graph").to_json()
     [5, '094505dc']
@@ -135,7 +135,7 @@ def extract_manifest(file_bytes: bytes) -> bytes:
 
 
 def with_own_checksum(object_name: str, members: Mapping[str, Any]) -> dict[str, Any]:
-    """Add to a control object a checksum that covers its members and its name."""
+    """Return the members of a control object, plus a checksum that covers these members and the object name."""
     return {**members, CHECKSUM_MEMBER: _compute_own_checksum(object_name, members)}
 
 

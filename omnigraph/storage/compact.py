@@ -30,7 +30,7 @@ from .table_fields import lance_columns
 
 TARGET_ROWS = FRAGMENT_ROWS
 _RESULT_SIDES = ("old", "new")
-_MAX_BLOB_BYTES_IN_MEMORY = 32 << 20  # Lance joins fragments in memory if their total blob size does not exceed this
+_MAX_BLOB_BYTES_IN_MEMORY = 32 << 20  # Lance joins fragments in memory if their total blob size is within this limit
 _UNLIMITED_ROWS = 1 << 30  # row limit high enough that the output of a task is always a single fragment
 
 
@@ -230,7 +230,7 @@ def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments that index segments other than BTREE cover. Rewriting them would lose these segments."""
+    """Return the fragments covered by index segments of any kind except BTREE, which a rewrite would lose."""
     other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
         fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids

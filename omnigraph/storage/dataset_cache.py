@@ -78,7 +78,8 @@ class DatasetCache:
     def clear(self) -> None:
         """Drop all datasets.
 
-        Call this after a cleanup; otherwise, datasets for removed versions would seem usable until they read a file.
+        Call this method after a cleanup. Otherwise, datasets for removed versions would seem usable until they read a
+        file.
         """
         with self._lock:
             self._drop_datasets()

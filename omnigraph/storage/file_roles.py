@@ -50,7 +50,7 @@ def attached_version_number(file_name: str) -> int | None:
 
 
 def attached_versions_of(listed_names: Mapping[str, ListedObject] | Iterator[str], table_directory: str) -> list[int]:
-    """Return the numbers of all attached versions of a table in a listing."""
+    """Return the numbers of all attached versions of a table that a listing contains."""
     prefix = f"{table_directory}/_versions/"
     numbers = (attached_version_number(file_name) for file_name in listed_names if file_name.startswith(prefix))
     return sorted(number for number in numbers if number is not None)

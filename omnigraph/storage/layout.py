@@ -33,7 +33,7 @@ _INTENT_PATTERN = re.compile(rf"{INTENTS}/([0-9A-Z]{{26}})\.(json|confirmed|leas
 
 
 def fnv1a64(hashed_name: str) -> str:
-    """Return the 64-bit FNV-1a hash of a name, encoded as UTF-8, in sixteen hexadecimal digits.
+    """Return the 64-bit FNV-1a hash of the UTF-8 bytes of a name, as sixteen hexadecimal digits.
 
     >>> fnv1a64("Person")
     '40d76f1f51639ec0'

@@ -86,7 +86,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably, so that a later removal cannot survive a power loss unless this one does."""
+        """Unlink a file durably, so that a later removal cannot survive a power loss unless this one does too."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:

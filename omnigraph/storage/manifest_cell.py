@@ -247,9 +247,9 @@ def _unsynced_error(error: OSError) -> UnsyncedError:
 def newest_version(cell: ManifestCell) -> int:
     """Return the newest version number from one listing, or 0 if the cell may belong to a different root.
 
-    A new swap is verified through its base. If a version with the number of the swap exists, this proves nothing,
-    because that version may belong to a recreated root. If the base is missing, the root may have been replaced, or a
-    late swap may have reused the number of an old version that a cleanup removed.
+    A new swap is verified through its base. A version with the number of the swap proves nothing, because it may belong
+    to a recreated root. If the base is missing, the root may have been replaced, or a late swap may have reused the
+    number of an old version that a cleanup removed.
     """
     listed_versions = _list_newest_versions(cell)
     if not _is_same_history(cell.base or cell, listed_versions):

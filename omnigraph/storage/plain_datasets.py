@@ -1,6 +1,6 @@
 """Write plain Lance datasets outside any graph, for programs that do not use Omnigraph.
 
-Many processes can write fragments in parallel; one process then commits all of them together. The result is an ordinary
+Many processes can write fragments in parallel. One process then commits all of them together. The result is an ordinary
 dataset whose newest version contains all rows.
 """
 

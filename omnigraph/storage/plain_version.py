@@ -26,7 +26,7 @@ _FOOTER_END = (0, 2, b"LANC")
 # The member numbers in the records that Lance 14 writes for a manifest cell.
 _MANIFEST_MEMBERS = {1, 2, 3, 5, 7, 9, 10, 11, 12, 13, 14, 15, 23}
 _FRAGMENT_MEMBERS, _DATA_FILE_MEMBERS = {1, 2, 4, 5, 7, 9}, {1, 2, 3, 4, 5, 6}
-_FIELD_CHECKSUMS = {0x5DDB8750, 0xEDAD1FC8}  # column records with `metadata` uncompressed (now) and compressed (before)
+_FIELD_CHECKSUMS = {0x5DDB8750, 0xEDAD1FC8}  # column records in which `metadata` is not compressed, or is (formerly)
 _TRANSACTION_NAME = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
 _WRITER = re.compile(rb"\n\x05lance\x12[\x05-\x10][0-9]+\.[0-9]+\.[0-9]+")
 _STABLE_ROW_IDS = 2  # the only feature flag that a cell has
@@ -136,7 +136,7 @@ def _parse_nested(record_bytes: bytes, depth: int) -> Members:
 
 
 def _find_columns(manifest: Members, data_file: Members, column_names: Sequence[str]) -> tuple[list[int], set[int]]:
-    """Return the columns' positions in the data file, and which of these positions contain text."""
+    """Return the positions of the columns in the data file, and which of these positions contain text."""
     fields = {}
     for field_record in manifest[1]:
         field = parse_record(field_record)  # type: ignore[arg-type]

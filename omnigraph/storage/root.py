@@ -114,7 +114,7 @@ def parse_root(
 
 
 def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the S3 client settings from the `AWS_*` variables, then from the shared AWS configuration files.
+    """Return the S3 client settings from the `AWS_*` variables or, if unset, from the shared AWS configuration files.
 
     `AWS_ENDPOINT_URL_S3` overrides `AWS_ENDPOINT_URL`.
     """

@@ -90,7 +90,7 @@ def count_rows(table: Table) -> int:
 
 
 def take_rows(table: Table, row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
-    """Return the rows with these row ids, in the given order and with duplicates.
+    """Return the rows with these row ids, in the given order and including duplicates.
 
     A row id of -1 yields a row of nulls.
     """

@@ -23,7 +23,7 @@ _MAX_CODE = np.iinfo(np.int64).max
 
 
 def dense_codes(numbers: IntArray) -> tuple[Codes, IntArray]:
-    """Number the distinct values 0, 1, 2 … in order; return the code for each value and each code's first position.
+    """Number the distinct values 0, 1, 2 … in order; return the code of each value and the first position of each code.
 
     >>> codes, first = dense_codes(np.array([70, -1, 70, 5]))
     >>> codes.tolist(), first.tolist()
@@ -34,7 +34,7 @@ def dense_codes(numbers: IntArray) -> tuple[Codes, IntArray]:
 
 
 def dense_ranks(numbers: Numbers) -> Codes:
-    """Number the distinct values 0, 1, 2 … in order, and return the code for each value."""
+    """Number the distinct values 0, 1, 2 … in order, and return the code of each value."""
     if len(numbers) == 0:
         return np.empty(0, np.int64)
     if numbers.dtype.kind == "f":

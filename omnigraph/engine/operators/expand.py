@@ -62,9 +62,10 @@ def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, e
 def reachable_pairs(
     context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand, *, apply_filters: bool = False
 ) -> tuple[IntArray, IntArray]:
-    """Return pairs of a position in `start_ids` and a node that this start reaches within the hop bounds.
+    """Return the nodes that each start reaches within the hop bounds, as parallel arrays of positions and nodes.
 
-    The nodes are distinct for each start. With `apply_filters`, only nodes that pass the target filters are returned.
+    Positions refer to `start_ids`, and no node is repeated for the same position. With `apply_filters`, only nodes that
+    pass the target filters of the expansion are returned.
     """
     filter_later = apply_filters and bool(expansion.target_filters) and expansion.target is not None
     adjacencies = choose_adjacencies(context, expansion.steps, expansion.edge_test, len(start_ids))

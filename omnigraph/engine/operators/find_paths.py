@@ -1,7 +1,7 @@
 """Search for paths, and join each row with the paths that start at one of its nodes.
 
-This module builds the resulting rows. It chooses a search algorithm based on the path mode and on the information about
-the ends. Each distinct start is searched once, regardless of how many rows share it.
+This module chooses a search algorithm based on the path mode and on what is known about the ends, and builds the
+resulting rows. Each distinct start is searched once, regardless of how many rows share it.
 """
 
 from collections.abc import Callable, Iterator

@@ -39,7 +39,7 @@ class PathSearch:
     """The edges in both directions, the bounds on the path length, and the number of row ids per start.
 
     `load_edges` returns adjacencies with edges, and `load_neighbors` returns adjacencies for searches that need only
-    nodes. The argument of both functions is True for the backward direction.
+    nodes. Pass True to either function for the backward direction.
     """
 
     context: ExecutionContext
@@ -81,7 +81,7 @@ class PlaceLevels:
         return self.by_place[places]
 
     def add_level(self, places: IntArray) -> IntArray:
-        """Make the pairs that have no distance yet the next level, and return them in sorted order."""
+        """Add a level with the pairs that have no distance yet, and return these pairs in sorted order."""
         new_places = np.unique(places[self.of(places) < 0]).astype(np.int64, copy=False)
         self.by_place[new_places] = len(self.known_places)
         self.known_places.append(new_places)

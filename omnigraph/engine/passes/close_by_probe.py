@@ -37,7 +37,7 @@ def _replace_closes(operators: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _can_probe(expansion: plan.Expand, close_operator: plan.CloseCycle) -> bool:
-    """Return whether an edge test is sufficient. It is not if the edge is named, because then it must be bound."""
+    """Return whether an edge test is sufficient. A named edge still needs the expansion, because it must be bound."""
     return (
         is_single_hop(expansion)
         and expansion.edge_variable is None

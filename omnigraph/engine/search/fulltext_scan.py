@@ -213,7 +213,7 @@ class SegmentTerms:
 
     @property
     def nbytes(self) -> int:
-        """The approximate size in memory in bytes, including values that are computed later."""
+        """The approximate memory size in bytes, including values that are computed later."""
         arrays = (self.ascii_terms, self.ascii_counts, self.other_terms, self.other_counts)
         return sum(int(array.nbytes) for array in arrays) + 64 * (len(self.ascii_terms) + len(self.other_terms))
 

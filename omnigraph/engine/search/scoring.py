@@ -1,8 +1,7 @@
 """Compute `bm25` and `nearest` scores exactly, from the stored values.
 
-Scores are computed once per entity; `nearest.py` decides which entities need a score. The `bm25`
-statistics cover all nodes of the type in the snapshot, so a score does not depend on the rest of
-the query.
+Scores are computed once per entity, and `nearest.py` decides which entities need a score. The `bm25` statistics cover
+all nodes of the type in the snapshot, so a score does not depend on the rest of the query.
 """
 
 from collections.abc import Sequence
@@ -119,7 +118,7 @@ class _Corpus:
 
     @property
     def nbytes(self) -> int:
-        """The approximate size in memory in bytes."""
+        """The approximate memory size in bytes."""
         return self.tokens.text_indexes.nbytes * 2 + self.row_ids.nbytes + 64 * len(self.tokens.vocabulary)
 
 

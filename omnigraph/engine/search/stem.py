@@ -11,7 +11,7 @@ _CACHED_WORDS = 1 << 17  # number of cached stems, more than most vocabularies n
 
 @lru_cache(maxsize=_CACHED_WORDS)
 def stem(word: str) -> str:
-    """Return the stem of an English word; a word with characters other than a-z is returned unchanged.
+    """Return the stem of an English word. A word with characters other than a-z is returned unchanged.
 
     >>> [stem(word) for word in ("searching", "databases", "happily", "relational", "hopping")]
     ['search', 'databas', 'happili', 'relat', 'hop']

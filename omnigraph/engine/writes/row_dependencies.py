@@ -3,8 +3,8 @@
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
 columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
 assigns, in the row that it identifies. A query, or a match that feeds a statement, depends on the columns that it
-reads, in the rows that match its scan filters. Some dependencies, such as those of traversals and rankings, cannot be
-narrowed down in this way. Such a query depends on all rows of the types that it reads.
+reads, in the rows that match its scan filters. The dependencies of some queries, such as traversals and rankings,
+cannot be narrowed down in this way. Such a query depends on all rows of the types that it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -73,7 +73,7 @@ class BoundPredicate:
     params: ParamValues
 
     def matches(self, rows: pa.Table) -> RowMask:
-        """Return a mask of the matching rows. If an expression fails, so does the statement, and all rows match."""
+        """Return a mask of the matching rows. All rows match if an expression fails, because the statement fails too."""
         is_match = np.ones(rows.num_rows, np.bool_)
         try:
             for predicate in self.predicates:
