@@ -73,7 +73,7 @@ class BoundPredicate:
     params: ParamValues
 
     def matches(self, rows: pa.Table) -> RowMask:
-        """Return a mask of the matching rows. All rows match if an expression fails, because the statement fails too."""
+        """Return a mask of the matching rows. All rows match if an expression fails, as the statement fails too."""
         is_match = np.ones(rows.num_rows, np.bool_)
         try:
             for predicate in self.predicates:
