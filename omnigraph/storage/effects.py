@@ -1,4 +1,4 @@
-"""The gateway for all durable writes in this package, which are called effects.
+"""The gateway for effects, which are all durable writes in this package.
 
 This module runs, records and counts effects. In tests, it also injects failures: an error before or after the k-th
 effect, or a process exit right after it. Every write to a root must go through this gateway.
