@@ -22,7 +22,7 @@ from .refs import Ref
 from .snapshot import Snapshot, manifest_snapshot
 from .tags import tag_snapshot
 
-MAINTENANCE_OPERATIONS = frozenset({"optimize", "ensure_indices"})  # these commits change no entity
+MAINTENANCE_OPERATIONS = frozenset({"optimize", "ensure_indices"})  # these operations change no entities
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def count_divergence(head: Snapshot, other_head: Snapshot) -> tuple[int, int]:
 
 
 def find_unmerged_commits(store: Store, head: Snapshot, preferred_targets: Iterable[str] = ()) -> list[Commit]:
-    """Return the commits that deleting a branch would make unreachable, or an empty list if another ref keeps them.
+    """Return the commits that become unreachable if the branch is deleted, or an empty list if there are none.
 
     Commits that only compact tables or build indexes are not included. `preferred_targets` are compared first, because
     a branch is usually merged into its parent or into the caller's branch.
@@ -91,7 +91,7 @@ def contains_commits(head: Snapshot, branch_head: Snapshot) -> bool:
 
 
 def _commits_missing_from(other_head: Snapshot, head: Snapshot) -> list[Commit]:
-    """Return the commits with changes to entities or to the schema that only `head` reaches."""
+    """Return the commits that only `head` reaches and that change entities or the schema."""
     other_ids = other_head.log.ancestors(other_head.commit_id).keys()
     own_commits = head.log.ancestors(head.commit_id)
     return [

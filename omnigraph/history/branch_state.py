@@ -1,7 +1,7 @@
 """One branch's state in this process: its newest known manifest, and the queue of its writers.
 
 This module manages the cached states and the fair writer queue. The cache saves requests, and the queue avoids swap
-conflicts between threads; only the swap itself detects conflicts between processes. A cached state belongs to one
+conflicts between threads. Only the swap itself detects conflicts between processes. A cached state belongs to one
 graph: if the root is removed and recreated, the state becomes invalid, even if the version numbers match.
 """
 
@@ -36,8 +36,8 @@ class GraphReplacedError(ReadSetConflict):
 
 
 def _reset_after_fork() -> None:
-    # A forked child must not use the parent's connections, and the lock may be held by a thread that does not exist in
-    # the child.
+    # After a fork, the child must not use the parent's connections. The lock may be held by a thread that does not
+    # exist in the child.
     global _registry_lock  # noqa: PLW0603
     _registry_lock = threading.Lock()
     _branch_states.clear()
@@ -86,7 +86,7 @@ class BranchState:
         return self.advance(newest_manifest)
 
     def _read_newest(self) -> LoadedManifest:
-        """Read the newest state; a missing state means damage, because cleanups always keep a branch's last version."""
+        """Read the newest state. A missing state means damage, because cleanups keep a branch's newest version."""
         try:
             return read_manifest(self.store, self.ulid)
         except GraphNotInitialized as error:
@@ -95,7 +95,7 @@ class BranchState:
             raise lost_versions_error(self.store, self.ulid, branch_label=f"branch '{self.name}'") from error
 
     def _is_successor(self, previous_manifest: LoadedManifest, newer_manifest: LoadedManifest) -> bool:
-        """Return whether a newer state succeeds a known one, that is, whether its log contains the known head."""
+        """Return whether the newer log contains the previous head. If not, the graph has been replaced."""
         try:
             previous_head = previous_manifest.state.head.commit_id
             return HistoryLog(self.store, newer_manifest.state).find(previous_head) is not None
@@ -110,7 +110,7 @@ class BranchState:
         return self.reload()
 
     def cached_head(self) -> LoadedManifest:
-        """Return the newest state for a read; versions are listed only if the version directory has changed."""
+        """Return the newest state for a read. Versions are listed only if the version directory has changed."""
         known_manifest = None if self.is_replaced else self._newest_known
         token = change_token(known_manifest) if known_manifest is not None else None
         manifest_with_token = self._manifest_with_token
@@ -156,12 +156,12 @@ class BranchState:
 
     @staticmethod
     def back_off(conflict_count: int) -> None:
-        """Wait for a random time after a swap conflict; the time grows with each conflict."""
+        """Wait a random time after a swap conflict. The maximum wait grows with each conflict."""
         threading.Event().wait(min(0.5, 0.002 * 2**conflict_count) * clock_and_ids.random_fraction())
 
 
 def _do_nothing() -> None:
-    """Do nothing."""
+    """Skip recovery. This default hook stays in place on read-only handles."""
 
 
 def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:

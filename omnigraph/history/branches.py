@@ -1,7 +1,7 @@
 """List branches, and open them by name at their newest state.
 
 A branch consists of a manifest dataset and a name. Opening a branch for writing cleans up after a crash: a torn newest
-version is set aside, and a closed branch's name is released. `publish` creates and deletes branches.
+version is set aside, and the name of a deleted branch is released. `publish` creates and deletes branches.
 """
 
 from dataclasses import replace

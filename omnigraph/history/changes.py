@@ -1,8 +1,8 @@
 """The changes on a branch as blocks, one per commit, in order of publication.
 
-A block is the difference between a commit and its first parent, in a fixed order. This module defines blocks, which
-changes a filter selects, and the order in which a branch's commits are visited. A block is returned in full or not at
-all: data that a cleanup removed is reported as a gap, never as an empty block.
+A block is the difference between a commit and its first parent, in a fixed order. This module defines the contents of a
+block, the changes that a filter selects, and the order in which commits are visited. A block is returned in full or not
+at all: data that a cleanup removed is reported as a gap, never as an empty block.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -37,7 +37,7 @@ _MAX_CACHED_BYTES = 16 << 20  # maximum size in bytes for caching a block betwee
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """A filter for changes; None selects everything. It lists types by id, because ids survive renames."""
+    """A filter for changes, in which None selects everything. Types are listed by id, because ids survive renames."""
 
     kinds: frozenset[str] | None = None
     type_ids: frozenset[int] | None = None
@@ -45,7 +45,7 @@ class ChangeFilter:
 
     @property
     def digest(self) -> str:
-        """Return the filter's hash; cursors contain it, so that a cursor works only with its own filter."""
+        """Return the filter's hash. A cursor contains this hash and is rejected with any other filter."""
         filter_facts = {"kinds": self.kinds, "types": self.type_ids, "ops": self.ops}
         return hash_facts(
             {member_name: None if members is None else sorted(members) for member_name, members in filter_facts.items()}
@@ -63,7 +63,7 @@ def build_change_filter(
     kinds: Collection[str] | None = None,
     ops: Collection[str] | None = None,
 ) -> ChangeFilter:
-    """Build a filter from user-visible names; a type may be declared in any of the given schemas."""
+    """Build a filter from user-visible names. A type may be declared in any of the given schemas."""
     return ChangeFilter(
         _parse_choices("kind", kinds, ENTITY_KINDS),
         None if type_names is None else _resolve_type_ids(list(schemas), type_names),
@@ -207,7 +207,7 @@ def _load_block(
 def _are_files_missing(old_snapshot: Snapshot, new_snapshot: Snapshot, error: Exception) -> bool:
     """Return whether an error was caused by missing files.
 
-    If a table is already open, missing files cause various errors.
+    Reading a table that is already open can fail with several kinds of errors if its files are missing.
     """
     is_damage = isinstance(error, DamagedError)  # an existing version is damaged, which a cleanup never causes
     if isinstance(error, StorageError) and error.kind == "not_found" and not is_damage:
@@ -265,7 +265,7 @@ def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: C
 def _included_types(
     old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter
 ) -> frozenset[TypeName] | None:
-    """Return the types that a filter includes, by kind and by name in either schema; None means all types."""
+    """Return the types that a filter includes, by kind and by name in either schema. None means all types."""
     if change_filter.kinds is None and change_filter.type_ids is None:
         return None
     schemas = () if old_snapshot.schema_row == new_snapshot.schema_row else (old_snapshot.schema, new_snapshot.schema)

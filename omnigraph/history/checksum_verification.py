@@ -32,7 +32,7 @@ def find_damaged_files(
 ) -> dict[str, DamagedError]:
     """Return the files that do not match their checksums, each with its error.
 
-    `verify` reads the files; by default, threads in this process read them.
+    `verify` reads the files. By default, threads in this process read them.
     """
     requested_names = frozenset(file_names)
     try:
@@ -77,7 +77,7 @@ def make_intact_test(store: Store, state: GraphState) -> Callable[[Iterable[str]
 
 @dataclass(slots=True)
 class FirstUseVerifier:
-    """Verifies the files in each table version that is opened; each file is verified once per process.
+    """Verifies the files in each table version that is opened. Each file is verified once per process.
 
     The checksums come from the logs of all branches and tags. The logs are read again only if a version has a file
     without a known checksum.

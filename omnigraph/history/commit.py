@@ -17,7 +17,7 @@ from omnigraph.values.table_key import TableKey
 class TableEntry:
     """A table's entry in a branch state.
 
-    `version` is a counter for display only. `content_id` is the last commit that changed the table's content; entries
+    `version` is a counter for display only. `content_id` is the last commit that changed the table's content. Entries
     with equal content ids have the same content. `lance_version` is the exact detached version.
     """
 
@@ -31,7 +31,7 @@ class TableEntry:
     max_field_id: int = 0
 
     def to_json(self) -> list[Any]:
-        """Return the compact form; Lance versions exceed 2^63, so they are stored as strings."""
+        """Return the compact form. Lance versions are stored as strings, because they exceed 2^63."""
         return [
             self.location,
             self.version,
@@ -63,13 +63,13 @@ class SchemaRow:
 
 @record
 class Commit:
-    """The record of one publish; `tables` holds the changed tables, with None for a dropped table.
+    """The record of one published change. `tables` holds the changed tables, with None for a dropped table.
 
-    `streams` holds the tokens of the stream batches that the commit loaded, and `note` records how the store probe
-    ended when the graph was created. `details` records how merge conflicts were resolved. `files` holds the checksums
-    of the files that the commit adds, as packed by `file_checksums`. Times are in microseconds since 1970. `created_at`
-    is set before the write changes anything and stays the same across retries; `published_at` is the time of the
-    attempt that succeeded. No decision depends on these times.
+    `streams` holds the tokens of the stream batches that the commit loaded, and `note` records the result of the store
+    probe that ran when the graph was created. `details` records how merge conflicts were resolved. `files` holds the
+    checksums of the files that the commit adds, as packed by `file_checksums`. Times are in microseconds since 1970.
+    `created_at` is set before the write changes anything and stays the same across retries, whereas `published_at` is
+    the time of the attempt that succeeded. No decision depends on these times.
     """
 
     id: str
@@ -145,7 +145,7 @@ class Commit:
     def from_json(
         cls, commit_id: str, branch_name: str | None, manifest_version: int, stored_facts: Mapping[str, Any]
     ) -> "Commit":
-        """Parse a commit from its row; unknown members are ignored."""
+        """Parse a commit from its row, ignoring unknown members."""
         schema = stored_facts.get("schema")
         packed_tables = stored_facts.get("tables", {})
         return cls(

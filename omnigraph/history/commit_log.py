@@ -106,9 +106,9 @@ class HistoryLog:
         return ancestors
 
     def iter_ancestors(self, commit_id: str) -> Iterator[Commit]:
-        """Yield a commit and all its ancestors on demand, in the order of `sort_newest_first`.
+        """Yield a commit and all its ancestors, in the order of `sort_newest_first`.
 
-        Commits are read on demand until the first merge; at the merge, all remaining commits are read.
+        Commits are read one by one up to the first merge commit. All remaining commits are read at once.
         """
         commit = self.get(commit_id)
         while len(commit.parents) == 1:
@@ -166,7 +166,7 @@ class HistoryLog:
 
 
 def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commit]) -> GraphState:
-    """Append commits to a state's log and return the new state; if the tail is long, its oldest commits are sealed.
+    """Append commits to a state's log and return the new state. If the tail is long, its oldest commits are sealed.
 
     Every attempt starts again from `base_state`, the state that the swap replaces. It includes everything that other
     writers have sealed or merged in the meantime. Caches change only after the swap.
@@ -180,7 +180,7 @@ def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commi
 
 
 def _count_to_seal(tail: Sequence[Commit]) -> int:
-    """Return how many of the oldest commits to seal; the newest one, which is being published, is never sealed."""
+    """Return how many of the oldest commits to seal. The newest one, which is being published, is never sealed."""
     if len(tail) >= 2 * CHUNK_COMMITS:
         return min(len(tail) - CHUNK_COMMITS, MAX_CHUNK_COMMITS)
     return len(tail) // 2 if sum(map(_estimate_bytes, tail)) > MAX_TAIL_BYTES else 0
@@ -233,7 +233,7 @@ def _merge_run(store: Store, state: GraphState, chunk_run: Sequence[LogChunk]) -
 
 
 def _size_level(commit_count: int) -> int:
-    """Return a chunk's size level; levels start at 0, 64, 512 and 4,096 commits."""
+    """Return a chunk's size level. Levels start at 0, 64, 512 and 4,096 commits."""
     level, level_limit = 0, CHUNK_COMMITS
     while commit_count >= level_limit and level_limit <= MAX_CHUNK_COMMITS:
         level, level_limit = level + 1, level_limit * MERGE_FAN_IN
@@ -280,12 +280,12 @@ def _peek_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndSt
 
 
 def read_end_state(store: Store, chunk: LogChunk) -> ChunkEndState:
-    """Return the state at a chunk's end; a writer needs it each time it seals a chunk."""
+    """Return the state at a chunk's end, which a writer needs each time it seals a chunk."""
     return _read_part(store, chunk, "end", lambda _, end_state: end_state)
 
 
 def read_first_commit(store: Store, chunk: LogChunk) -> Commit | None:
-    """Return the graph's first commit from the oldest chunk; every change feed needs it."""
+    """Return the graph's first commit, which every change feed needs. It is in the oldest chunk."""
     return _read_part(store, chunk, "first", lambda commits, _: _find_first_commit(commits))
 
 
@@ -328,7 +328,7 @@ def _damaged_chunk_error(chunk: LogChunk) -> StorageError:
 
 
 def _chunk_digest(body: bytes) -> str:
-    """Return the content hash that is part of a chunk's name and serves to verify the chunk."""
+    """Return the content hash that is part of a chunk's name and is used to verify the chunk."""
     from hashlib import sha256  # imported lazily, because it loads OpenSSL
 
     return sha256(body).hexdigest()[:24]

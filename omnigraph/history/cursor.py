@@ -99,7 +99,7 @@ def read_token_position(token: str) -> dict[str, Any]:
 
 
 def encode_entity_position(entity_id: str) -> dict[str, str]:
-    """Encode an entity id for a token; a long id is replaced with a prefix and a hash.
+    """Encode an entity id for a token. A long id is replaced with a prefix and a hash.
 
     >>> encode_entity_position("ann"), sorted(encode_entity_position("x" * 300))
     ({'id': 'ann'}, ['digest', 'prefix'])

@@ -1,7 +1,7 @@
 """Determine from an entity's rows whether a merge made a decision about a property.
 
 A merge made a decision about a property if one side changed it and the merge result does not contain this change, or if
-both sides changed it differently. All rows must have the same columns; a row is None if the entity does not exist. This
+both sides changed it differently. All rows must have the same columns. A row is None if the entity does not exist. This
 module does not read tables.
 """
 
@@ -16,7 +16,7 @@ Row: TypeAlias = pa.Table | None
 
 
 def is_decided(property_name: str, merged_row: Row, parent_rows: Sequence[Row], base_rows: Sequence[Row]) -> bool:
-    """Return whether a merge made a decision about a property; `parent_rows` are the rows from the two merged sides."""
+    """Return whether a merge made a decision about a property. `parent_rows` are the rows from the two merged sides."""
     our_row, their_row = parent_rows
     return _is_contested(property_name, our_row, their_row, merged_row, base_rows) or _is_contested(
         property_name, their_row, our_row, merged_row, base_rows
@@ -24,7 +24,7 @@ def is_decided(property_name: str, merged_row: Row, parent_rows: Sequence[Row], 
 
 
 def same_property(property_name: str, row: Row, other_row: Row) -> bool:
-    """Return whether two rows have the same value for a property; a missing row equals only another missing row."""
+    """Return whether two rows have the same value for a property. A missing row equals only another missing row."""
     if row is None or other_row is None:
         return row is other_row
     return bool(same_values(row[property_name], other_row[property_name])[0])

@@ -1,4 +1,4 @@
-"""The delete queue: a list, visible to other processes, of the objects that a cleanup is about to remove.
+"""The delete queue, which shows other processes the objects that a cleanup is about to remove.
 
 This module implements the checks that writers make before they reuse old data. It removes nothing. An operation that
 makes old data reachable under a new name first writes an intent and then checks the queues. If everything that it needs
@@ -42,7 +42,7 @@ def list_runs(store: Store) -> list[str]:
 def read_listed_names(store: Store, run_id: str, list_part: str) -> list[str] | None:
     """Return the names in one of a cleanup's lists, or None if the list does not exist.
 
-    Raises `DamagedListError` if no cleanup can have written the list in this form.
+    Raises `DamagedListError` if the list is not in the form that a cleanup writes.
     """
     object_name = layout.gc_name(run_id, list_part)
     try:
@@ -83,8 +83,8 @@ def _names_queued_by(store: Store, run_id: str) -> list[str]:
 def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> None:
     """Raise an error if a cleanup may be removing part of the branch head's state.
 
-    Even a branch head may be queued, because a mark phase never sees a branch that is created and deleted while it
-    runs. If no cleanup is running, the check takes one list request.
+    Even a branch head may be queued, because a mark phase never sees a branch that is created and deleted during that
+    phase. If no cleanup is running, the check takes one list request.
     """
     queued_names = list_queued_names(store)
     if queued_names:
@@ -102,7 +102,7 @@ def check_state_retained(store: Store, state: GraphState, commit_id: str) -> Non
 def check_versions_retained(
     store: Store, entries: Iterable[TableEntry], commit_id: str, schema_location: str | None = None
 ) -> None:
-    """Check the table versions and the schema object that a commit references, as `check_state_retained` does."""
+    """Check the table versions and the schema object that a commit references, like `check_state_retained`."""
     entries, queued_names = list(entries), list_queued_names(store)
     needed_objects = [version_file_names(entry.location, entry.lance_version) for entry in entries]
     needed_objects += [{schema_location}] if schema_location is not None else []

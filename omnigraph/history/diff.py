@@ -99,7 +99,7 @@ def diff_table(
 ) -> TableChanges:
     """Return the changes to one table, with old rows converted to the new snapshot's type.
 
-    With `compare_all_rows`, every row is compared by id; tests use this option to verify the usual shortcuts. Raises
+    With `compare_all_rows`, every row is compared by id. Tests use this option to verify the usual shortcuts. Raises
     `ChangeSchemaBoundary` if a value in an old row does not fit its property's new type.
     """
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
@@ -238,7 +238,7 @@ def diff_tables(
 def read_differing_rows(
     store: Store, old_table: Table, new_table: Table, *, compare_all_rows: bool = False
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the rows that may differ between two versions; each row has the columns of its own version."""
+    """Return the rows that may differ between two versions. Each row has the columns of its own version."""
     same_columns = have_same_columns(old_table, new_table)
     same_place = old_table.location == new_table.location
     if same_place and not compare_all_rows and (same_columns or not contains_hidden_values(old_table, new_table)):
@@ -269,7 +269,7 @@ def _find_differing_rows(old_table: Table, new_table: Table, *, same_columns: bo
 def match_rows_by_id(
     table_key: TableKey, old_rows: pa.Table, new_rows: pa.Table, arrow_schema: pa.Schema
 ) -> TableChanges:
-    """Match rows from two states by entity id and return the changes; rows that are equal in both are omitted."""
+    """Match rows from two states by entity id and return the changes. Rows that are equal in both are omitted."""
     old_rows, new_rows = (old_rows.cast(arrow_schema).sort_by("id"), new_rows.cast(arrow_schema).sort_by("id"))
     old_ids, new_ids = old_rows["id"].combine_chunks(), new_rows["id"].combine_chunks()
     is_deleted = pc.invert(pc.is_in(old_ids, value_set=new_ids))

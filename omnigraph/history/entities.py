@@ -23,7 +23,7 @@ _ROWS_PER_BATCH = 4_096  # number of rows converted to records per batch
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """One changed entity; `before` and `after` hold its properties, or None if it does not exist in that state.
+    """One changed entity. `before` and `after` hold its properties, or None if the entity does not exist in that state.
 
     `changed` lists the properties that an update changed, which may include `src` and `dst`.
     """
@@ -40,7 +40,7 @@ class EntityChange:
 
     @property
     def endpoints(self) -> dict[str, str] | None:
-        """The endpoints of an edge, or its last endpoints if it was deleted; None for a node."""
+        """An edge's endpoints (the last ones if the edge was deleted), or None for a node."""
         return self.endpoints_after or self.endpoints_before
 
 
@@ -121,7 +121,7 @@ def changed_columns(old_rows: pa.Table, new_rows: pa.Table) -> list[tuple[str, .
 
 
 def _merge_by_id(sorted_changes: list[Iterator[EntityChange]]) -> Iterator[EntityChange]:
-    """Merge sorted sequences into one; as in Arrow, ids are ordered by their UTF-8 bytes."""
+    """Merge sorted sequences into one, ordering ids by their UTF-8 bytes as Arrow does."""
     from heapq import merge
 
     op_ranks = {op: rank for rank, op in enumerate(OPS)}

@@ -36,7 +36,7 @@ from .traced_table import trace_table
 
 @dataclass(frozen=True, slots=True)
 class EntityVersion:
-    """The change that one commit made to an entity; `values` is None if the commit removed the entity.
+    """The change that one commit made to an entity. `values` is None if the commit removed the entity.
 
     `before` holds the values at the first parent, `changed` lists the properties that an update changed, and
     `endpoints` holds an edge's source and target.
@@ -55,8 +55,8 @@ class EntityHistory(list[EntityVersion]):
 
     All values are converted to the current schema. `gap` is None if the history is complete. Otherwise, it is the
     newest commit that changed the type but cannot be compared with its predecessor: either a cleanup removed the
-    predecessor, or its values cannot be converted to the current schema. In the second case, `boundary` is the error
-    that shows the reason. Versions before the gap are not listed.
+    predecessor, or the predecessor's values cannot be converted to the current schema. In the second case, `boundary`
+    is the error that explains why. Versions before the gap are not listed.
     """
 
     gap: Commit | None = None
@@ -82,7 +82,7 @@ class EntityHistory(list[EntityVersion]):
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """A property, its current value, and the commit that set the value; `commit` is None if a cleanup removed it."""
+    """A property, its current value, and the commit that set the value. `commit` is None if a cleanup removed it."""
 
     name: str
     value: Any
@@ -192,8 +192,8 @@ class EntityTracer:
         except HistoryReclaimed:
             return
         except ChangeSchemaBoundary:
-            # The parents' values cannot be converted to the current schema, so all values are attributed to this
-            # commit.
+            # The parents' values cannot be converted to the current schema, so this commit counts as the source of all
+            # values.
             pass
         blamed_commits.update(dict.fromkeys(properties, commit))
 

@@ -1,4 +1,4 @@
-"""Pack the file checksums that commits record into commit rows, and collect them from logs.
+"""Store file checksums in commit rows, and collect them from logs.
 
 A commit records the checksums of the files that it added to each table. A bulk load records its checksums in a separate
 object to keep the state small, because every publish rewrites the state. Files written before checksums were introduced
@@ -63,7 +63,7 @@ def find_checksums(
     """Return the checksums of the given files, searching from the newest commit until all are found.
 
     A file without a checksum was written before checksums were recorded. Pass `cache_chunks=False` if the same part of
-    the log is not searched again.
+    the log will not be searched again.
     """
     return find_checksums_in_log(store, HistoryLog(store, state), file_names, cache_chunks=cache_chunks)
 

@@ -17,7 +17,7 @@ ManifestRows = list[dict[str, Any]]
 
 @record
 class FormatUpgrade:
-    """An upgrade step from one format to the next; `convert_rows` converts all rows in one manifest version.
+    """An upgrade step from one format to the next. `convert_rows` converts all rows in one manifest version.
 
     The checksum row is verified before the first upgrade step and written again after the last one, so the steps never
     receive it. If an upgrade step raises an error, the manifest is left unchanged.

@@ -34,7 +34,7 @@ class LiveSet:
         return False
 
     def add_version(self, location: str, version: int, version_content: VersionFiles) -> None:
-        """Add all files in a table version; blobs are stored in a directory named after their data file's stem."""
+        """Add all files in a table version. Blobs are stored in a directory named after their data file's stem."""
         self.names |= version_file_names(location, version)
         self.names |= set(version_content.named_files)
         self.directories |= set(version_content.index_directories)

@@ -22,9 +22,9 @@ try:
 except ImportError:  # not available on this platform, so processes race for the swap
     _HAS_LOCKS = False
 
-MAX_TURN_SECONDS = 5.0  # number of seconds that the first process in line waits for the current turn to end
-MAX_LINE_SECONDS = 60.0  # number of seconds that a process waits to become first in line
-# The number of seconds for which a process takes no turns after another process's turn did not end in time.
+MAX_TURN_SECONDS = 5.0  # seconds that the first process in line waits for the current turn to end
+MAX_LINE_SECONDS = 60.0  # seconds that a process waits to become first in line
+# Seconds for which a process skips the queue after it waited in vain for another process's turn to end.
 _SKIP_SECONDS = 30.0
 _SHORTEST_POLL, _LONGEST_POLL = 0.001, 0.008  # seconds between two attempts to get a lock
 
@@ -59,7 +59,7 @@ class MachineQueue:
     def turn(self) -> Iterator[bool]:
         """Hold a turn for the duration of the block.
 
-        Yields True if the process had to wait for its turn; other processes may then have written in the meantime.
+        Yields True if the process had to wait for its turn. Other processes may have written in the meantime.
         """
         file_descriptor = _open_lock_file() if clock_and_ids.monotonic() >= self._skip_until else None
         if file_descriptor is None:

@@ -48,7 +48,7 @@ def read_manifest(
 ) -> LoadedManifest:
     """Load a branch's newest state, or its state at a manifest version, with one list request and two reads.
 
-    `unreadable_version` is a version that failed to load before; if it is still the newest, an error is raised.
+    `unreadable_version` is a version that failed to load before. If it is still the newest version, an error is raised.
     """
     location = layout.manifest_directory(branch_ulid)
     plain_manifest = _read_without_lance(store, location, version)
@@ -67,7 +67,7 @@ def read_manifest(
         with panics_as_errors():
             return LoadedManifest(from_rows(cell.read_rows(READ_COLUMNS), cell.version), cell)
     except (OSError, ValueError, LookupError, TypeError, InternalError) as error:
-        # The version may have been replaced after it was opened, and its rows cleaned up.
+        # The version may have been replaced after it was opened, and a cleanup may have removed its rows.
         if version is None and cell.version != unreadable_version and cells.newest_version(cell) != cell.version:
             return read_manifest(store, branch_ulid, unreadable_version=cell.version)
         store_failed = isinstance(error, OSError) and not store.root.is_local
@@ -78,7 +78,7 @@ def read_manifest(
 def _read_without_lance(store: Store, location: str, version: int | None) -> LoadedManifest | None:
     """Load a state from a read-only store without Lance, which is slow to import.
 
-    Return None if the store is not local, or if anything about the state is unusual.
+    Return None if the store is not local, or if the version cannot be read in this way.
     """
     if not store.root.is_local or not store.effects.read_only:
         return None
@@ -107,7 +107,7 @@ def _unreadable_error(store: Store, location: str, version: int | None, error: S
 def _unreadable_rows_error(
     store: Store, cell: ManifestCell, failure: StorageError, *, store_failed: bool
 ) -> StorageError:
-    """Return an error for a version whose rows cannot be read. The error names any missing files."""
+    """Return an error for a version whose rows cannot be read. The error lists any missing files."""
     missing_names = [file_name for file_name in cells.cell_files(cell) if store.objects.read(file_name) is None]
     if missing_names:
         missing = ", ".join(missing_names)
@@ -124,7 +124,7 @@ def _damaged_error(location: str, error: StorageError | None = None) -> StorageE
 
 
 def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphState) -> LoadedManifest:
-    """Swap in the next state if its base is still the newest; see `manifest_cell.swap` for failures."""
+    """Swap in the next state if its base is still the newest. See `manifest_cell.swap` for failures."""
     return LoadedManifest(
         next_state, cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1))
     )
@@ -133,14 +133,14 @@ def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphSta
 def is_newest(manifest: LoadedManifest) -> bool:
     """Return whether no newer version exists. This takes one list request and must run before an acknowledgement.
 
-    Also return False if the root has been recreated; a swap that was applied to the new root is removed.
+    Also return False if the root has been recreated. If the swap was applied to the new root, it is removed.
     """
     cell = manifest.cell
     newest_version = cells.newest_version(cell)
     if cell.base is None or newest_version not in (0, manifest.version):
         return newest_version == manifest.version
-    # Either the predecessor was cleaned up, or it is in a different root; in that case, required files are missing
-    # here.
+    # The predecessor was either cleaned up or written to a different root. In the second case, required files are
+    # missing here.
     if not _all_files_exist(manifest):
         cells.remove_foreign_swap(cell)
         return False
@@ -149,7 +149,7 @@ def is_newest(manifest: LoadedManifest) -> bool:
 
 
 def change_token(manifest: LoadedManifest) -> object | None:
-    """Return a value that changes whenever the manifest does, or None if it is unknown. This takes no request."""
+    """Return a value that changes with the manifest, or None if no such value is available. This takes no request."""
     return cells.versions_change_token(manifest.cell)
 
 
@@ -159,7 +159,7 @@ def is_from_replaced_graph(manifest: LoadedManifest) -> bool:
 
 
 def _all_files_exist(manifest: LoadedManifest) -> bool:
-    """Return whether all files in a state exist; a cleanup never removes files from the newest state."""
+    """Return whether all files in a state exist. A cleanup never removes files from the newest state."""
     state, read_object = manifest.state, manifest.cell.store.objects.read
     required_files = [{state.schema.location}, *({chunk.name} for chunk in state.chunks)]
     required_files += [version_file_names(entry.location, entry.lance_version) for entry in state.tables.values()]
@@ -172,7 +172,7 @@ def sync_manifest(manifest: LoadedManifest) -> None:
 
 
 def check_format_stamp(stamp: str | None, root_uri: str) -> None:
-    """Raise an error if the graph uses a different storage format; nothing is changed."""
+    """Raise an error if the graph uses a different storage format. Nothing is changed."""
     if stamp == str(layout.STAMP):
         return
     if stamp is None:

@@ -1,7 +1,7 @@
 """Match types between two schemas by type and property ids, never by name.
 
 This module determines which table each type continues to use, which columns that table must have, and how rows of the
-old type are converted to the new type. It does not compare constraints and documentation.
+old type are converted to the new type. It does not compare constraints or documentation.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True)
 class TypeTransition:
-    """A type before and after a migration; its table stays in the same place."""
+    """A type before and after a migration. Its table stays in the same directory."""
 
     old_ir: SchemaIR
     new_ir: SchemaIR
@@ -111,10 +111,10 @@ class TypeTransition:
         return None
 
     def convert(self, rows: pa.Table, *, with_defaults: bool = True) -> pa.Table:
-        """Convert rows of the old type to the new type's columns; `find_obstacle` must return None for these rows.
+        """Convert rows of the old type to the new type's columns. `find_obstacle` must return None for these rows.
 
         Renamed properties get their new names, dropped properties are omitted, and numbers are converted to the new
-        type. A required property that was added gets its default, and any other added property is null; without
+        type. A required property that was added gets its default, and any other added property is null. Without
         `with_defaults`, all added properties are null.
         """
         columns = {

@@ -24,12 +24,12 @@ def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tu
     """Return the ids of the best common ancestors, and the commits that only the source reaches.
 
     Both histories are walked in parallel until they meet. The walk does not continue past a common commit, so the cost
-    depends only on the number of new commits on the two sides. The list may therefore include a few commits that the
-    target also reaches.
+    depends only on the number of new commits on the two sides. The returned commits may therefore include a few that
+    the target also reaches.
     """
     marks = _mark_reachable(target_snapshot, source_snapshot)
     base_ids = sorted(commit_id for commit_id, mark in marks.items() if mark == _FROM_BOTH)
-    if len(base_ids) > 1:  # one base may be another's ancestor along a path that was not walked
+    if len(base_ids) > 1:  # a base may be an ancestor of another base along a path that was not walked
         target_ancestors, source_ancestors = (
             snapshot.log.ancestors(snapshot.commit_id) for snapshot in (target_snapshot, source_snapshot)
         )

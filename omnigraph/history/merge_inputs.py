@@ -24,8 +24,8 @@ MergeOutcome = Literal["already_up_to_date", "fast_forward", "merged", "conflict
 class MergeInputs:
     """The captured sides of a merge: `source_snapshot` is merged into `target_snapshot`.
 
-    `base_snapshots` are the best common ancestors, ordered by commit id; `incoming_commits` are
-    reachable only from the source, oldest first.
+    `base_snapshots` are the best common ancestors, ordered by commit id. `incoming_commits` are the commits that only
+    the source reaches, oldest first.
     """
 
     source_branch: BranchState | None
@@ -46,7 +46,7 @@ class MergeInputs:
 
 @dataclass(frozen=True, slots=True)
 class RevisionSource:
-    """A commit to merge that is not given as a branch.
+    """A merge source that was specified as a revision instead of a branch.
 
     `name` is the revision as the caller wrote it, and `retained_by` is the branch or tag whose log contains the commit.
     """
@@ -69,7 +69,7 @@ def capture_merge_inputs(source: MergeSource, target_branch: BranchState) -> Mer
 
 
 def recapture_target(merge_inputs: MergeInputs) -> MergeInputs:
-    """Take a new snapshot of the target and keep that of the source."""
+    """Take a new snapshot of the target, and reuse the snapshot of the source."""
     source = merge_inputs.source_branch, merge_inputs.target_branch, merge_inputs.source_snapshot
     return _relate_sides(*source, merge_inputs.retained_by)
 

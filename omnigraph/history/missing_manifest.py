@@ -1,7 +1,7 @@
 """Errors for a manifest without versions: either there is no graph, or the graph is damaged.
 
-This module is used only after a manifest was not found. It distinguishes a root that never contained a graph, or whose
-graph was removed, from a root that has lost main's manifest.
+This module is used only after a manifest was not found. It distinguishes a root without a graph from a root that has
+lost the manifest of the main branch.
 """
 
 from omnigraph.errors import GraphNotInitialized, OmnigraphError
@@ -28,7 +28,7 @@ def lost_versions_error(store: Store, ulid: str, detail: str = "", branch_label:
 
 
 def find_graph_evidence(store: Store) -> str | None:
-    """Return the name of an object that exists only if main was once published, or None.
+    """Return the name of an object that proves that the main branch was once published, or None.
 
     A crashed init leaves the first table versions and a schema behind, and a crashed copy leaves its claim. A writer
     that was still running when the root was removed leaves files but no schema.

@@ -1,7 +1,7 @@
 """Errors for table files that a state references but that are missing.
 
-The search for missing files runs only after an operation has failed, and a list request confirms that they are missing.
-It must never hide an unrelated failure or a failure that may have written something.
+The search for missing files runs only after an operation has failed, and a list request confirms that the files are
+missing. The search must never hide an unrelated failure or a failure that may have written something.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ def first_missing_files_error(store: Store, table_entries: TableEntries) -> Dama
 
 
 def find_damaged_tables(store: Store, table_entries: TableEntries, *, read_rows: bool) -> dict[TableKey, DamagedError]:
-    """Return the unreadable tables with their errors; with `read_rows`, every row is read."""
+    """Return the unreadable tables with their errors. With `read_rows`, every row is read."""
     checked_tables = (
         (table_key, _find_table_damage(store, table_key, entry, read_rows))
         for table_key, entry in sorted(table_entries.items())

@@ -1,4 +1,4 @@
-"""The origin record of a branch or tag, which its first manifest version stores.
+"""The origin record of a branch or tag, stored in its first manifest version.
 
 Every publish copies the record. If the ref object is lost, the manifest still contains the name of the branch or tag
 and the operation that created it. While the ref object exists, the record is not used.
@@ -43,7 +43,7 @@ class Origin:
 
     @classmethod
     def from_json(cls, metadata: Mapping[str, Any]) -> "Origin":
-        """Parse a manifest row's metadata; unknown members are ignored."""
+        """Parse a manifest row's metadata, ignoring unknown members."""
         return cls(
             **{field_name: metadata.get(field_name) for field_name in cls.__dataclass_fields__}  # type: ignore[arg-type]
         )

@@ -55,7 +55,7 @@ class RecoveryRecord:
 
 
 def record_operation_set_aside(store: Store, recovery_record: RecoveryRecord) -> None:
-    """Record that an operation was set aside; its final outcome gets a separate record."""
+    """Record that an operation was set aside. Its final outcome gets a separate record."""
     _store_record(store, f"{recovery_record.operation_id}-set_aside", recovery_record)
 
 
@@ -65,7 +65,7 @@ def record_operation_dropped(store: Store, recovery_record: RecoveryRecord) -> N
 
 
 def build_unreadable_record(operation_id: str, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
-    """Build the record for an operation of which only the id is known."""
+    """Build a record for an operation about which only the id is known."""
     return RecoveryRecord(operation_id, kind, "unknown", "", None, None, clock_and_ids.now_micros(), error=error)
 
 
@@ -103,7 +103,7 @@ def record_external_changes_seen(
 
 
 def list_recovery_records(store: Store) -> list[RecoveryRecord]:
-    """Return all records, starting with the oldest operation; unreadable records are marked as such."""
+    """Return all records, starting with the oldest operation. Unreadable records are marked as such."""
     object_names = (
         stored_object.name.removeprefix(f"{layout.AUDIT}/") for stored_object in store.objects.list(layout.AUDIT)
     )

@@ -1,8 +1,8 @@
-"""Refs: branch and tag names, stored as numbered objects; the object with the highest number is current.
+"""Refs, which store branch and tag names as numbered objects. The object with the highest number is current.
 
 An object with an odd number claims a name, and an object with an even number releases it. No object is ever
 overwritten, so a late request for a deleted branch can never affect a new branch with the same name. The branch itself
-consists of its manifest, which a ULID identifies.
+consists of its manifest, which is identified by a ULID.
 """
 
 from collections.abc import Mapping
@@ -162,7 +162,7 @@ def _list_ref_objects(store: Store, directory: str, ref_directory: str) -> list[
 
 
 def open_name(store: Store, ref: Ref) -> dict[str, int]:
-    """Claim a name for a branch; if several processes try at once, all but one get `AlreadyExists`.
+    """Claim a name for a branch. If several processes try at once, all but one get `AlreadyExists`.
 
     Return the highest numbers, which are read again after the claim, because the name may already have been released.
     """
@@ -176,8 +176,8 @@ def open_name(store: Store, ref: Ref) -> dict[str, int]:
 def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] | None = None) -> None:
     """Create the object that claims a name, with `extra_members` in addition to the ref's own members.
 
-    For an existing branch, the extra members must include a `nonce`, because several processes may name it at once
-    and the nonce identifies which process created the object.
+    For an existing branch, the extra members must include a `nonce`, because several processes may claim a name for it
+    at once and the nonce identifies which process created the object.
     """
     facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
     object_name = layout.ref_name(ref.name, ref.number, ref.directory)
@@ -193,12 +193,12 @@ def close_renamed_name(store: Store, ref: Ref, new_name: str, nonce: str) -> boo
 
 
 def withdraw_name(store: Store, ref: Ref, nonce: str) -> None:
-    """Release a name that was just claimed; the branch or tag itself remains."""
+    """Release a name that was just claimed. The branch or tag itself remains."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     store.objects.create_json(object_name, {"deleted": ref.ulid, "nonce": f"withdrawn-{nonce}"})
 
 
 def close_name(store: Store, ref: Ref) -> None:
-    """Release a name and record which branch it belonged to; releasing a name twice is harmless."""
+    """Release a name and record which branch it belonged to. Releasing a name twice is harmless."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     store.objects.create_json(object_name, {"deleted": ref.ulid, "nonce": f"deleted-{ref.ulid}"})

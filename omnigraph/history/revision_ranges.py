@@ -1,6 +1,6 @@
 """Revision ranges: `A..B` means the commits after A, up to and including B.
 
-This module defines the syntax of a range and the rule that A must be an ancestor of B. It only resolves names; it opens
+This module defines the syntax of a range and the rule that A must be an ancestor of B. It only resolves names. It opens
 no tables and changes nothing.
 """
 
@@ -16,7 +16,7 @@ _RANGE_HINT = "A..B selects the commits after A, up to and including B; without 
 
 
 def is_range(revision: Revision) -> bool:
-    """Return whether a revision is a range; names and timestamps never contain two consecutive dots.
+    """Return whether a revision is a range. Names and timestamps never contain two consecutive dots.
 
     >>> is_range("v1..HEAD"), is_range("HEAD~2")
     (True, False)

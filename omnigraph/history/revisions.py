@@ -39,7 +39,7 @@ _STEP_PATTERN = re.compile(r"([~^])([0-9]*)")
 
 
 def resolve_revision(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision: Revision) -> Snapshot:
-    """Resolve a revision to a snapshot; `HEAD` refers to `head_snapshot`."""
+    """Resolve a revision to a snapshot. `HEAD` refers to `head_snapshot`."""
     check_revision_type(revision)
     if isinstance(revision, timedelta):
         return load_snapshot(store, branch_state, clock_and_ids.now() - abs(revision))
@@ -74,7 +74,7 @@ def check_revision_type(revision: object) -> None:
 
 
 def resolve_commit(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision_text: str) -> Commit:
-    """Resolve a revision to a commit; if it is given by id, the commit's state may already have been cleaned up."""
+    """Resolve a revision to a commit. A cleanup may already have removed the state of a commit given by id."""
     if is_ulid(require_text(revision_text, "commit")):
         with suppress(SnapshotNotFound):
             return find_commit(store, branch_state, revision_text)[2]
@@ -149,7 +149,7 @@ def warn_if_name_is_shared(ref_name: str, name_kind: RefKind, numbers_by_name: M
 
 
 def _warn_if_ambiguous(store: Store, branch_state: BranchState, ref_name: str, readings: list[str]) -> None:
-    """Warn if a name can be read in several ways; the first entry in `readings` is the reading that is used."""
+    """Warn if a name can be read in several ways. The first entry in `readings` is the reading that is used."""
     if parse_moment(ref_name, clock_and_ids.now()) is not None:
         readings.append("time")
     if _is_version(ref_name):
@@ -216,6 +216,6 @@ def _find_parent(snapshot: Snapshot, commit_id: str, parent_number: int, step_co
 
 
 def _is_version(text: str) -> bool:
-    """Return whether a string is a version number; long strings with a leading zero are commit ids."""
+    """Return whether a string is a version number. Long strings with a leading zero are commit ids."""
     is_number = text.isdecimal() and len(text) <= _MAX_DIGITS
     return is_number and not (text.startswith("0") and is_commit_prefix(text))

@@ -1,6 +1,6 @@
 """Errors for rows that cannot be converted to another state's schema.
 
-Each error names the responsible schema change. This module only defines how the errors are worded. `matched_types`
+Each error identifies the responsible schema change. This module only defines how the errors are worded. `matched_types`
 determines which rows can be converted.
 """
 

@@ -39,14 +39,14 @@ class SchemaChange:
 
     @property
     def descriptions(self) -> tuple[str, ...]:
-        """A description of each step, one line per step."""
+        """A one-line description of each step."""
         return tuple(map(describe_step, self.steps))
 
     def __str__(self) -> str:
         return "\n".join(self.descriptions)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the event as a JSON document; the steps have the same form as in `schema plan`, plus a description."""
+        """Return the event as a JSON document. The steps have the same form as in `schema plan`, plus a description."""
         steps = zip(self.steps, self.descriptions, strict=True)
         return {"op": self.op, "steps": [step.to_json() | {"description": line} for step, line in steps]}
 

@@ -1,4 +1,4 @@
-"""Schema objects, which contain source text and type identities and are written once under a new name.
+"""Schema objects, which contain the source text and the type identities. Each object is written only once.
 
 A schema is part of the branch state: it changes together with the tables and may differ between branches. A past commit
 is read with the schema that it was written with.
@@ -28,7 +28,7 @@ _SHOWN_TYPES = 10  # number of types shown in the repr of a schema
 class StoredSchema:
     """A schema as a graph stores it: the user's source text and its compiled form.
 
-    `erased_directories` are the directories of tables that were dropped along with their history; past commits on the
+    `erased_directories` are the directories of tables that were dropped along with their history. Past commits on the
     branch no longer show these tables. `retired_ids` are the ids of dropped types and properties, which are never
     assigned again.
     """
@@ -124,8 +124,8 @@ def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaim
 def schemas_agree(first_schema: StoredSchema, second_schema: StoredSchema) -> bool:
     """Return whether two schemas assign the same meaning and id to every type and property.
 
-    If they do, rows written with one schema can be read with the other. The schemas may still differ in the layout of
-    their source text and in properties that both have dropped since they diverged.
+    If the schemas agree, rows written with one schema can be read with the other. The schemas may still differ in the
+    layout of their source text and in properties that both have dropped since they diverged.
     """
     same_types = first_schema.ir is second_schema.ir or (first_schema.ir.catalog, first_schema.ir.type_identities) == (
         second_schema.ir.catalog,

@@ -1,8 +1,9 @@
 """Share one freshness probe among the reads that arrive while another probe is running.
 
-Every read must see all commits that were acknowledged before it began, so a read never uses a probe that was already
-running when it arrived. It waits for the next probe, which starts when the running one ends or after a few milliseconds
-and serves all reads that have arrived by then. A read that arrives alone probes immediately.
+Every read must see all commits that were acknowledged before the read began, so a read never uses a probe that was
+already running when the read arrived. Instead, the read waits for the next probe, which starts when the running one
+ends or after a few milliseconds. This probe serves all reads that have arrived by then. A read that arrives alone
+probes immediately.
 """
 
 import threading
@@ -22,7 +23,7 @@ class _PendingProbe(Generic[Outcome]):
 
 
 class SharedProbe(Generic[Outcome]):
-    """Runs one probe for several callers; a probe starts only after its callers have requested it.
+    """Runs one probe for several callers. A probe starts only after its callers have requested it.
 
     All callers pass the same probe. The probe is not stored, because it usually refers to the owner of this object.
 
@@ -37,7 +38,7 @@ class SharedProbe(Generic[Outcome]):
         self._pending: _PendingProbe[Outcome] | None = None
 
     def run(self, probe: Callable[[], Outcome]) -> Outcome:
-        """Return the outcome of a probe that starts after this call; if the probe fails, raise its error."""
+        """Return the outcome of a probe that starts after this call, or raise the probe's error."""
         with self._condition:
             pending = self._pending
             if pending is None:

@@ -70,7 +70,7 @@ class Snapshot:
         return entry
 
     def checked_version(self, table_key: TableKey) -> tuple[str, int]:
-        """Return a table's location and version; the table is opened and checked only if it is not open yet.
+        """Return a table's location and version. The table is opened and checked only if it is not open yet.
 
         Raises the same errors as `table`.
         """
@@ -107,7 +107,7 @@ class Snapshot:
             raise missing_files_error(self.store, table_key, [version_file]) from error
 
     def is_superseded(self) -> bool:
-        """Return whether the branch has newer commits; only then can a cleanup have removed this state."""
+        """Return whether the branch has newer commits. Only then can a cleanup have removed this state."""
         try:
             newest_state = open_branch(self.store, self.branch).refresh().state
         except BranchNotFound:

@@ -69,7 +69,7 @@ class LogChunk:
 
 @record
 class GraphState:
-    """The content of a manifest; `tail` is in log order, from the oldest commit to the head commit.
+    """The content of a manifest. `tail` is in log order, from the oldest commit to the head commit.
 
     `origin` is None for main and for branches created by an older release.
     """
@@ -169,7 +169,7 @@ def without_checksum(manifest_rows: Sequence[Mapping[str, Any]], manifest_versio
 
 
 def has_checksum(manifest_rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether rows include their checksum; only older manifests lack it."""
+    """Return whether rows include their checksum, which only older manifests lack."""
     return any(row["object_type"] == _CHECKSUM_TYPE for row in manifest_rows)
 
 

@@ -1,4 +1,4 @@
-"""Find and open tags, which name single commits and stay readable even if branches are deleted.
+"""Find and open tags, which point to single commits and stay readable even if branches are deleted.
 
 A tag is stored like a branch, as a manifest behind a numbered name, but nothing is published to it after its creation.
 `publish` creates and deletes tags.
@@ -35,9 +35,10 @@ class Tag:
 
 
 def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: str) -> BranchState:
-    """Find the branch whose log contains a commit, starting with this one, or a tag if only a tag retains the commit.
+    """Find the branch whose log contains a commit, or a tag if only a tag retains the commit.
 
-    A tag's state contains the name of the branch that it was created from; nothing is ever published to that state.
+    `branch_state` is searched first. For a tag, the returned state has the name of the branch that the tag was created
+    from. Nothing is ever published to this state.
     """
     try:
         return find_commit(store, branch_state, commit_id)[0]
@@ -51,7 +52,7 @@ def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: 
 
 
 def list_tags(store: Store) -> list[Tag]:
-    """List all tags by name, using one list request and one read per tag; damaged ref objects are only logged."""
+    """List all tags by name, using one list request and one read per tag. Damaged ref objects are only logged."""
     highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
     tags = [
         _read_tag_unless_damaged(store, tag_name, number) for tag_name, number in highest_numbers.items() if number % 2
@@ -80,7 +81,7 @@ def find_tag(store: Store, name: str) -> Tag:
 
 
 def open_tag(store: Store, name: str) -> Snapshot:
-    """Open a tag's snapshot; a cleanup never removes data that a tag references."""
+    """Open a tag's snapshot. A cleanup never removes data that a tag references."""
     return tag_snapshot(store, refs.find_ref(store, name_conflicts.strip_name(name, "tag"), layout.TAGS))
 
 
@@ -95,7 +96,7 @@ def tag_snapshot(store: Store, ref: Ref) -> Snapshot:
 
 
 def load_open_manifest(store: Store, ref: Ref) -> LoadedManifest:
-    """Load the manifest behind a ref; first finish any deletion that crashed before it released the name."""
+    """Load the manifest behind a ref, finishing a deletion that crashed before it released the name."""
     try:
         manifest = read_manifest(store, ref.ulid)
     except GraphNotInitialized as error:

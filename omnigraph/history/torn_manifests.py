@@ -1,6 +1,7 @@
-"""When a manifest is opened for writing, repair it if a power loss tore its newest versions.
+"""Set aside torn manifest versions when a manifest is opened for writing.
 
-Only versions that were never acknowledged are set aside. Their files are kept, and a record is written.
+A power loss can tear the newest versions. Only versions that were never acknowledged are set aside. Their files are
+kept, and each repair is recorded.
 """
 
 import logging
