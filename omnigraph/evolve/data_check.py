@@ -1,7 +1,7 @@
 """Check whether existing entities satisfy the constraints that a new schema adds.
 
-Before anything is written, this module scans only the tables and columns that the plan's validated steps affect. Rows
-are converted to their new form and then checked with the same rules as any write.
+The check runs before anything is written and scans only the tables and columns that new constraints affect. Rows are
+converted to their new form and then checked against the same rules as any write.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ def checked_table_keys(schema_plan: SchemaPlan) -> set[TableKey]:
 
 
 def checked_types(schema_plan: SchemaPlan) -> list[TypeTransition]:
-    """Return the types with new rules that the type's existing rows may violate."""
+    """Return the types with existing rows that may violate a new rule."""
     return [transition for transition in _plan_transitions(schema_plan) if _validated_steps(schema_plan, transition)]
 
 
@@ -80,7 +80,7 @@ def _plan_transitions(schema_plan: SchemaPlan) -> Iterator[TypeTransition]:
 
 
 def _validated_steps(schema_plan: SchemaPlan, type_transition: TypeTransition) -> list[MigrationStep]:
-    """Return the steps in a type's migration that existing rows may violate."""
+    """Return the steps in a type's migration that require a check of existing rows."""
     return [
         step
         for step in schema_plan.steps
@@ -129,7 +129,7 @@ def _check_rows(type_transition: TypeTransition, steps: Sequence[MigrationStep],
 
 
 def _add_constrained_properties(trimmed_type: Any, new_type: NodeType | EdgeType, constrained_names: set[str]) -> Any:
-    """Add the constrained properties, but make them nullable, because only their types are needed here."""
+    """Add the constrained properties as nullable properties, because only their data types matter here."""
     present_names = {present.name for present in trimmed_type.properties}
     missing_properties = [
         declared_property

@@ -41,7 +41,7 @@ class SchemaPlan:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Warnings about schema source that has no effect."""
+        """Warnings about parts of the schema source that have no effect."""
         return self.migration.warnings
 
     @property
@@ -68,7 +68,7 @@ class SchemaPlan:
         return self.migration.to_json()
 
     def with_data_loss(self, allow: bool) -> "SchemaPlan":
-        """Return the plan, changed so that it erases (`allow=True`) or keeps the history of dropped data."""
+        """Return a copy of the plan that erases (`allow=True`) or keeps the history of dropped data."""
         if allow == self.allow_data_loss:
             return self
         return propose_schema(self.base, self.before, self.source, self.name, allow_data_loss=allow)
