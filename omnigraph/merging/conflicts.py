@@ -1,7 +1,7 @@
 """Describe conflicts: the entity, its properties, and their values on each side and in the base.
 
 This module converts contested entities and rule violations to the records that callers see. It also determines which
-entities a conflict involves; when a side is chosen, all of these entities take that side's state.
+entities a conflict involves. When a side is chosen, all of these entities take that side's state.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class DetectedConflict:
     columns: tuple[str, ...] = ()
 
     def columns_of(self, entity_key: EntityKey) -> tuple[str, ...]:
-        """Return an involved entity's conflicting columns; the result is empty if the whole entity is in conflict."""
+        """Return an involved entity's conflicting columns, or an empty result if the whole entity is in conflict."""
         return self.columns if entity_key[0] == self.table_key else ()
 
     @property

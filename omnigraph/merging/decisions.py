@@ -19,12 +19,12 @@ from .table_merge import Choice, ContestedEntity, MergedRow, TableSides
 
 @dataclass(frozen=True, slots=True)
 class PropertyChoices:
-    """The sides chosen for some of an entity's properties; its other properties are merged."""
+    """The sides chosen for some of an entity's properties. The other properties are merged."""
 
     side_by_column: Mapping[str, Choice]
 
     def with_columns(self, columns: Iterable[str], side: Choice) -> "PropertyChoices":
-        """Add `side` for the given columns; columns that already have a side keep it."""
+        """Add `side` for the given columns, except for columns that already have a side."""
         return PropertyChoices({**dict.fromkeys(columns, side), **self.side_by_column})
 
     def without_columns(self, columns: Iterable[str]) -> "PropertyChoices | None":
@@ -52,7 +52,7 @@ class DecidedEntity(NamedTuple):
 
 
 def decide_entities(table_sides: TableSides, choices: Mapping[str, Decision]) -> list[DecidedEntity]:
-    """Return the decided entities in one table, ordered by id; the merged rows are computed in one batch."""
+    """Return the decided entities in one table, ordered by id. The merged rows are computed in one batch."""
     side_by_column = {
         entity_id: decision.side_by_column
         for entity_id, decision in choices.items()

@@ -1,7 +1,7 @@
 """Find the changes that conflict resolutions discard.
 
 A side's change is discarded if the entity that results from a decision does not contain it. Property changes are listed
-one by one; an entity that a decision removes, or a deletion that a decision undoes, is listed as a whole. A merge
+one by one. An entity that a decision removes is listed as a whole, and so is a deletion that a decision undoes. A merge
 without decisions discards nothing. This module does not read tables.
 """
 
@@ -90,7 +90,7 @@ def _whole_part(table_sides: TableSides, entity: DecidedEntity, side: Choice) ->
 
 
 def _property_parts(decided_entities: Sequence[DecidedEntity]) -> dict[tuple[str, Choice], list[_Part]]:
-    """Return the discarded property values by entity and side; entities with a base row are compared in one batch."""
+    """Return the discarded property values by entity and side. Entities with a base row are compared in one batch."""
     parts: dict[tuple[str, Choice], list[_Part]] = {}
     for side, has_base in product(_SIDES, (True, False)):
         entities = [

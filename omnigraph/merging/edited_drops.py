@@ -2,8 +2,8 @@
 
 If the other side has dropped the type or property since the base, the edits are found before the schemas are combined,
 because an edit turns the drop into a conflict. If a decision about a name removes a type or property that a side has
-added, the values in it are found after the schemas are combined. Tables are read only in these cases. All values that
-the merged schema does not contain are listed as discarded changes.
+added, its values are found after the schemas are combined. Tables are read only in these cases. All values that the
+merged schema does not contain are listed as discarded changes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,8 +45,8 @@ class _DroppedProperty(NamedTuple):
 class EditedDrop:
     """A dropped type or property, and the entities in which the other side has written values since the base.
 
-    If `property_name` is None, the type was dropped, and `values` contains whole entities. A property that both sides
-    added with types that cannot be converted counts as dropped by each side.
+    If `property_name` is None, the type was dropped, and `values` contains whole entities. If both sides added a
+    property with types that cannot be converted to each other, the property counts as dropped by each side.
     """
 
     side: Choice
@@ -79,7 +79,7 @@ class EditedDrop:
 
 
 def find_edited_drops(merge_inputs: MergeInputs) -> tuple[EditedDrop, ...]:
-    """Return both sides' edits, ours first, with each side ordered by type."""
+    """Return both sides' edits to dropped types and properties, ours first, with each side ordered by type."""
     target, source = merge_inputs.target_snapshot, merge_inputs.source_snapshot
     return tuple(
         edited_drop
@@ -129,7 +129,7 @@ def _stored_types(ir: SchemaIR) -> list[NodeType | EdgeType]:
 
 
 def _changes_since(base: Snapshot, keeper: Snapshot, table_key: TableKey) -> TableChanges:
-    """Return a side's changes to a type; base entities with values that do not fit the side's types count as absent."""
+    """Return a side's changes to a type. Base entities with values that do not fit the side's types count as absent."""
     transition = find_transition(base.schema.ir, keeper.schema.ir, table_key)
     if transition is None or not transition.narrowed_names:
         return diff_table(base, keeper, table_key)

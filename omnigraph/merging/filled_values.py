@@ -48,7 +48,7 @@ def find_fill_changes(base: TypeTransition, side: TypeTransition, other_side: Ty
 
 
 def _scalar(value: pa.Scalar | None, value_type: pa.DataType) -> pa.Scalar:
-    """Cast a fill value to the merged type; a value that does not fit becomes null, because no row can contain it."""
+    """Cast a fill value to the merged type. A value that does not fit becomes null, because no row can contain it."""
     if value is None:
         return pa.scalar(None, value_type)
     try:

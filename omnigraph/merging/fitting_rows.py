@@ -26,7 +26,7 @@ def convert_fitting_rows(transition: TypeTransition, rows: pa.Table) -> FittingR
 
 
 def find_misfit_ids(transition: TypeTransition, rows: pa.Table) -> list[str]:
-    """Find the rows that cannot be converted by repeatedly halving the rows, and return their ids."""
+    """Return the ids of the rows that cannot be converted, found by repeatedly splitting the rows in half."""
     if transition.find_obstacle(rows) is None:
         return []
     if rows.num_rows == 1:
@@ -39,7 +39,7 @@ def find_misfit_ids(transition: TypeTransition, rows: pa.Table) -> list[str]:
 
 
 def exclude_rows(rows: pa.Table, excluded_ids: pa.Array) -> pa.Table:
-    """Return the rows without the entities with the given ids."""
+    """Return the rows except those with the given ids."""
     if not len(excluded_ids):
         return rows
     return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=excluded_ids)))

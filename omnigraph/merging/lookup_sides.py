@@ -1,7 +1,7 @@
 """A table in a merge whose entities are looked up in the captured snapshots when they are needed.
 
-This module keeps the state of single entities in all three versions. These lookups only serve decisions; a subclass
-determines the changes that a merge takes without a decision, and finds the rows.
+This module keeps the state of single entities in all three versions. The lookups serve decisions only. A subclass finds
+the rows and determines the changes that a merge takes without a decision.
 """
 
 from abc import abstractmethod
@@ -39,7 +39,7 @@ class EntityStates:
 
 @dataclass(frozen=True)
 class LookupSides(TableSides):
-    """The changes that both sides made to a table; entities that are not in `ours` and `theirs` are looked up."""
+    """The changes that both sides made to a table. Entities that are not in `ours` and `theirs` are looked up."""
 
     entity_states: dict[str, EntityStates] = field(kw_only=True, default_factory=dict, compare=False)
 

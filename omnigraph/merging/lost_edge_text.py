@@ -1,4 +1,4 @@
-"""The text that describes an edge that was deleted with a node; clients can use this module, which imports nothing."""
+"""Describe edges that were deleted along with a node. This module imports nothing, so clients can use it."""
 
 
 def describe_lost_edge(type_name: str, edge_id: str, endpoints: tuple[str, str], node_id: str) -> str:

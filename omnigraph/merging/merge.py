@@ -133,7 +133,7 @@ def _merge_in_turn(source: MergeSource, target_branch: BranchState, request: Mer
         except ReadSetConflict:
             if attempt + 1 == MAX_ATTEMPTS or not only_maintained(merge_inputs):
                 raise
-        except HistoryReclaimed as error:  # the merge base or one of the branches was reclaimed
+        except HistoryReclaimed as error:  # a cleanup removed data from the merge base or from one of the branches
             error.hint = COPY_DATA_HINT.format(source=source.name, target=target_branch.name)
             raise
     raise InternalError("unreachable")
@@ -198,7 +198,7 @@ def plan_schema_conflicts(conflicts: Iterable[EntityConflict]) -> MergePlan:
 
 
 def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlanner:
-    """Return the planner for a merge; if the two sides have different schemas, it uses the merged schema."""
+    """Return the planner for a merge. If the two sides have different schemas, the planner uses the merged schema."""
     if merge_inputs.outcome != "merged":
         return MergePlanner(merge_inputs, request.options)
 

@@ -1,4 +1,4 @@
-"""Configurable memory limits for a merge; the error for a merge that exceeds a limit names that limit."""
+"""Configurable memory limits for a merge. The error for a merge that exceeds a limit specifies which one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

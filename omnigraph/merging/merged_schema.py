@@ -1,6 +1,6 @@
 """The merged schema: how both sides' schemas are combined, and how their types correspond.
 
-Types and properties are matched by identity, never by name. This module reads only schemas; `schema_alignment` converts
+Types and properties are matched by identity, never by name. This module reads only schemas. `schema_alignment` converts
 rows.
 """
 
@@ -49,7 +49,7 @@ class MergedSchema:
 
     @property
     def ir(self) -> SchemaIR:
-        """The merged schema with its identity ids; the target's ids are kept."""
+        """The merged schema with its identity ids. The target's ids do not change."""
         return self.combined.ir
 
     @property
@@ -59,12 +59,12 @@ class MergedSchema:
 
     @cached_property
     def our_transitions(self) -> dict[TableKey, TypeTransition]:
-        """The schema change to each of the target's remaining types, by the type's key in the merged schema."""
+        """The transition of each remaining target type to the merged schema, by its key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.target.ir, self.ir)}
 
     @cached_property
     def their_transitions(self) -> dict[TableKey, TypeTransition]:
-        """The schema change to each of the source's remaining types, by the type's key in the merged schema."""
+        """The transition of each remaining source type to the merged schema, by its key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.combined.their_ir, self.ir)}
 
     @cached_property
@@ -166,7 +166,7 @@ def _narrows_base_values(merge_inputs: MergeInputs) -> bool:
 
 
 def describe_conflict(conflict: SchemaConflict, merge_inputs: MergeInputs) -> EntityConflict:
-    """Convert a conflict between schema changes to the form that every other merge conflict has."""
+    """Convert a conflict between schema changes to the common form of merge conflicts."""
     kind, _, name = conflict.subject.rpartition(":")
     our_branch, their_branch = merge_inputs.target_snapshot.branch, merge_inputs.source_snapshot.branch
     states = (f"on '{our_branch}': {conflict.ours or 'absent'}", f"on '{their_branch}': {conflict.theirs or 'absent'}")

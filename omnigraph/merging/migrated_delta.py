@@ -33,7 +33,7 @@ def stage_migrated_delta(
     file_checksums = dict(staged_tables.files)
     table_changes = {}
     for table_key, staged_change in stage_tables(migrated_txn, delta).items():
-        if table_key not in migrated_entries:  # the columns stay the same, so the change is published as in any write
+        if table_key not in migrated_entries:  # the columns stay the same, so this is an ordinary change
             table_changes[table_key] = staged_change
             continue
         migrated_entries[table_key], new_files = _commit_change(migrated_txn, table_key, staged_change)

@@ -2,8 +2,7 @@
 
 A property can have a different number type on each side, such as I64 and F64. If a decision chooses one type, the other
 side's values are converted one by one. A value that the merged type cannot represent exactly is reported as a conflict
-for its entity, and the merge writes nothing. Only properties whose number type
-differs between the sides are read.
+for its entity, and the merge writes nothing. Only properties whose number type differs between the sides are read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +24,7 @@ MISFIT_KIND = "value_constraint_violation"
 
 
 class SideTransitions(Protocol):
-    """How a merged schema changes the types on each side."""
+    """The changes that a merged schema makes to the types on each side."""
 
     @property
     def our_transitions(self) -> Mapping[TableKey, TypeTransition]:

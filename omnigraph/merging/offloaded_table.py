@@ -1,8 +1,8 @@
 """A table that an external engine compares because too many rows changed for one process.
 
-This process keeps only the whole rows of conflicting entities and, for the rows taken from the other side, the ids and
-the columns that rules need. Single entities are looked up in the captured snapshots. All other values stay in storage
-until they are written.
+This process keeps the complete rows of conflicting entities only. For rows taken from the other side, it keeps the ids
+and the columns that rules need. Single entities are looked up in the captured snapshots. All other values stay in
+storage until they are written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,10 +50,10 @@ class OffloadEngine(Protocol):
 
 @dataclass(frozen=True)
 class OffloadedSides(LookupSides):
-    """The changes that both sides made to a table; `ours` and `theirs` contain only conflicting entities.
+    """The changes that both sides made to a table. `ours` and `theirs` contain only conflicting entities.
 
     `inserted_rows` and `updated_rows` are the rows taken from the other side, with only `SOURCE_ROW_ID` and the columns
-    that rules read; `deleted_ids` are the ids of the rows that the other side removed. `invalid_rows` are the taken
+    that rules read. `deleted_ids` are the ids of the rows that the other side removed. `invalid_rows` are the taken
     rows that break a single-row rule, with all of their columns. `parallel_candidates` are edges from each side that
     may be the same edge.
     """

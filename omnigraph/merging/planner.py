@@ -66,10 +66,10 @@ class MergePlan:
 
 
 class MergePlanner:
-    """Plans a merge; each table is compared only once, when it is first needed.
+    """Plans a merge. Each table is compared only once, when it is first needed.
 
-    If the two sides have different schemas, `aligned_tables` compares them. Tables then have the merged schema's keys
-    and columns, and every comparison runs in this process.
+    If the two sides have different schemas, `aligned_tables` compares their tables. Tables then have the merged
+    schema's keys and columns, and every comparison runs in this process.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class MergePlanner:
         self._sides_by_key: dict[TableKey, TableSides] = {}
 
     def changed_tables(self) -> list[TableKey]:
-        """Return the tables that the source changed, in order, without reading any rows."""
+        """Return the sorted keys of the tables that the source changed, without reading any rows."""
         if self.aligned_tables is not None:
             return self.aligned_tables.changed_tables()
         all_keys = sorted({*self.merge_inputs.target_snapshot.tables, *self.merge_inputs.source_snapshot.tables})
@@ -145,7 +145,7 @@ class MergePlanner:
         )
 
     def _check_with_target_changes(self, delta: Delta, lookup: Lookup) -> list[Violation]:
-        """If the source added rules that the target's rows may violate, return the violations in the merged graph.
+        """Return the violations in the merged graph if the source added rules that the target's rows may violate.
 
         Rows that the target has not changed since the base satisfy these rules, because the same
         rows satisfy them in the source.
@@ -163,7 +163,7 @@ class MergePlanner:
 
     @property
     def open_schema_conflicts(self) -> tuple[EntityConflict, ...]:
-        """The unresolved schema conflicts; if there are any, rows must not be merged."""
+        """The unresolved schema conflicts. If there are any, rows must not be merged."""
         return () if self.merged_schema is None else self.merged_schema.conflicts
 
     @property

@@ -29,7 +29,7 @@ def publish_merge(
     commit_metadata: CommitMetadata,
     details: Mapping[str, Any],
 ) -> Commit:
-    """Publish a planned merge; `details` records how conflicts were resolved."""
+    """Publish a planned merge. `details` records how conflicts were resolved."""
     migration = None if plan.merged_schema is None else plan.merged_schema.migration
 
     def stage(txn: WriteTxn) -> PublishPlan:
@@ -69,7 +69,7 @@ def publish_merge(
 
 
 def _stage_same_schema(merge_inputs: MergeInputs, txn: WriteTxn, plan: MergePlan) -> PublishPlan:
-    """Stage a merge that converts no rows; a fast-forward also adopts the source's schema."""
+    """Stage a merge that converts no rows. A fast-forward also adopts the source's schema."""
     target, source = merge_inputs.target_snapshot, merge_inputs.source_snapshot
     adopts_schema = merge_inputs.outcome == "fast_forward" and source.schema_row != target.schema_row
     return PublishPlan(

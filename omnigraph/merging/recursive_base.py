@@ -1,7 +1,7 @@
 """The recursive merge base of a criss-cross history: several common ancestors, merged in memory.
 
-The bases are merged pairwise, in order of commit id and with the granularity of the merge, each pair using its own
-merge base. An entity is uncertain if the bases disagree on it, or if it has a base value that the merged schema cannot
+The bases are merged pairwise, in order of commit id and with the granularity of the merge. Each pair uses its own merge
+base. An entity is uncertain if the bases disagree on it, or if it has a base value that the merged schema cannot
 express. An uncertain entity has no base value, so any difference between the sides becomes a conflict.
 """
 
@@ -57,7 +57,7 @@ def sides_from_recursive_base(
 ) -> TableSides:
     """Return both sides' changes to a table relative to the merge of all bases instead of the first base.
 
-    `result_type` must be set if the sides have different schemas; a side's rows then keep the base's values for
+    `result_type` must be set if the sides have different schemas. A side's rows then keep the base's values for
     properties that the side has dropped.
     """
     result_type = result_type or ResultType(merge_inputs.target_snapshot.schema.ir)
@@ -106,7 +106,7 @@ def merged_base_rows(
 class _BaseTable:
     """Selected entities of one type in the bases of a merge, read with the columns that the type has in `ir`.
 
-    A base that has dropped one of the `base_columns` does not count as having changed its values.
+    If a base has dropped one of the `base_columns`, the column's values count as unchanged in that base.
     """
 
     merge_inputs: MergeInputs
@@ -161,7 +161,7 @@ def _merge_rows(
     uncertain_ids: frozenset[str],
     granularity: Granularity,
 ) -> _BaseRows:
-    """Merge two sets of rows over a base; an entity that both sets changed differently is uncertain."""
+    """Merge two sets of rows over a base. An entity that both sets changed differently is uncertain."""
     schema = first_rows.schema
     sides = TableSides(
         _NO_TABLE,
@@ -223,7 +223,7 @@ def _ids_of_both(first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
 
 
 def copy_columns(rows: pa.Table, source_rows: pa.Table, column_names: Iterable[str]) -> pa.Table:
-    """Copy columns from `source_rows`, matching entities by id; entities missing from `source_rows` get nulls."""
+    """Copy columns from `source_rows`, matching entities by id. Entities missing from `source_rows` get nulls."""
     positions = pc.index_in(rows["id"].combine_chunks(), value_set=source_rows["id"].combine_chunks())
     for column_name in column_names:
         column_index = rows.schema.get_field_index(column_name)

@@ -1,8 +1,8 @@
-"""Merge the schemas of several merge bases in memory, as the schema for a criss-cross history's recursive base.
+"""Merge the schemas of several merge bases in memory, to obtain the schema of the recursive merge base.
 
-The schemas of the bases are merged in the same way as their rows: pairwise, in order of commit id, and each pair with
-its own merge base. If two bases contradict each other, the merged base gets a declaration that neither side has. Any
-difference between the sides is then a conflict, which a strategy can resolve.
+Several merge bases occur in a criss-cross history. Their schemas are merged in the same way as their rows: pairwise, in
+order of commit id, and each pair with its own merge base. If two bases contradict each other, the merged base gets a
+declaration that neither side has. Any difference between the sides is then a conflict, which a strategy can resolve.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def _choose_winner(
     winners: dict[SchemaConflict, Winner],
     contradiction: SchemaConflict,
 ) -> tuple[SourcedSchema, dict[SchemaConflict, Winner]]:
-    """Of the bases that differ in a contradiction, return the one that leads to the most conflicts between the sides.
+    """Choose the winner of a contradiction that leads to the most conflicts between the sides.
 
     A contradiction has three different declarations, and the two sides have at most two of them, so neither side has
     the third one. With this declaration in the base, every change on a side is either kept or reported as a conflict.

@@ -61,9 +61,9 @@ def replay(
     request: MergeRequest,
     mainline: int | None = None,
 ) -> MergeReport:
-    """Apply to a branch the changes made by a commit, or undo these changes.
+    """Apply a commit's changes to a branch, or undo them.
 
-    `mainline` selects a merge commit's parent; the default is the first one. If the branch moves in the meantime, the
+    `mainline` selects a merge commit's parent and defaults to the first one. If the branch moves in the meantime, the
     replay is planned again. Raises `MergeConflict` with every conflict, except in a dry run.
     """
     parent_snapshot = _parent_snapshot(commit_snapshot, mainline)

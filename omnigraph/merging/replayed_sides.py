@@ -25,7 +25,7 @@ _EDGE_SCHEMA = pa.schema([(column, pa.string()) for column in ("id", "src", "dst
 
 @dataclass(frozen=True)
 class ReplayedSides(LookupSides):
-    """The changes to a table in a replay; `ours` contains only entities that the replayed commit changed.
+    """The changes to a table in a replay. `ours` contains only entities that the replayed commit changed.
 
     `versions` are the base, the target and the replayed state.
     """

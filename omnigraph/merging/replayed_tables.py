@@ -1,7 +1,7 @@
 """The tables in a replay across schema changes: two past states, converted to the branch's schema.
 
-The branch's schema does not change. A replay fails if it would write rows that cannot be converted to this schema; the
-error names the responsible schema change.
+The branch's schema does not change. A replay fails if it would write rows that cannot be converted to this schema. The
+error identifies the responsible schema change.
 """
 
 from collections.abc import Mapping
@@ -116,7 +116,7 @@ class ReplayedTables(AlignedTables):
                 has_rows = any(entry is not None and entry.row_count for entry in entries)
                 if has_rows and content_differs(other, snapshot, table_key):
                     change = describe_type_change(target, snapshot, table_key)
-                    raise self._refusal(f"type '{table_key.type_name}' no longer exists there{change}")
+                    raise self._refusal(f"type '{table_key.type_name}' no longer exists in this schema{change}")
 
     def _misfit_error(self, snapshot: Snapshot, transition: TypeTransition, property_name: str) -> SchemaMismatch:
         target = self.merge_inputs.target_snapshot

@@ -1,7 +1,7 @@
 """Convert both sides' rows to the merged schema's columns.
 
 This module converts changes and lookups, so that the rules and the planner work with a single schema. It writes
-nothing; `publish_merge` changes the stored tables.
+nothing. `publish_merge` changes the stored tables.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +105,7 @@ class AlignedTables:
         return len(contents) > 1
 
     def restored_rows(self, table_key: TableKey) -> pa.Table:
-        """Return the target's rows that the merge changes by itself.
+        """Return the target's rows that the merge itself changes.
 
         These are the rows in which the merge restores dropped properties' values or replaces filled-in values.
         """
@@ -236,7 +236,7 @@ def compare_in_schema(
 
 
 def convert_rows(state: TypeState, rows: pa.Table, refuse: Refuse) -> pa.Table:
-    """Convert a state's rows to the third schema's columns."""
+    """Convert a state's rows to the columns of the schema that its transition leads to."""
     snapshot, transition = state
     property_name = transition.find_obstacle(rows)
     if property_name is not None:

@@ -1,4 +1,4 @@
-"""Conflict resolution by strategy: one side for all conflicts or for some kinds or types, or a custom function.
+"""Conflict resolution by strategy: one side for all conflicts, a side per conflict kind or type, or a function.
 
 Choosing a side for a conflict chooses that side for every entity involved. For example, if one side deleted a node and
 the other side added an edge to it, the merge either deletes or keeps both the node and the edge. If two entities have
@@ -45,7 +45,7 @@ _MAX_ROUNDS = 16  # maximum number of rounds; resolving a conflict may reveal an
 
 
 def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:
-    """Check the names in a strategy and return the strategy; `type_names` must contain all types in the schema."""
+    """Check the names in a strategy and return the strategy. `type_names` must contain all types in the schema."""
     if strategy is None or callable(strategy):
         return strategy
     if isinstance(strategy, str):
@@ -85,7 +85,7 @@ def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAns
 def resolve_conflicts(
     planner: MergePlanner, strategy: Strategy, decisions: Mapping[EntityKey, Decision] | None = None
 ) -> tuple[MergePlan, int]:
-    """Plan and resolve repeatedly until nothing more can be resolved; return the plan and the number of resolutions."""
+    """Plan and resolve repeatedly until nothing more can be resolved. Return the plan and the number of resolutions."""
     all_decisions = dict(decisions or {})
     plan, decided_count = planner.make_plan(all_decisions), 0
     for _ in range(_MAX_ROUNDS):
@@ -142,7 +142,7 @@ def _record_side(
 
 
 def withdraw_answer(decisions: dict[EntityKey, Decision], detected: DetectedConflict) -> None:
-    """Remove the decisions about a conflict; decisions about its entities' other properties are kept."""
+    """Remove the decisions about a conflict. Decisions about its entities' other properties are kept."""
     for entity_key in detected.involved_entities:
         decision, columns = decisions.pop(entity_key, None), detected.columns_of(entity_key)
         remaining = decision.without_columns(columns) if isinstance(decision, PropertyChoices) else None

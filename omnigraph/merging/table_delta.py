@@ -1,4 +1,4 @@
-"""Determine which rows a merge writes to and removes from one target table, given some decisions."""
+"""The change that a merge makes to one target table, given the decisions about conflicts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -76,7 +76,7 @@ def with_target_rows(table_delta: TableDelta, target_rows: pa.Table) -> TableDel
 
 
 def with_our_changes(table_delta: TableDelta | None, table_sides: TableSides) -> TableDelta:
-    """Return a delta for checking the rules that also contains the target's own changes since the base."""
+    """Return a delta that also contains the target's own changes since the base, for checking the rules."""
     our_changes = table_sides.ours
     our_rows = pa.concat_tables([our_changes.inserted, our_changes.updated_after])
     if table_delta is None:

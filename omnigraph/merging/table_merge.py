@@ -24,7 +24,7 @@ EntityRows: TypeAlias = tuple[pa.Table | None, pa.Table | None, pa.Table | None]
 
 @dataclass(frozen=True)
 class ContestedEntity:
-    """An entity that the two sides changed differently; a row is None if that version lacks the entity.
+    """An entity that the two sides changed differently. A row is None if that version lacks the entity.
 
     `differing_columns` are the conflicting columns.
     """
@@ -48,8 +48,8 @@ class MergedRow(NamedTuple):
 class TableSides:
     """The changes that both sides made to a table since a common base.
 
-    `uncertain_ids` are the ids of entities without a known base value, because several bases
-    disagree; these entities are contested wherever the sides differ.
+    `uncertain_ids` are the ids of entities without a known base value, because several bases disagree. These entities
+    are contested wherever the sides differ.
     """
 
     table_key: TableKey
@@ -292,7 +292,7 @@ def changed_ids(changes: TableChanges) -> pa.Array:
 
 
 def find_row(table: pa.Table, entity_id: str) -> pa.Table | None:
-    """Return an entity's row, or None if the entity does not exist; the table must be sorted by id."""
+    """Return an entity's row, or None if the entity does not exist. The table must be sorted by id."""
     id_column = table["id"]
     lower, upper = 0, len(id_column)
     encoded_id = entity_id.encode()
@@ -315,7 +315,7 @@ def _contested_update(
 
 
 def _pick_values(our_rows: pa.Table, their_rows: pa.Table, take_theirs: dict[str, Any]) -> pa.Table:
-    """Return our rows with the values that `take_theirs` selects, by column, replaced with theirs."""
+    """Return our rows, with the values that `take_theirs` selects in each column replaced by their values."""
     row_count, columns = our_rows.num_rows, []
     for column_name in our_rows.column_names:
         both_values = pa.concat_arrays(
