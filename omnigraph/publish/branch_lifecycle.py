@@ -136,7 +136,7 @@ def _discard_creation(store: Store, intent: Intent) -> None:
 
 
 def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: str) -> BranchState:
-    """Return the branch if its ref shows that another process completed the creation; otherwise raise an error."""
+    """Return the branch if its ref shows that another process completed the creation. Otherwise, raise an error."""
     with suppress(NotFound):
         if refs.find_ref(store, branch_state.name, directory).ulid == branch_state.ulid:
             return branch_state
@@ -165,7 +165,7 @@ def _load_created_manifest(store: Store, intent: Intent) -> LoadedManifest:
 def resume_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> None:
     """Resume an interrupted creation: write the manifest, then take the name.
 
-    Several processes may resume a creation at the same time; only one manifest is ever written.
+    Several processes may resume a creation at the same time, but only one manifest is ever written.
     """
     already_written = manifest_exists(store, _created_ulid(intent))
     manifest = (
@@ -197,7 +197,7 @@ def forked_state(intent: Intent, state: GraphState, ref_number: int) -> GraphSta
 
 
 def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
-    """Create the ref to a manifest that has already been written; a crash before this point leaves only garbage."""
+    """Create the ref to a manifest that has already been written. A crash before this point leaves only garbage."""
     branch_name, parent_branch, fork_commit_id = (intent.facts["name"], intent.branch, intent.base_commit)
     ref = Ref(branch_name, _created_ulid(intent), ref_number, parent_branch, fork_commit_id, ref_directory(intent))
     if intent.operation == TAG_CREATE:
@@ -214,7 +214,7 @@ def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
 
 
 def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
-    """Create a tag's ref with its author and message; tag names, unlike branch names, may overlap.
+    """Create a tag's ref with its author and message. Tag names, unlike branch names, may overlap.
 
     The highest ref number is read again before success is reported.
     """
@@ -251,7 +251,7 @@ def conflicting_names(
 
 
 def _release_if_closed(store: Store, branch_name: str) -> bool:
-    """Return whether the branch behind an open name is closed; if it is, release the name."""
+    """Return whether the branch behind an open name is closed. If it is, release the name."""
     try:
         open_branch(store, branch_name)
     except BranchNotFound:
@@ -338,7 +338,7 @@ def _check_not_erased(store: Store, newest_state: GraphState, past_state: GraphS
 def delete_branch(
     store: Store, branch_name: str, *, current_branch: str | None = None, expected_head: str | None = None
 ) -> None:
-    """Close a branch and release its name; commits in other branches' logs stay readable.
+    """Close a branch and release its name. Commits in other branches' logs stay readable.
 
     With `expected_head`, the branch is deleted only if its head is that commit, so later commits are not lost.
     """
@@ -351,7 +351,7 @@ def delete_branch(
 
 
 def close_ref(store: Store, ref: Ref, expected_head: str | None = None) -> None:
-    """Close the manifest behind a ref, and then the ref itself; a second caller gets `NotFound`."""
+    """Close the manifest behind a ref, and then the ref itself. A second caller gets `NotFound`."""
     already_closed = publish_closing_version(store, branch_state_of(store, ref.name, ref.ulid), expected_head)
     with failures_with_effect("unknown"):
         refs.close_name(store, ref)

@@ -1,8 +1,7 @@
 """Recognize a repeated write by its idempotency key.
 
-Each attempt looks up the key in the branch state, so a repeated write that races with the original
-is also recognized. At most 4,096 first-parent commits from the last 24 hours are searched. A write
-without a key needs no lookup.
+Each attempt looks up the key in the branch state, so a repeated write that races with the original is also recognized.
+At most 4,096 first-parent commits from the last 24 hours are searched. A write without a key needs no lookup.
 """
 
 from itertools import islice
@@ -24,9 +23,7 @@ _MAX_EXPIRED_IN_A_ROW = 64  # commits; a few wrong timestamps do not end the sea
 def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetadata) -> Commit | None:
     """Return the commit that was already published under this idempotency key, or None if there is none.
 
-    Raises:
-        InputError: If the key was used for a different request.
-
+    Raises `InputError` if the key was used for a different request.
     """
     commit = None if metadata.idempotency_key is None else find_commit_by_key(store, state, metadata.idempotency_key)
     return None if commit is None else _require_same_request(commit, metadata)

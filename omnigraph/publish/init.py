@@ -44,7 +44,7 @@ PROBE_NOTE = "verified that this store refuses to overwrite existing objects"
 
 
 def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, actor: str | None = None) -> BranchState:
-    """Create a graph at an empty root; `force` takes over an interrupted init's claim."""
+    """Create a graph at an empty root. `force` takes over an interrupted init's claim."""
     _check_hash_collisions(contract.ir)
     if manifest_exists(store):
         raise AlreadyExists(f"a graph already exists at {store.root.uri}")
@@ -122,7 +122,7 @@ def _release_claim_on_error(store: Store) -> Iterator[None]:
 
 
 def _check_no_leftovers(store: Store) -> None:
-    """Raise an error if a root has branch names but no main manifest; an interrupted copy can leave such a root."""
+    """Raise an error if a root has branch names but no main manifest. An interrupted copy can leave such a root."""
     if refs.list_highest_numbers(store):
         raise AlreadyExists(
             f"{store.root.uri} contains part of a graph, perhaps from an interrupted copy",
@@ -150,7 +150,7 @@ def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> tuple[dict[Tab
 
 
 def _create_first_manifest(store: Store, state: GraphState) -> LoadedManifest:
-    """Create the first manifest, which is the commit point; if the outcome is unknown, check the store."""
+    """Create the first manifest, which is the commit point. If the outcome is unknown, check the store."""
     try:
         return create_manifest(store, layout.MAIN, state)
     except UnsyncedError as error:

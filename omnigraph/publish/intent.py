@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PendingIntent:
-    """A readable intent, with the times (by the store's clock) when it was armed and its owner last showed activity."""
+    """A readable intent, with the store times at which it was armed and its owner was last active."""
 
     intent: Intent
     alive_at: datetime
@@ -117,7 +117,7 @@ class SetAsideIntent:
 
 
 def arm(store: Store, intent: Intent) -> None:
-    """Write an intent; its first lease starts when the store creates the file.
+    """Write an intent. Its first lease starts when the store creates the file.
 
     A failed call has no effect on the graph, because an intent that was neither confirmed nor decided is never
     executed.
@@ -138,7 +138,7 @@ def renew(store: Store, intent: Intent) -> None:
 
 
 def confirm(store: Store, intent: Intent, staged_plan: Mapping[str, Any]) -> None:
-    """Store the staged plan; from then on, any process can finish the operation."""
+    """Store the staged plan. From then on, any process can finish the operation."""
     confirmation_file = layout.intent_name(intent.id, "confirmed")
     if not store.objects.create_json(confirmation_file, staged_plan):
         raise StorageError(f"intent {intent.id} was already confirmed", kind="precondition")
@@ -198,7 +198,7 @@ class IntentListing:
 
 
 def list_intents(store: Store) -> IntentListing:
-    """List all intents and leftover parts; if there are none, this takes a single request.
+    """List all intents and leftover parts. If there are none, this takes a single request.
 
     Unreadable intents are included in the result, so only a failed listing raises an error.
     """
@@ -309,7 +309,7 @@ def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, 
 
 
 def store_time(store: Store) -> datetime:
-    """Return the current time by the store's clock; ages must be computed only from store times."""
+    """Return the current time by the store's clock. Ages must be computed only from store times."""
     tick_file = f"{layout.INTENTS}/clock-{clock_and_ids.new_ulid()}.tick"
     store.objects.create_bytes(tick_file, b"")
     try:

@@ -1,6 +1,6 @@
 """Record the outcomes of intents.
 
-This module converts an intent to its recovery record; the `history` package lists the records.
+This module converts an intent to its recovery record. The `history` package lists the records.
 """
 
 from omnigraph.history.recovery_records import OutcomeKind, RecoveryRecord, _store_record
@@ -10,7 +10,7 @@ from omnigraph.values import clock_and_ids
 
 
 def record_outcome(store: Store, intent: Intent, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
-    """Record the outcome of an intent; only an operation's first record is kept."""
+    """Record the outcome of an intent. Only an operation's first record is kept."""
     recovery_record = build_recovery_record(intent, kind, error)
     _store_record(store, intent.id, recovery_record)
     return recovery_record

@@ -86,8 +86,7 @@ class Intent:
     def from_json(cls, stored_facts: Mapping[str, Any]) -> "Intent":
         """Parse a stored intent.
 
-        Raises `NewerReleaseError` if a newer release wrote the intent, and `StorageError` if it is
-        damaged.
+        Raises `NewerReleaseError` if a newer release wrote the intent, and `StorageError` if the intent is damaged.
         """
         schema_version = stored_facts.get("schema_version")
         if isinstance(schema_version, int) and schema_version > SCHEMA_VERSION:

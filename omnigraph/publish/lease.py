@@ -26,7 +26,7 @@ def keep_lease_alive(store: Store, intent: Intent) -> AbstractContextManager[Non
 
 @contextmanager
 def renew_periodically(renew: Callable[[], None], lease_name: str, interval: float) -> Iterator[None]:
-    """Call `renew` every `interval` seconds while the block runs; failures are only logged."""
+    """Call `renew` every `interval` seconds while the block runs. Failures are only logged."""
     stopped = threading.Event()
 
     def renew_until_stopped() -> None:

@@ -49,7 +49,7 @@ def publish_long_operation(
 ) -> Commit | None:
     """Stage a long operation under the protection of an intent, and publish it exactly once.
 
-    `intent_facts` is additional data to record in the intent; for example, a merge records its source there.
+    `intent_facts` is additional data to record in the intent. A merge, for example, records its source.
 
     Raises `RecoveryRequired` if the store failed after the operation was confirmed but before it was
     published. The next writer that opens the graph then publishes the operation.
@@ -76,7 +76,7 @@ def finish_confirmed(
     load_plan: ConfirmedPlanFactory,
     on_resolved: Callable[[OutcomeKind], object] = lambda _: None,
 ) -> Commit:
-    """Publish a confirmed operation; if that is impossible, publish a refusal and raise the cause.
+    """Publish a confirmed operation. If that is impossible, publish a refusal and raise the cause.
 
     `on_resolved` is called with the recorded outcome before the intent is removed. The outcome is `finished` or
     `refused`, or `discarded` if the branch was deleted. If the branch is too busy, `ConcurrentCommit` is raised, and
@@ -106,8 +106,8 @@ def finish_confirmed(
 def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
     """Publish a refusal under the intent's commit id, so that its plan can never be published later.
 
-    Returns the commit that the log now contains under this id, possibly published by another process, or None if the
-    branch was deleted.
+    Returns the commit that the log now contains under this id, or None if the branch was deleted. Another process may
+    have published the commit.
     """
     refusal_metadata = CommitMetadata(actor=intent.actor)
     with suppress(ReadSetConflict):  # no commit can be published to a deleted branch
@@ -189,7 +189,7 @@ def _build_intent(
 def _stage_and_confirm(
     branch_state: BranchState, base_manifest: LoadedManifest, intent: Intent, stage_plan: PlanStager
 ) -> PublishPlan | None:
-    """Stage and confirm the operation; on any failure, discard the intent."""
+    """Stage and confirm the operation. On any failure, discard the intent."""
     try:
         missing_files_explained = report_missing_files(branch_state.store, lambda: base_manifest.state.tables)
         with missing_files_explained, as_storage_errors("none"), keep_lease_alive(branch_state.store, intent):
@@ -228,7 +228,7 @@ def _discard_intent(store: Store, intent: Intent) -> bool:
 
 
 def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Commit:
-    """Return the commit if another process published it; otherwise, raise `ConcurrentCommit`."""
+    """Return the commit if another process published it. Otherwise, raise `ConcurrentCommit`."""
     logged_commit = find_intent_commit(branch_state.store, branch_state.refresh().state, intent)
     if logged_commit is None or logged_commit.operation == REFUSED_OPERATION:
         raise ConcurrentCommit(f"the {intent.operation} took too long and was abandoned")

@@ -64,7 +64,7 @@ def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
 
 
 def plan_from_json(stored_plan: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
-    """Restore a plan from JSON data; an intent protects the plan's files, so the plan has no collector epoch."""
+    """Restore a plan from JSON data. An intent protects the plan's files, so the plan has no collector epoch."""
     schema = stored_plan["schema"]
     return PublishPlan(
         stored_plan["operation"],

@@ -54,7 +54,7 @@ def publish(
 
     Returns the new commit, an earlier commit with the same idempotency key, or None if there is nothing to write.
     `conditions` are the caller's requirements, which are checked on every base. If one of them fails, the failure is
-    final; if a plan's own requirements fail, a new plan is prepared. `identity` is the commit id and creation time that
+    final. If a plan's own requirements fail, a new plan is prepared. `identity` is the commit id and creation time that
     an intent recorded earlier. A recovered operation keeps its commit id, so it can be found in the log and is never
     published twice. With `takes_turns`, the processes on this machine take turns, so that a short write does not
     repeatedly lose the race and have to be planned again.
@@ -65,7 +65,7 @@ def publish(
         # Housekeeping comes last, and its failures are only logged, because the write has already been applied.
         try:
             trim_when_due(branch_state.store, branch_state.ulid, commit.manifest_version)
-        except BaseException as interruption:  # even if interrupted, the caller must learn that the write was published
+        except BaseException as interruption:  # even an interrupt must report that the write was published
             interruption.add_note(f"commit {commit.id} was written")
             raise
     return commit
@@ -173,7 +173,7 @@ def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None
 
 
 def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Commit | _PrepareAgain:
-    """Publish the plan by swapping the manifest; after each lost swap, rebase the plan onto the newer state."""
+    """Publish the plan by swapping the manifest. After each lost swap, rebase the plan onto the newer state."""
     detached_tables: dict[TableKey, DetachedTable] = {}
     for attempt in range(MAX_SWAP_ATTEMPTS):
         if attempt:

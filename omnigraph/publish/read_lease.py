@@ -60,7 +60,7 @@ def protect_snapshot(
 def protect_while_reading(
     branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]
 ) -> Iterator[ReadItem]:
-    """Yield the items; if the snapshot is large, protect it from cleanup until the last item has been read.
+    """Yield the items. If the snapshot is large, protect it from cleanup until the last item has been read.
 
     If the lease cannot be written, for example without write access to the store, the read continues without
     protection.

@@ -1,7 +1,7 @@
 """A caller's read set: the version of each table that the caller has read.
 
 A strict write (update, delete or overwrite) is based on the data that its caller has read. Maintenance that ran after
-the read is ignored. A content change is a conflict if the write depends on a changed row; an overwrite depends on all
+the read is ignored. A content change is a conflict if the write depends on a changed row. An overwrite depends on all
 rows.
 """
 
@@ -129,20 +129,20 @@ class UnchangedReads:
 
 
 class ReadSet:
-    """The tables as the caller last read them; unread changes never count as read, even after a write by the caller."""
+    """The tables as the caller last read them. Unread changes never count as read, even after a write by the caller."""
 
     def __init__(self, tables: Mapping[TableKey, TableEntry]) -> None:
         self._lock = threading.Lock()
         self._tables = {table_key: TableReads(entry) for table_key, entry in tables.items()}
 
     def record_read(self, tables: Mapping[TableKey, TableEntry]) -> None:
-        """Record that these tables were read; the entries for other tables stay unchanged."""
+        """Record that these tables were read. The entries for other tables stay unchanged."""
         new_reads = {
             table_key: TableReads(entry)
             for table_key, entry in tables.items()
             if (reads := self._tables.get(table_key)) is None or reads.entry is not entry or reads.unread
         }
-        if new_reads:  # most reads see what the caller has already read
+        if new_reads:  # most reads use versions that the caller has already read
             with self._lock:
                 self._tables |= new_reads
 

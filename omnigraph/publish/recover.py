@@ -2,7 +2,7 @@
 
 Recovery runs when a graph is opened for writing and, at intervals, before a write. Recovery is idempotent and processes
 only intents whose lease has expired. No operation waits for recovery. An operation that cannot be settled blocks
-neither other operations nor the caller; only a failed listing is an error.
+neither other operations nor the caller. Only a failed listing is an error.
 """
 
 import logging
@@ -40,7 +40,7 @@ _lock = threading.Lock()
 
 
 def recover(store: Store) -> list[RecoveryRecord]:
-    """Settle every intent whose lease has expired; if no lease has expired, this takes a single listing."""
+    """Settle every intent whose lease has expired. If no lease has expired, this takes a single listing."""
     intent_listing = intents.list_intents(store)
     unfinished_files = store.objects.list_unfinished(*_CONTROL_DIRECTORIES)
     settleable = [
@@ -90,7 +90,7 @@ def install_recovery_hook(branch_state: BranchState) -> None:
 
 
 def _begin_recovery(root_identity: str, interval_seconds: float) -> bool:
-    """Return whether recovery is due and the caller must run it; never wait for a recovery in progress."""
+    """Return whether recovery is due and the caller must run it, without waiting for a recovery in progress."""
     now = clock_and_ids.monotonic()
     with _lock:
         last_started = _last_recovery.get(root_identity)
@@ -127,7 +127,7 @@ def _settle_expired(store: Store, intent_listing: IntentListing, store_time: dat
 
 
 def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside: bool = False) -> RecoveryRecord | None:
-    """Settle one operation and log any failure; if the failure is permanent, set the operation aside.
+    """Settle one operation and log any failure. If the failure is permanent, set the operation aside.
 
     An unclear failure counts as permanent only if it occurs twice while the store responds.
     """

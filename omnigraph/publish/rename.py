@@ -3,7 +3,7 @@
 Both names point to the same manifest, so handles that are already open are not affected. An intent records the rename.
 After a crash between the two steps, both names exist, and the next process that opens the graph for writing closes the
 old one. If several renames of a branch run concurrently, the one that closes the old name wins. The old name must not
-be closed before the new name is verified to point to the branch; otherwise, the branch would become unreachable if the
+be closed before the new name is verified to point to the branch. Otherwise, the branch would become unreachable if the
 store lost the new name.
 """
 
@@ -40,7 +40,7 @@ class NameNotVisibleError(StorageError):
 
 
 def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | None = None) -> BranchState:
-    """Rename a branch; open handles keep working, regardless of the name that they were opened with.
+    """Rename a branch. Open handles keep working, regardless of the name that they were opened with.
 
     Raises `BranchNotFound` if the branch does not exist, and `AlreadyExists` if the new name exists or conflicts with
     an existing name.
@@ -86,8 +86,8 @@ def _finish_own_rename(store: Store, intent: Intent) -> None:
 def finish_rename(store: Store, intent: Intent) -> None:
     """Open the new name and close the old name.
 
-    Several processes may call this function at the same time; completed steps are skipped. If the rename is impossible,
-    the new name is closed again, the old name is unchanged, and `AlreadyExists`, `BranchNotFound` or
+    Several processes may call this function at the same time, because completed steps are skipped. If the rename is
+    impossible, the new name is closed again, the old name is unchanged, and `AlreadyExists`, `BranchNotFound` or
     `NameNotVisibleError` is raised.
     """
     old_ref, new_ref = rename_refs(intent)
@@ -123,7 +123,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
 
 
 def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[str, int]) -> None:
-    """Raise an error unless a third name points to the branch; the new name must already be closed."""
+    """Raise an error unless a third name points to the branch. The new name must already be closed."""
     for open_name, number in highest_numbers.items():
         if number % 2 and open_name != old_ref.name:
             ref = refs.read_ref(store, open_name, number)
@@ -142,7 +142,7 @@ def _has_old_name_only(store: Store, intent: Intent) -> bool:
 
 
 def _may_be_open(store: Store, ref: Ref) -> bool:
-    """Return whether a name may be open; a name that the store rejects cannot be."""
+    """Return whether a name may be open. A name that the store rejects cannot be open."""
     try:
         return refs.find_open_ref(store, ref.name, ref.directory) is not None
     except Exception as error:

@@ -1,7 +1,7 @@
 """Requirements that must hold on the base whenever a plan is published.
 
 Each requirement describes data that was read and, after a conflict, checks whether the data is still the same. If a
-caller's requirement fails, the failure is final; if a plan's requirement fails, a new plan is prepared.
+caller's requirement fails, the failure is final. If a plan's requirement fails, a new plan is prepared.
 """
 
 from collections.abc import Sequence

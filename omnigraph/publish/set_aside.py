@@ -81,7 +81,7 @@ def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
 
 
 def drop_operation(store: Store, operation_id: str, actor: str | None = None) -> RecoveryRecord:
-    """Drop an operation permanently and record that it was dropped; a later cleanup removes the staged files.
+    """Drop an operation permanently and record that it was dropped. A later cleanup removes the staged files.
 
     If the operation turns out to have been completed, it is recorded as finished.
     """

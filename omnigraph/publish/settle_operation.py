@@ -1,4 +1,4 @@
-"""Settle one operation whose owner has died: finish or discard it, as the verdict says.
+"""Settle one operation whose owner has died: finish or discard it according to the verdict.
 
 This module determines how each kind of operation is finished. Several processes may settle the same operation at the
 same time, and an operation can be settled again after any crash. If settling raises an error, the intent remains in
@@ -121,7 +121,7 @@ def _finish_publish(store: Store, intent: Intent) -> RecoveryRecord | None:
 
 
 def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
-    """Load an operation's branch; torn versions, which were never acknowledged, are set aside."""
+    """Load an operation's branch, setting aside torn versions, which were never acknowledged."""
     branch_state = branch_state_of(store, intent.branch, intent.branch_ulid)
     try:
         branch_state.refresh()

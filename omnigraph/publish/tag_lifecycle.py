@@ -47,12 +47,12 @@ def create_tag(
 
 
 def delete_tag(store: Store, name: str) -> None:
-    """Delete a tag; the tagged commit is kept as long as a branch, another tag or the retention period requires it."""
+    """Delete a tag. The tagged commit is kept as long as a branch, another tag or the retention period requires it."""
     branch_lifecycle.close_ref(store, refs.find_ref(store, name_conflicts.strip_name(name, "tag"), layout.TAGS))
 
 
 def free_tag_number(store: Store, new_name: str) -> int:
-    """Return the ref number for a new tag; if a crashed deletion left the name open, the closing number is skipped."""
+    """Return the ref number for a new tag. If a crashed deletion left the name open, the closing number is skipped."""
     numbers_by_directory = refs.list_numbers_by_directory(store)
     highest_numbers = numbers_by_directory[layout.TAGS]
     number = highest_numbers.get(new_name, 0)

@@ -103,7 +103,7 @@ def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -
 
 
 def _files_named_in(manifest_directory: str, version_bytes: bytes) -> Iterator[str]:
-    """Yield the files that a version references; in the version's bytes, each name is preceded by its length."""
+    """Yield the files that a version references. In the version's bytes, each name is preceded by its length."""
     for subdirectory, pattern in (("data", _FRAGMENT_PATTERN), ("_transactions", _TRANSACTION_PATTERN)):
         for name_match in pattern.finditer(version_bytes):
             matched_name = name_match.group()

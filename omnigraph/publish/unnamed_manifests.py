@@ -33,8 +33,8 @@ class UnnamedManifest:
 
     The status `never_named` means that the manifest is garbage, and `ref_lost` means that its ref object was lost.
     `closing_lost` means that the branch or tag was deleted, but the version that closed it is missing. `unknown` means
-    that nothing was ever published to the manifest and that it is unknown whether it had a name, for example because an
-    older release created it.
+    that nothing was ever published to the manifest and that it is unknown whether the manifest had a name, for example
+    because an older release created it.
     """
 
     ulid: str
@@ -72,7 +72,7 @@ class UnnamedManifest:
 
 @dataclass(frozen=True, slots=True)
 class DamagedRef:
-    """The current ref object for an open name that is damaged and cannot be parsed."""
+    """The current ref object for an open name, which is damaged and cannot be parsed."""
 
     ref_directory: str
     name: str
@@ -165,7 +165,7 @@ def list_refs_consistently(store: Store) -> RefListing:
 
 
 def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
-    """Read a manifest, or return None if it is closed or a power loss tore it; a torn manifest was never named."""
+    """Read a manifest, or return None if it is closed or a power loss tore it. A torn manifest was never named."""
     try:
         manifest = read_manifest(store, ulid)
     except (GraphNotInitialized, TornVersionError):

@@ -40,7 +40,7 @@ class RowFilter(Protocol):
         """The columns whose values matter, including those that `matches` reads, or None for all columns."""
 
     def matches(self, txn: WriteTxn, rows: pa.Table) -> RowMask:
-        """Return a mask of the rows that the write depends on; `rows` may contain old or new values."""
+        """Return a mask of the rows that the write depends on. `rows` may contain old or new values."""
 
 
 class IncomparableVersionsError(Exception):
@@ -49,7 +49,7 @@ class IncomparableVersionsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UnreadStep:
-    """Other writers' changes between two table versions; `changes` is None until the changes are read.
+    """Other writers' changes between two table versions. `changes` is None until the changes are read.
 
     `own_commits` are the ids of the caller's own commits between the two versions, which `changes` does not include.
     """

@@ -1,7 +1,7 @@
 """Unresolved swaps, which may still be applied because the store did not respond.
 
-This module tracks one operation's unresolved swaps. "Nothing happened" must not be reported until a newer version
-without these swaps has been read; that version permanently occupies their version number.
+This module tracks one operation's unresolved swaps. Until a newer version without these swaps has been read, the
+operation must not report that nothing was written. The newer version permanently occupies their version number.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from omnigraph.storage.store import Store
 class UnresolvedSwap:
     """One operation's unresolved swaps.
 
-    `operation_label` names the operation in errors, for example "commit X".
+    `operation_label` identifies the operation in errors, for example "commit X".
     """
 
     def __init__(self, operation_label: str) -> None:
@@ -65,6 +65,6 @@ class UnresolvedSwap:
 
 
 def local_disk_error(store: Store, swap_error: SwapOutcomeUnknown) -> OSError | None:
-    """If a swap failed on a local disk and is no longer in flight, return the disk error; otherwise, return None."""
+    """Return the disk error if a swap failed on a local disk and is no longer in flight. Otherwise, return None."""
     cause = swap_error.__cause__
     return cause if store.root.is_local and isinstance(cause, OSError) else None

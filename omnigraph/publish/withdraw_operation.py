@@ -45,7 +45,7 @@ def withdraw_operation(store: Store, intent: Intent) -> bool:
 
 
 def _obtain_verdict(store: Store, intent: Intent) -> str | None:
-    """Request the verdict "discard" and return the recorded verdict; an unreadable verdict counts as "publish"."""
+    """Request the verdict "discard" and return the recorded verdict. An unreadable verdict counts as "publish"."""
     try:
         return intents.decide(store, intent, "discard")
     except StorageError as error:
@@ -59,7 +59,7 @@ def _block_late_owner(store: Store, intent: Intent) -> bool:
         return _block_creation(store, intent)
     if intent.operation == RENAME:
         return _block_rename(store, intent)
-    if intent.commit_id is None:  # a newer release wrote the intent, and this release does not know the operation
+    if intent.commit_id is None:  # a newer release wrote the intent, and this release does not support the operation
         return False
     branch_state = branch_state_of(store, intent.branch, intent.branch_ulid)
     logged_commit = publish_refusal(branch_state, intent)

@@ -1,8 +1,7 @@
 """The plan for a write: its table changes, and its requirements on the state that they are published to.
 
-This module defines the data classes that describe a write. After a lost swap, every
-requirement is checked again on the next base. A plan that is still valid is replayed on that base;
-otherwise, a new plan is prepared.
+This module defines the data classes that describe a write. After a lost swap, every requirement is checked again on the
+next base. A plan that is still valid is replayed on that base. Otherwise, a new plan is prepared.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class PublishPlan:
-    """Everything that one publish makes visible; a plan is complete before any part of it becomes visible.
+    """Everything that one publish makes visible. A plan is complete before any part of it becomes visible.
 
     `writes` are the staged changes by table key, `new_tables` are the tables to register, `dropped_tables` are the
     tables to remove, and `adopted_tables` are existing versions taken over from another state. For a merge,

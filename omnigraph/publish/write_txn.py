@@ -12,7 +12,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class WriteTxn:
-    """The pinned base of a write; every decision about the write is based on this one state.
+    """The pinned base of a write. Every decision about the write is based on this one state.
 
     `is_retry` is true if the previous attempt lost to another writer. On a retry, optional maintenance that accompanies
     the write is dropped, so that it cannot cause another conflict.
