@@ -24,7 +24,7 @@ RESTORE_HINT = "restore the file from a backup, or continue from the newest read
 
 @dataclass(frozen=True, slots=True)
 class RefHead:
-    """A branch or tag and its state; `is_newest` is false if only an older state could be read."""
+    """A branch or tag and its state. `is_newest` is false if only an older state could be read."""
 
     ref: Ref
     manifest: LoadedManifest
@@ -42,7 +42,7 @@ def ref_label(ref: Ref) -> str:
 
 
 def is_tag_label(label: str) -> bool:
-    """Return whether a label names a tag. Labels are unambiguous because branch names contain no spaces."""
+    """Return whether a label refers to a tag. Labels are unambiguous because branch names contain no spaces."""
     return label.startswith(_TAG_PREFIX)
 
 

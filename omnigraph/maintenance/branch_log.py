@@ -1,7 +1,7 @@
 """Check that a branch's log is consistent, and determine how far back its history is readable.
 
-A consistent log contains every commit once and every parent, each chunk matches the digest in its name, and the state
-contains the head commit's tables.
+In a consistent log, every commit occurs once, every parent exists, each chunk matches the digest in its name, and the
+state contains the head commit's tables.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ from .index_findings import index_finding
 
 @dataclass(slots=True)
 class BranchLog:
-    """The readable part of a branch's log; `complete` is true if the entire log is readable."""
+    """The readable part of a branch's log. `complete` is true if the entire log is readable."""
 
     head: RefHead
     commits: dict[str, Commit] = field(default_factory=dict)
@@ -109,7 +109,7 @@ def _version_of(entry: TableEntry | None) -> TableVersion | None:
 
 
 def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
-    """Return the newest state's schema; report it if it is missing or damaged."""
+    """Return the newest state's schema. If the schema is missing or damaged, report it and return None."""
     schema_row = branch_log.state.schema
     try:
         return read_schema_uncached(store, schema_row)

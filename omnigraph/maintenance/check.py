@@ -76,7 +76,7 @@ class _CheckRun:
                 self.omitted_findings += 1
 
     def add_name_findings(self, head_findings: list[IntegrityFinding], name_findings: list[IntegrityFinding]) -> None:
-        """Add findings about refs and manifests; a damaged ref is reported only once."""
+        """Add findings about refs and manifests. A damaged ref is reported only once."""
         reported_paths = {finding.name for finding in name_findings}
         self.add_findings(
             finding for finding in head_findings if finding.kind != "ref" or finding.name not in reported_paths
@@ -114,10 +114,10 @@ def check_graph(
     progress: CheckProgress | None = None,
     executor: Executor | None = None,
 ) -> Checkup:
-    """Check the whole graph; a `quick` check skips rows, indexes and file contents.
+    """Check the whole graph. A `quick` check skips rows, indexes and file contents.
 
-    `sample` requests a quick check that also verifies the content of this fraction of the files. The `executor`
-    verifies files; by default, threads in this process do.
+    `sample` requests a quick check that also verifies the content of this fraction of the files. `executor` verifies
+    files, by default with threads in this process.
     """
     if sample is not None and not 0 < sample <= 1:
         message = f"sample must be greater than 0 and at most 1, not {sample}"
@@ -165,7 +165,7 @@ def measure_table_files(store: Store) -> int:
 
 
 def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:
-    """Check one branch; if it has advanced, check it again, because a cleanup may have removed its old state.
+    """Check one branch. If it has advanced, check it again, because a cleanup may have removed its old state.
 
     Return None if the branch was deleted.
     """
@@ -207,7 +207,7 @@ def _check_branch(check_run: _CheckRun, branch_log: BranchLog) -> BranchLog:
 
 
 def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[IntegrityFinding]:
-    """Verify a branch's files; unreadable checksums are reported as a finding."""
+    """Verify a branch's files. Unreadable checksums are reported as a finding."""
     for commit in branch_log.commits.values():
         try:
             check_run.integrity.add_checksums(read_checksums(check_run.store, commit))
@@ -221,7 +221,7 @@ def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[I
 def _check_type(
     check_run: _CheckRun, validator: TableValidator, schema_type: NodeType | EdgeType, branch: str
 ) -> Iterator[IntegrityFinding]:
-    """Check one table's rows and indexes; if the table cannot be scanned, report it as damaged."""
+    """Check one table's rows and indexes. If the table cannot be scanned, report it as damaged."""
     type_key = table_key(schema_type)
     table_entry = validator.tables.get(type_key)
     table_version = (table_entry.location, table_entry.lance_version) if table_entry is not None else None

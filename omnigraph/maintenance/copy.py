@@ -44,7 +44,7 @@ CopyProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class CopySummary:
-    """What a copied graph contains."""
+    """The branches of a copied graph, and the number and total size of its objects."""
 
     branches: tuple[str, ...]
     objects: int
@@ -53,7 +53,7 @@ class CopySummary:
 
 @dataclass(frozen=True, slots=True)
 class _CapturedBranch:
-    """A branch or tag at one point in time, and its ref object; main has none."""
+    """A branch or tag at one point in time, and its ref object, which the main branch does not have."""
 
     name: str
     manifest: LoadedManifest
@@ -181,10 +181,10 @@ class _CopyTransfer:
         return self._transfer_files(sizes_to_copy)
 
     def verify_copied_data(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
-        """Return whether the copy contains everything that the states reference; remove its incomplete past versions.
+        """Return whether the copy has everything that the states reference. Remove its incomplete past versions.
 
-        A file that a head needs may be missing because it was removed after the head was read; a newer head does not
-        need it. If the head has not changed and the file is still missing, the source itself has lost the file.
+        A file that a head needs may be missing because it was removed after the head was read. A newer head does not
+        need this file. If the head has not changed and the file is still missing, the source itself has lost the file.
         """
         existing_names = {
             stored_file.name for kind in ("nodes", "edges") for stored_file in self.source.objects.list(kind)
@@ -205,7 +205,7 @@ class _CopyTransfer:
         return not missing_now
 
     def copy_manifests(self, captured_branches: Iterable[_CapturedBranch]) -> bool:
-        """Copy each manifest before the ref that points to it; the main branch's manifest is copied last."""
+        """Copy each manifest before the ref that points to it. The main branch's manifest is copied last."""
         for captured in captured_branches:
             for object_name in (
                 *cell_files(captured.manifest.cell),

@@ -36,11 +36,11 @@ class MissingObjects:
 def find_missing_objects(
     store: Store, states: Iterable[GraphState], present_files: Mapping[str, int], source_data_files: Set[str]
 ) -> MissingObjects:
-    """Compare what the states reference with the files that are present in the copy.
+    """Return the objects that the states reference but that the copy lacks.
 
     `source_data_files` are the data files that still exist in the source after the copy. A sweep removes a data file
     before its blobs, so a data file that still exists in the source had all its blobs when it was copied. Versions do
-    not list blobs, so without this check they could be missing from a copy unnoticed.
+    not list blobs, so without this check, missing blobs would go unnoticed.
     """
     states = list(states)
     chunk_names = {chunk.name for state in states for chunk in state.chunks}

@@ -55,7 +55,7 @@ def diagnose_environment(
 ) -> list[EnvironmentDiagnosis]:
     """Diagnose this machine, and a store if `uri` is given.
 
-    `spark_probe` diagnoses the Spark requirements; it is passed in because this module must not depend on Spark. If
+    `spark_probe` diagnoses the Spark requirements. It is a parameter because this module must not depend on Spark. If
     `probe` is true, one small object is written to the store and removed again. Otherwise, nothing is written and the
     store's guarantees are not verified.
     """

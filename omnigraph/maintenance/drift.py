@@ -1,7 +1,7 @@
 """Classify drift, that is, commits that external writers made to a table's HEAD.
 
-A table's HEAD is never published. `repair` can adopt appended rows, external maintenance does not affect a graph, and
-all other changes are rejected.
+A table's HEAD is never published. `repair` can adopt appended rows, maintenance by external tools has no effect on the
+graph, and all other changes are rejected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -45,7 +45,7 @@ class Drift:
 
     @property
     def error(self) -> str | None:
-        """Why the drift cannot be classified, or None if it can."""
+        """The reason that the drift cannot be classified, or None if there is none."""
         if self.head_version < FIRST_VERSION:
             return "the table's files are missing: run `omnigraph check`, then restore them from a backup"
         return next((step.error for step in self.steps if step.error is not None), None)

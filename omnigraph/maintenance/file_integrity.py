@@ -1,6 +1,6 @@
 """Check the integrity of table versions: their manifest files and all files that they reference.
 
-Each file is checked once, and its state is recorded. The size is always checked; the content is compared with the
+Each file is checked once, and its state is recorded. The size is always checked, and the content is compared with the
 checksum that a commit recorded. Files that a cleanup removed can be distinguished from lost files, because a cleanup
 removes a version before the files that it references.
 """
@@ -36,7 +36,7 @@ VersionCondition = Literal["whole", "reclaimed", "broken"]
 
 @dataclass(slots=True)
 class FileIntegrity:
-    """The known state of the versions and files in a root; if `open_files` is true, the check also opens files."""
+    """The known state of the versions and files in a root. If `open_files` is true, the check also opens files."""
 
     store: Store
     open_files: bool = True
@@ -62,7 +62,7 @@ class FileIntegrity:
     def verify_checksums(self, executor: Executor, share: float = 1.0) -> None:
         """Compare the content of existing files with their recorded checksums.
 
-        If `share` is below 1, only this fraction of the files, chosen at random, is verified.
+        If `share` is below 1, only a random sample of this fraction of the files is verified.
         """
         directories = {owning_directory(file_name) for file_name in self.checksums}
         existing_files = {file_name for directory in directories for file_name in self._list_table(directory)}
@@ -105,7 +105,7 @@ class FileIntegrity:
         return tuple(dict.fromkeys((*self.version_faults[version], *later_faults)))
 
     def lost_indexes(self, version: TableVersion) -> list[str]:
-        """Return the index directories with missing files; rows remain readable without the index."""
+        """Return the index directories with missing files. Rows remain readable without the index."""
         self.faults(version)
         table_files, file_sizes = self._files_by_version.get(version), self._list_table(version[0])
         if table_files is None or not table_files.index_directories:
@@ -139,7 +139,7 @@ class FileIntegrity:
         ]
 
     def _is_index_intact(self, index_directory: str, file_sizes: Mapping[str, int]) -> bool:
-        """Return whether every file in an index is intact; each file is opened once."""
+        """Return whether every file in an index is intact. Each file is opened once."""
         index_files = [candidate for candidate in file_sizes if candidate.startswith(f"{index_directory}/")]
         if any(self._checksum_mismatch(file_name, file_sizes) for file_name in index_files):
             return False
@@ -263,7 +263,7 @@ class FileIntegrity:
                 yield file_name, "the file cannot be opened"
 
     def _list_table(self, location: str) -> dict[str, int]:
-        """Return all files in a table with their sizes; each table is listed only once."""
+        """Return all files in a table with their sizes. Each table is listed only once."""
         if location not in self._listings:
             table_files = self.store.objects.list(location)
             self._listings[location] = {table_file.name: table_file.size for table_file in table_files}

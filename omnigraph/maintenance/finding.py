@@ -58,7 +58,7 @@ class IntegrityFinding:
 
     @property
     def all_branches(self) -> tuple[str, ...]:
-        """All affected branches and tags; `branch` is the first."""
+        """All affected branches and tags. The first one is `branch`."""
         return self.branches or ((self.branch,) if self.branch is not None else ())
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class IntegrityFinding:
         return f"{description} [{self.name}]" if self.name and self.name not in self.reason else description
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as JSON-compatible data; only findings about an index include a column."""
+        """Return the finding as JSON-compatible data. Only findings about an index include a column."""
         return {
             "kind": self.kind,
             "severity": self.severity,
@@ -85,7 +85,7 @@ class IntegrityFinding:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """The result of a check; truthy if there are no errors, regardless of warnings.
+    """The result of a check, which is truthy if there are no errors, regardless of warnings.
 
     `readable` maps each branch and tag to its newest completely readable commit, or to None. `read` contains the number
     of checked items by kind. `more` is the number of findings omitted because they exceed the maximum.

@@ -14,9 +14,9 @@ from omnigraph.values.table_key import TableKey
 FRAGMENTS = 256  # maximum number of fragments per table; a scan opens every fragment
 UNINDEXED = 100_000  # maximum number of unindexed rows, which every lookup has to scan
 COMMITS = 100_000  # maximum number of commits per log; chunks are merged, but commits are never removed
-UNRECLAIMED = 1 << 30  # maximum number of unreferenced bytes; never lower than the number of referenced bytes
+UNRECLAIMED = 1 << 30  # maximum number of unreferenced bytes, unless more bytes than that are referenced
 INTENTS = 16  # maximum number of operations that are running or were interrupted
-CACHE_SHARE = 0.9  # maximum fraction of the cache budget
+CACHE_SHARE = 0.9  # maximum fraction of the cache budget that may be in use
 _UNREFERENCED = "bytes not referenced by any branch"
 _CLEANUP_COMMAND = "run `omnigraph cleanup {} --keep 10 --older-than 7d --confirm`"
 

@@ -36,7 +36,7 @@ from .finding import IntegrityFinding
 from .index_findings import index_finding, name_index
 
 SAMPLE_SIZE = 512  # number of values looked up per column
-_PROBE_COUNT = 8  # number of substrings or vectors looked up, one request each
+_PROBE_COUNT = 8  # number of substrings or vectors looked up, with one request each
 # The length of a substring in characters; shorter substrings are not indexed, and longer ones do not improve the check.
 _MIN_SUBSTRING, _MAX_SUBSTRING = (3, 32)
 _NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # number of neighbors requested, and the distance that counts as zero
@@ -116,7 +116,7 @@ def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
 
 
 def _query_vectors(batches: Iterable[pa.RecordBatch], column: str, metric: str) -> Iterator[tuple[int, Floats]]:
-    """Yield the row id and the value of each vector with which the index can be searched."""
+    """Yield the row id and the value of each vector that can be used to search the index."""
     for batch in batches:
         for row_id, vector in zip(batch_row_ids(batch), batch.column(column).to_pylist(), strict=True):
             query_vector = np.asarray(vector, np.float64) if vector is not None else None
@@ -125,7 +125,7 @@ def _query_vectors(batches: Iterable[pa.RecordBatch], column: str, metric: str) 
 
 
 def _text_index_fault(store: Store, table: Table, column: str) -> str | None:
-    """Check a full-text index; extra candidates are allowed, but missing rows or tokens are not."""
+    """Check a full-text index. Extra candidates are allowed, but missing rows or tokens are not."""
     token_lists = [fulltext.read_tokens(store, table, segment) for segment in fulltext.text_segments(table, column)]
     listed_tokens = [token_list["word"].combine_chunks() for token_list in token_lists if token_list is not None]
     if len(listed_tokens) < len(token_lists):

@@ -87,6 +87,6 @@ def _repair_hint(index: IndexName, branch: str, root_uri: str, *, rebuild: bool)
 
 
 def _spell_column(index: IndexName) -> str:
-    """Return the column in the form that `ensure-indices` accepts; node types need no prefix."""
+    """Return the column in the form that `ensure-indices` accepts. Node types need no prefix."""
     type_key = index.type_key
     return f"{type_key.type_name if type_key.kind == 'node' else type_key}.{index.column}"

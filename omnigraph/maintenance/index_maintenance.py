@@ -101,7 +101,7 @@ def outdated_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tup
 def stage_missing_indexes(
     txn: WriteTxn, tables: Mapping[TableKey, Table], executor: Executor, rebuild: IndexSelection = NO_INDEXES
 ) -> dict[TableKey, StagedChange]:
-    """Stage indexes over all uncovered rows in the given tables; skip tables that have nothing to build."""
+    """Stage indexes over all uncovered rows in the given tables, skipping tables that have nothing to build."""
     plan_by_key = {
         table_key: _plan_table(txn, table_key, table, executor, rebuild) for table_key, table in tables.items()
     }

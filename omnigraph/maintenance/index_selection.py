@@ -1,4 +1,4 @@
-"""Select which indexes to rebuild: all of them, or those that a caller names.
+"""Select which indexes to rebuild: all of them, or those that a caller specifies by name.
 
 This module defines the syntax of these names. `Doc` selects all indexes on a type, and `Doc.age` selects the indexes on
 one column. `edge:Knows` distinguishes an edge type from a node type with the same name.
@@ -19,7 +19,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class IndexSelection:
-    """The selected columns for each table; an empty set selects all indexes on the table."""
+    """The selected columns for each table. An empty set selects all indexes on the table."""
 
     everything: bool = False
     columns_by_table: Mapping[TableKey, frozenset[str]] = field(default_factory=dict)

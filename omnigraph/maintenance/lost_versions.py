@@ -206,7 +206,7 @@ class _CommitClaim:
 def _collect_claims(
     branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
 ) -> Iterator[tuple[str, _CommitClaim]]:
-    """Yield the commits that other records attribute to the branch; stronger claims come last."""
+    """Yield the commits that other records attribute to the branch. Stronger claims come last."""
     ref = branch_log.head.ref
     is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # no other branch has ever used this name
     for commit_id, operation in records.audited_commits.get(ref.name, {}).items() if is_name_unique else ():
@@ -229,9 +229,10 @@ def _collect_claims(
 
 
 def _find_anchor(commit: Commit, branch_log: BranchLog, other_log: BranchLog) -> Literal["own", "fork"] | None:
-    """Follow first parents until a commit published on this manifest ("own") or its fork point ("fork").
+    """Return whether a commit descends from this branch's own commits ("own") or only from its fork point ("fork").
 
-    A fork point is weak evidence, because the name may have belonged to a different branch that was lost earlier.
+    Return None in all other cases. Only first parents are followed. A fork point is weak evidence, because the name may
+    have belonged to a different branch that was lost earlier.
     """
     head = branch_log.state.head
     own_commits, own_commit = set[str](), branch_log.commits.get(head.commit_id)
@@ -258,7 +259,7 @@ def _weigh_claim(evidence: LostVersionEvidence, branch_log: BranchLog, commit_id
 def _weigh_manifest_files(
     evidence: LostVersionEvidence, manifest_files: ManifestFiles, fragments: list[OrphanFragment], log: HistoryLog
 ) -> None:
-    """Assess the swaps and fragments above the newest version; a fragment based on another fragment proves a loss."""
+    """Assess the swaps and fragments above the newest version. A fragment based on another fragment proves a loss."""
     highest_base = max(manifest_files.swap_bases, default=0)
     if highest_base > manifest_files.newest_version:
         evidence.proofs.append(f"a later write was based on version {highest_base}")
@@ -284,7 +285,7 @@ def _weigh_manifest_files(
 
 
 def _is_based_on(state: GraphState, commit_id: str) -> bool:
-    """Return whether a state builds on a commit; the state that the commit itself wrote does not count."""
+    """Return whether a state builds on a commit. The state that the commit itself wrote does not count."""
     if state.head.commit_id == commit_id:
         return state.head.nonce is not None
     return any(commit.id == commit_id for commit in state.tail)

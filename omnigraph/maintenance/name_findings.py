@@ -1,6 +1,6 @@
 """Findings about lost names: missing or damaged ref objects, and manifests that no ref points to.
 
-This module defines the messages; `publish.unnamed_manifests` determines which manifests have lost their names.
+This module defines the messages. `publish.unnamed_manifests` determines which manifests have lost their names.
 """
 
 from collections.abc import Iterator

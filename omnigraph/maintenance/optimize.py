@@ -1,9 +1,9 @@
 """Compact whole tables and build their indexes, and publish the result as a commit that changes no content.
 
 The expensive work runs on an executor, in this process or on a cluster. All files are prepared before the writer slot
-is taken. If another writer changes a table in the meantime, its prepared version is discarded, a bounded number of
-small fragments is compacted instead, and the indexes are built in a separate commit. Writers never wait for this work
-or fail because of it.
+is taken. If another writer changes a table in the meantime, the prepared version of that table is discarded. A bounded
+number of small fragments is then compacted instead, and the indexes are built in a separate commit. Writers never wait
+for this work or fail because of it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -78,7 +78,7 @@ def optimize(
     actor: str | None = None,
     executor: Executor | None = None,
 ) -> OptimizeReport:
-    """Compact small fragments and extend indexes to all rows, in all tables or in `types`.
+    """Compact small fragments and extend indexes to all rows, in all tables or only in `types`.
 
     A damaged table is left unchanged, and its report entry explains why.
     """
@@ -105,7 +105,7 @@ class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, neve
 def _prepare_run(
     branch: BranchState, types: Collection[str] | None, executor: Executor
 ) -> tuple[_OptimizeRun, WriteTxn]:
-    """Prepare a run; return the run with its table versions, and the transaction that they are based on."""
+    """Prepare a run. Return the run with its table versions, and the transaction that they are based on."""
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
         optimize_run = _OptimizeRun(branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch)
@@ -189,7 +189,7 @@ def _maintain_undamaged(optimize_run: _OptimizeRun, txn: WriteTxn, executor: Exe
 def _find_damage(
     txn: WriteTxn, entries: Mapping[TableKey, TableEntry], executor: Executor
 ) -> dict[TableKey, DamagedError]:
-    """Return an error for each table that cannot be rewritten; the cheapest check runs first."""
+    """Return an error for each table that cannot be rewritten. The cheapest check runs first."""
     store = txn.store
     if missing := find_damaged_tables(store, entries, read_rows=False):
         return missing
@@ -208,7 +208,7 @@ def _find_damage(
 
 
 def _maintain_tables(txn: WriteTxn, table_keys: Iterable[TableKey], executor: Executor) -> dict[TableKey, Table]:
-    """Compact and index tables as unpublished versions; return only the tables that changed.
+    """Compact and index tables as unpublished versions, and return only the tables that changed.
 
     Each step processes all tables before the next step starts, so that parallel executors stay busy.
     """
@@ -248,7 +248,7 @@ def _stage_compaction(
 
 
 def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
-    """Plan to publish the prepared versions for unchanged tables and bounded compactions for the others."""
+    """Plan to publish the prepared versions of unchanged tables and bounded compactions of the other tables."""
     optimize_run.attempts += 1
     manifest = txn.base.state
     # After a garbage collection, the prepared files may no longer exist.

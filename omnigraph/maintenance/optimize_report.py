@@ -16,9 +16,9 @@ from .index_maintenance import unbuilt_indexes
 
 @dataclass(frozen=True, slots=True)
 class TableMaintenance:
-    """The result for one table; `skipped` or `error` explains why the table was not maintained.
+    """The result for one table. `skipped` or `error` explains why the table was not maintained.
 
-    `version_after` is the last published version; the byte counts cover the table's data files.
+    `version_after` is the last published version. The byte counts cover the table's data files.
     """
 
     type_key: TableKey
@@ -59,7 +59,7 @@ class TableMaintenance:
 class OptimizeReport:
     """The report for a run: one entry per table, and the commits that the run created (usually one or none).
 
-    `retries` is the number of times another writer published first.
+    `retries` is the number of times that another writer published first.
     """
 
     datasets: tuple[TableMaintenance, ...] = ()
@@ -78,12 +78,12 @@ class OptimizeReport:
 
     @property
     def damaged(self) -> tuple[TableMaintenance, ...]:
-        """The tables that could not be maintained; `error` explains why."""
+        """The tables that could not be maintained. `error` explains why."""
         return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
 
 def measure_table(base_txn: WriteTxn, entry: TableEntry, published: TableEntry | None) -> TableMaintenance:
-    """Compare one table before and after a run; a schema change may have moved it to a new directory."""
+    """Compare one table before and after a run. A schema change may have moved the table to a new directory."""
     table_key, store = entry.key, base_txn.store
     catalog = read_schema(store, base_txn.base.state.schema).ir.catalog
     latest_entry = published or entry

@@ -1,7 +1,7 @@
 """Find manifest fragments above the newest version that interrupted writes or lost versions left behind.
 
 Every swap writes the rows for the next state to a fragment and then writes the version that references the fragment. A
-fragment records the version that it was written for; `lost_versions` determines whether that version was ever
+fragment records the version that it was written for. `lost_versions` determines whether that version was ever
 published. This module never writes.
 """
 
@@ -22,7 +22,7 @@ from omnigraph.storage.store import Store
 
 # The maximum number of versions to read when determining which fragments are referenced.
 _MAX_EXACT_VERSIONS = 256
-_TIMESTAMP_MARGIN = timedelta(seconds=2)  # coarser than any store's timestamps
+_TIMESTAMP_MARGIN = timedelta(seconds=2)  # coarser than the timestamp resolution of any store
 _MAX_FENCE_VERSIONS = 64  # maximum number of consecutive versions without a commit
 
 
@@ -55,7 +55,7 @@ class ManifestFiles:
 
 
 def list_manifest_files(store: Store, manifest_ulid: str) -> ManifestFiles:
-    """List the files; versions come last, so that a concurrent swap's base never appears above the newest version."""
+    """List the files. Versions come last, so that a concurrent swap's base never appears above the newest version."""
     directory = layout.manifest_directory(manifest_ulid)
     data_files = {listed_object.name: listed_object for listed_object in store.objects.list(f"{directory}/data")}
     swap_names = [
@@ -83,7 +83,7 @@ def read_newer_fragments(store: Store, manifest_ulid: str, manifest_files: Manif
 
 
 def _candidate_names(store: Store, manifest_files: ManifestFiles) -> set[str]:
-    """Return unreferenced fragments; if there are many versions, fragments older than the newest one are omitted."""
+    """Return unreferenced fragments. If there are many versions, fragments older than the newest one are omitted."""
     if len(manifest_files.version_files) > _MAX_EXACT_VERSIONS:
         cutoff = manifest_files.version_files[manifest_files.newest_version].modified - _TIMESTAMP_MARGIN
         return {

@@ -58,11 +58,11 @@ def repair_graph(
     name_choice: NameChoice | None = None,
     acknowledged_commit: str | None = None,
 ) -> Repair:
-    """Report changes made by external writers; with `force` and `confirm`, adopt appended rows.
+    """Report changes made by external writers. With `force` and `confirm`, adopt appended rows.
 
     With `confirm`, lost names and manifest versions are restored, and `name_choice` is applied. `acknowledged_commit`
-    is a commit that the caller knows was acknowledged. This commit is published again. If the branch cannot be opened,
-    `branch_state` is None and no rows are adopted.
+    is a lost commit to publish again, because the caller knows that it was acknowledged. If the branch cannot be
+    opened, pass None as `branch_state`. No rows are then adopted.
     """
     if force and not confirm:
         raise UsageError(reason="'force' requires 'confirm'; review the preview first")
@@ -103,7 +103,7 @@ def repair_manifests(
 ) -> tuple[VersionRepair, ...]:
     """Restore manifest versions that are provably lost, where possible.
 
-    `acknowledged_commit` is a commit that the caller knows was acknowledged.
+    The caller guarantees that `acknowledged_commit` was acknowledged, so the commit is published again.
     """
     manifest_repairs = repair_missing_manifests(store, confirm=confirm, actor=REPAIR_ACTOR)
     fresh_store = without_caches(store)
@@ -230,7 +230,7 @@ def _adopt_rows(branch_state: BranchState, *, is_forced: bool) -> tuple[Commit |
 
 
 def _plan_adoption(txn: WriteTxn, errors_by_type: dict[TableKey, str]) -> PublishPlan | None:
-    """Plan to adopt rows on top of this base; its log records which rows were adopted before."""
+    """Plan to adopt rows on top of this base. Its log records which rows were adopted before."""
     state = txn.base.state
     contract = read_schema(txn.store, state.schema)
     deltas: dict[TableKey, TableDelta] = {}
@@ -268,7 +268,7 @@ def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDr
 
 
 def _mask_additional_ids(entity_ids: list[str], adopted_ids: list[str]) -> pa.Array:
-    """Return a mask of the ids that have not been adopted yet; an additional occurrence of an id counts as new."""
+    """Return a mask of the ids that have not been adopted yet. An additional occurrence of an id counts as new."""
     remaining = Counter(adopted_ids)
     mask = []
     for entity_id in entity_ids:
@@ -310,7 +310,7 @@ def _plan_valid_tables(
     adopted_heads: dict[str, int],
     errors_by_type: dict[TableKey, str],
 ) -> PublishPlan | None:
-    """Plan to adopt the rows of all tables that satisfy the rules together; omit and report the other tables."""
+    """Plan to adopt the rows of all tables that satisfy the rules together. Omit and report the other tables."""
     state = txn.base.state
     while deltas:
         lookup = RecordingLookup(txn)

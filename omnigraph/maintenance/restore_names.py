@@ -1,6 +1,6 @@
 """Restore branch and tag names: rewrite or drop lost or damaged ref objects.
 
-Known names are restored; for all other manifests, the caller decides. Without `confirm`, the repair is only previewed.
+Known names are restored. For all other manifests, the caller decides. Without `confirm`, the repair is only previewed.
 A name's ref numbers are never reused: a restored ref object gets the next odd number.
 """
 
@@ -117,7 +117,7 @@ class _NameRepairRun:
     choice_used: bool = False
 
     def repair_manifest(self, manifest: UnnamedManifest, is_name_unique: bool) -> NameRepair:
-        """Restore, close or drop one manifest; if that is not possible, report why."""
+        """Restore, close or drop one manifest. If that is not possible, report why."""
         name_repair = NameRepair(
             manifest.directory, manifest.status, manifest.kind, manifest.name, manifest.commit_id, "no_op"
         )
@@ -213,7 +213,7 @@ class _NameRepairRun:
         self._record_event("restore_name", ref.name, manifest.commit_id)
 
     def _next_ref(self, manifest: UnnamedManifest, name: str, kind: RefKind) -> Ref:
-        """Return the ref to write; its number is higher than all known ref numbers for the name."""
+        """Return the ref to write, whose number is higher than all known ref numbers for the name."""
         ref_directory = layout.TAGS if kind == "tag" else layout.REFS
         damaged_refs = [
             damaged_ref

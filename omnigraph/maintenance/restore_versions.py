@@ -70,7 +70,7 @@ def repair_versions(
 ) -> tuple[VersionRepair, ...]:
     """Republish commits that are provably lost, unless the branch has advanced in the meantime.
 
-    `acknowledged_commit` is a commit that the caller knows was acknowledged.
+    The caller guarantees that `acknowledged_commit` was acknowledged, so the commit is published again.
     """
     accepted = [evidence.accept_commit(acknowledged_commit) for evidence in lost_versions]
     if acknowledged_commit is not None and not any(accepted):
@@ -166,7 +166,7 @@ def _republish_commits(store: Store, evidence: LostVersionEvidence, actor: str |
 
 
 def _republish_commit(store: Store, base: LoadedManifest, commit: Commit, state: GraphState) -> LoadedManifest:
-    """Publish a commit under its original version number; versions without a commit fill any gap before it."""
+    """Publish a commit under its original version number. Versions without a commit fill any gap before it."""
     commit_state = state_at_commit(store, state, commit.id)
     check_state_retained(store, commit_state, commit.id)
     while base.version + 1 < commit.manifest_version:

@@ -1,6 +1,6 @@
 """Validate a branch's rows against its schema, using the same rules as every write.
 
-Each table is read once, in batches; only ids, endpoints, and the columns used in keys and unique constraints are kept
+Each table is read once, in batches. Only ids, endpoints, and the columns used in keys and unique constraints are kept
 in memory. The rules themselves are defined in `rules`.
 """
 
@@ -41,7 +41,7 @@ _CORRECTION_HINT = "correct the entity with an update or a load; Omnigraph itsel
 
 @dataclass(slots=True)
 class TableValidator:
-    """Validates the tables in one state; `node_ids` contains the ids from the node tables read so far."""
+    """Validates the tables in one state. `node_ids` contains the ids from the node tables read so far."""
 
     store: Store
     contract: StoredSchema
@@ -169,7 +169,7 @@ def _find_repeated_ids(type_key: TableKey, rows: pa.Table) -> Iterator[Integrity
 
 
 def _find_repeated_values(schema_type: NodeType | EdgeType, rows: pa.Table) -> Iterator[Violation]:
-    """Report entities that share a unique value; keys are not checked here, because ids have already been checked."""
+    """Report entities that share a unique value. Keys are not checked here, because ids have already been checked."""
     unique_rules = tuple(rule for rule in schema_type.constraints if isinstance(rule, Unique))
     if unique_rules:
         unique_only = replace(schema_type, constraints=unique_rules)
@@ -195,7 +195,7 @@ def _to_numpy_mask(mask: pa.Array) -> Any:
 
 
 def _find_miscounted_sources(edge_type: EdgeType, edge_rows: pa.Table) -> Iterator[Violation]:
-    """Report source nodes with too few or too many edges; nodes without edges are not checked."""
+    """Report source nodes with too few or too many edges. Nodes without edges are not checked."""
     if (edge_type.min_cardinality == 0 and edge_type.max_cardinality is None) or not edge_rows.num_rows:
         return
     edge_counts = pc.value_counts(edge_rows["src"])

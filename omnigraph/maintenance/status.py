@@ -43,9 +43,10 @@ from .health_thresholds import (
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatus:
-    """A table's status on a branch; `versions` and `bytes` include its retained history.
+    """A table's status on a branch. `versions` and `bytes` include its retained history.
 
-    `error` explains why a damaged table could not be examined; `rows` is then the row count that the branch records.
+    `error` explains why a damaged table could not be examined. In this case, `rows` is the row count that the branch
+    records.
     """
 
     type_key: TableKey
@@ -161,7 +162,7 @@ def _read_datasets(
 def _table_error(
     store: Store, type_key: TableKey, entry: TableEntry, files_by_name: Mapping[str, ListedObject]
 ) -> str | None:
-    """Return why a table cannot be examined, such as a missing file, or None if it can."""
+    """Return the reason that a table cannot be examined, such as a missing file, or None if there is none."""
     version_path = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
     try:
         with panics_as_errors():

@@ -1,8 +1,8 @@
 """Upgrade a root to the current storage format in place, one manifest at a time.
 
-Each manifest is converted with one swap, so it is always entirely in one format. Main is converted last: until then,
-the older release can still open the graph, and a later upgrade resumes an interrupted one. Table files are never
-changed, and a format without a registered upgrade step is rejected.
+Each manifest is converted with one swap, so it is always entirely in one format. Main is converted last. Until then,
+the older release can still open the graph, and an interrupted upgrade can be resumed. Table files are never changed,
+and a format without a registered upgrade step is rejected.
 """
 
 from collections.abc import Iterator
@@ -51,8 +51,8 @@ class ManifestFormat:
 class UpgradeReport:
     """The result of an upgrade or an upgrade preview.
 
-    `outcome` is `current`, `preview` or `upgraded`. `storage_format` is the oldest format that was found; `manifests`
-    are the manifests in an older format.
+    `outcome` is `current`, `preview` or `upgraded`. `storage_format` is the oldest format that was found, and
+    `manifests` are the manifests in an older format.
     """
 
     outcome: UpgradeOutcome
@@ -200,7 +200,7 @@ def _convert_rows(store: Store, cell: ManifestCell) -> pa.Table:
         message = f"{cell.location} cannot be converted to storage format {layout.STAMP}; nothing was changed"
         hint = "check the graph with the release that wrote it, and report a bug"
         raise StorageError(message, kind="permanent", reason=str(error), effect="none", hint=hint) from error
-    # This version has no commit of its own, so a nonce makes it unique; a closing version keeps the nonce it has.
+    # This version has no commit of its own, so a nonce makes it unique. A closing version keeps its own nonce.
     head = state.head if state.head.closed else replace(state.head, nonce=clock_and_ids.new_nonce())
     return to_rows(replace(state, head=head), cell.version + 1)
 

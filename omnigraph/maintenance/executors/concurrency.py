@@ -17,7 +17,7 @@ def run_jobs_by_table(
     run_job: Callable[[Table, MaintenanceJob], MaintenanceResult],
     max_tables: int | None,
 ) -> list[MaintenanceResult]:
-    """Run every job and return the results in job order; running jobs finish even if another job fails."""
+    """Run every job and return the results in job order. Running jobs finish even if another job fails."""
     positions_by_table: dict[str, list[int]] = {}
     for position, (table, _) in enumerate(jobs):
         positions_by_table.setdefault(table.location, []).append(position)
@@ -45,7 +45,7 @@ def _wait_for_all(futures: Sequence["Future[None]"]) -> None:
 
 @contextmanager
 def _cancelling_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield a thread pool; after a failure, cancel the jobs that have not started."""
+    """Yield a thread pool. After a failure, cancel the jobs that have not started."""
     pool = ThreadPoolExecutor(workers, "maintenance")
     try:
         yield pool

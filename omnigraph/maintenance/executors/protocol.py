@@ -16,7 +16,7 @@ ClaimCheck = Callable[[], None]
 
 
 class Executor(Protocol):
-    """Runs maintenance jobs and returns results in job order; if a job fails, the whole call fails.
+    """Runs maintenance jobs and returns results in job order. If a job fails, the whole call fails.
 
     An executor may run a job more than once or only partially, and a later run may repeat the job.
     """
@@ -40,7 +40,7 @@ class Executor(Protocol):
         """Build index segments; return None for each segment that has no data yet."""
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
-        """Read files and compare them with their checksums; return faults by file name."""
+        """Read files, compare them with their checksums, and return faults by file name."""
 
     def list_files(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
         """List every file below the given directories."""
@@ -51,7 +51,7 @@ class Executor(Protocol):
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files in order of rank; call `on_removed` once for each file.
+        """Remove files in order of rank, calling `on_removed` once for each file.
 
         Implementations must call `check_claim`, which raises an error if the run must end, before they remove files.
         """

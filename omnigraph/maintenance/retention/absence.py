@@ -49,7 +49,7 @@ class ResidualTrace:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Absence:
-    """The traces that a search found, and how much data was read; truthy if there are no traces."""
+    """The traces that a search found, and how much data was read. The result is truthy if there are no traces."""
 
     type_name: str
     entity_id: str
@@ -92,7 +92,7 @@ class _EntitySearch:
 
 
 def find_traces(store: Store, type_name: str, entity_id: str, other_paths: Sequence[str | Path] = ()) -> Absence:
-    """Search for an entity in every file in a root, and in other files and folders."""
+    """Search for an entity in every file in a root, and in the files and folders in `other_paths`."""
     if not entity_id:
         raise InputError("the entity id must not be empty", reason="empty id")
     states = list(_read_states(store))
@@ -152,7 +152,7 @@ def _find_id_columns(store: Store, states: Iterable[GraphState], type_name: str)
 
 
 def _search_object(search: _EntitySearch, object_name: str) -> Iterator[ResidualTrace]:
-    """Search one object in the root; yield a trace if it contains one."""
+    """Search one object in the root, and yield a trace if the object contains one."""
     type_key = search.type_keys.get(owning_directory(object_name))
     with suppress(ValueError):
         if object_name.endswith(".lance") and object_name.startswith(TABLE_ROOTS):

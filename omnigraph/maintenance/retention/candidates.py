@@ -68,7 +68,7 @@ def select_still_deletable(queued_names: Sequence[str], marking: Marking, protec
 def mark_tombstones(marking: Marking) -> None:
     """Keep the closing version of every deleted branch or tag, and the files needed to read it.
 
-    A late swap on a deleted branch must find this version; otherwise, the swap would succeed.
+    A late swap on a deleted branch must find this version. Otherwise, the swap would succeed.
     """
     used_locations = used_directories(marking.live)
     for directory in marking.survey.manifest_files():

@@ -1,4 +1,4 @@
-"""The collector's claim, which only prevents duplicate work; concurrent collectors are harmless.
+"""The collector's claim, which only prevents duplicate work. Concurrent collectors are harmless.
 
 This module manages the lease on `__gc/claim`: it acquires the lease, renews it in the background, detects its loss, and
 takes over a lease that has not been renewed for a minute of store time. Correctness never depends on the claim.
@@ -22,7 +22,7 @@ TRUSTED_SECONDS = 30.0  # seconds after a renewal during which the owner may ass
 
 
 class CollectorClaim:
-    """The claim that this collector holds; the collector can lose it while the process is suspended."""
+    """The claim that this collector holds. The collector can lose it while the process is suspended."""
 
     def __init__(self, store: Store, run_id: str) -> None:
         self.store, self.run_id = store, run_id

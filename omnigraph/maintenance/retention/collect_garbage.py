@@ -2,8 +2,8 @@
 
 The steps are ordered so that a file is removed only if nothing can reference it any longer:
 
-1. Survey, then mark. A file that is written later is not in the survey and cannot be selected; marking first would miss
-   files that are published between the mark and the survey.
+1. Survey, then mark. A file that is written later is not in the survey and cannot be selected. If the mark came first,
+   a file that is published between the mark and the survey would be taken for garbage.
 2. Write the delete queue, then mark again. A process that needs to reference old data arms an
    intent and then reads the queue (see `delete_queue`). The collector writes the queue and then
    reads the intents. Regardless of the timing, the process sees the queue or the collector sees the intent.
@@ -87,7 +87,7 @@ def preview_cleanup(
     *,
     erase: bool = False,
 ) -> Cleanup:
-    """Report what a cleanup or an erase would remove; nothing is written."""
+    """Report what a cleanup or an erase would remove, without writing anything."""
     executor = executor or LocalExecutor()
     listing_time = clock_and_ids.now() if store.effects.read_only else intents.store_time(store)
     survey = take_survey(store, listing_time, executor)
@@ -120,8 +120,8 @@ def cleanup(
 ) -> Cleanup:
     """Remove files that are no longer needed, while readers and writers stay active.
 
-    The `executor` lists files; `executor_for_files` may choose a different executor for the rest of
-    the work, once the number of files is known.
+    `executor` lists files. Once the number of files is known, `executor_for_files` may choose a different executor for
+    the rest of the work.
 
     Crashed operations are finished or discarded first. Raises `ConcurrentCommit` if another cleanup is running or a
     branch is too busy to be fenced, and `Conflict` if something that must be kept cannot be read. In these cases,
@@ -240,7 +240,7 @@ def _mark_live(
 
 
 def _versions_to_read(marking: Marking) -> list[VersionKey]:
-    """Return the versions that a mark will read; a trial mark determines them without reading any.
+    """Return the versions that a mark will read. A trial mark determines them without reading any.
 
     An executor can then read the versions in parallel.
     """
@@ -258,7 +258,7 @@ def _versions_to_read(marking: Marking) -> list[VersionKey]:
 
 
 def _finish_abandoned_run(run: _CleanupRun, run_id: str) -> None:
-    """Finish a run that another process abandoned; if its lists are damaged, leave it unchanged."""
+    """Finish a run that another process abandoned. If the run's lists are damaged, leave the run unchanged."""
     try:
         _finish_run(run, run_id)
     except DamagedListError as error:
@@ -279,8 +279,7 @@ def _finish_run(run: _CleanupRun, run_id: str) -> None:
             raise
         queued_names = read_listed_names(store, run_id, QUEUE_PART)
     # Another collector has completed this run. Now that the queue is gone, other processes may reference the names
-    # again,
-    # so the sweep list must no longer be used.
+    # again, so the sweep list must no longer be used.
     if queued_names is None:
         store.objects.remove(layout.gc_name(run_id, SWEEP_PART))
         return
@@ -308,7 +307,7 @@ def _recheck_after_fence(run: _CleanupRun, queued_names: list[str]) -> list[str]
 
 
 def _record_sweep_list(store: Store, run_id: str, sweep_names: list[str]) -> list[str]:
-    """Record the result of the second mark and return the recorded result; the first one recorded wins."""
+    """Record the result of the second mark and return the recorded result. The first recorded result wins."""
     store.objects.create_json(layout.gc_name(run_id, SWEEP_PART), {"names": sweep_names})
     recorded_names = read_listed_names(store, run_id, SWEEP_PART)
     if recorded_names is None:

@@ -64,7 +64,7 @@ def _read_open_state(store: Store, ref: Ref) -> GraphState | None:
 
 
 def _fence_branch(store: Store, ref: Ref) -> bool:
-    """Raise a branch's epoch; a fence that another collector has raised is sufficient."""
+    """Raise a branch's epoch. A fence that another collector has raised is sufficient."""
     branch_state = branch_state_of(store, ref.name, ref.ulid)
     first_epoch: int | None = None
     for lost_attempts in range(MAX_FENCE_ATTEMPTS):
@@ -83,7 +83,7 @@ def _fence_branch(store: Store, ref: Ref) -> bool:
 def _swap_next_epoch(store: Store, base_manifest: LoadedManifest) -> bool:
     """Swap in the next epoch; return False if the branch must be read again.
 
-    The swap may have failed or succeeded; the next read shows whether the epoch was raised.
+    The swap may have failed or succeeded. The next read shows whether the epoch was raised.
     """
     head = base_manifest.state.head
     next_head = replace(head, gc_epoch=head.gc_epoch + 1, nonce=clock_and_ids.new_nonce())

@@ -30,7 +30,7 @@ from .mark_live import Marking
 _OPERATION_LABELS = {READ_OPERATION: "a reader"}
 _ALL_DIRECTORIES = frozenset({*TABLE_ROOTS, layout.COMMITS, layout.SCHEMAS, layout.BRANCHES})
 _log = logging.getLogger("omnigraph")
-_TIME_RESOLUTION = timedelta(seconds=2)  # coarser than any store's timestamps
+_TIME_RESOLUTION = timedelta(seconds=2)  # coarser than the timestamp resolution of any store
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class IntentProtection:
     armed_times: list[datetime] = field(default_factory=list)
 
     def covers(self, modified_at: datetime | None) -> bool:
-        """Return whether a file is newer than the oldest armed intent; a file whose age is unknown counts as newer."""
+        """Return whether a file is newer than the oldest armed intent. A file whose age is unknown counts as newer."""
         if not self.armed_times:
             return False
         return modified_at is None or modified_at >= min(self.armed_times)

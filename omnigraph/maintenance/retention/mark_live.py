@@ -1,7 +1,7 @@
 """The mark phase: find all files that branches, tags and their retained history need.
 
 This module determines which commits are kept: the newest commits on every branch by count and age, merged-in commits by
-age, the merge bases of open branches, and tagged commits. Everything that a head needs must be readable; otherwise,
+age, the merge bases of open branches, and tagged commits. Everything that a head needs must be readable. Otherwise,
 nothing is removed. Historical data that an earlier cleanup has removed is skipped.
 """
 
@@ -39,10 +39,10 @@ class Marking:
     """A mark phase in progress: the live set so far, and the data read to build it.
 
     `version_contents` maps table versions to their files. A version's files never change, so a second mark reads only
-    new versions; `complete_versions` are the versions with no missing file. `type_by_directory` maps table directories
+    new versions. `complete_versions` are the versions without missing files. `type_by_directory` maps table directories
     to types, `kept_commits` are the commits that remain readable, and `used_tables` are directories that are at least
     partially kept. `holders` describes the tags and operations that retain data in addition to branches. `read_version`
-    lists the files in a table version. `unnamed` are branches and tags that have lost their ref object; they are
+    lists the files in a table version. `unnamed` are branches and tags that have lost their ref object. They are
     treated as live until they are repaired or dropped.
     """
 
@@ -70,7 +70,7 @@ class Marking:
         return fresh_marking
 
     def add_state(self, manifest: LoadedManifest, required_by: str | None) -> None:
-        """Add everything that a manifest references; all of it must be readable if `required_by` is given."""
+        """Add everything that a manifest references. All of it must be readable if `required_by` is given."""
         state = manifest.state
         self.live.names |= {*cell_files(manifest.cell), state.schema.location}
         self.live.names |= {chunk.name for chunk in state.chunks}
@@ -78,7 +78,7 @@ class Marking:
             self.add_entry(entry, required_by=required_by)
 
     def add_entry(self, entry: TableEntry, required_by: str | None = None) -> None:
-        """Add a table version; the run stops if a required version is unreadable."""
+        """Add a table version. The run stops if a required version is unreadable."""
         version_key = (entry.location, entry.lance_version)
         self.type_by_directory.setdefault(entry.location, entry.key)
         if version_key not in self.version_contents and required_by is None and self.creation_time(entry) is None:
@@ -136,7 +136,7 @@ class Marking:
 
 
 def unreadable_error(subject: str, detail: str) -> Conflict:
-    """Return the error that stops a run; nothing may be removed on the basis of unreadable data."""
+    """Return the error that stops a run. Nothing may be removed on the basis of unreadable data."""
     return Conflict(
         f"{subject} cannot be read ({detail}); nothing was removed",
         hint="restore the files, or delete the branch or tag, then run `omnigraph cleanup` again",
@@ -161,7 +161,7 @@ def mark_heads(marking: Marking) -> None:
 
 
 def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[GraphState, HistoryLog]]:
-    """Mark all files in an unnamed manifest and everything it needs; for a branch, yield its state and log."""
+    """Mark all files in an unnamed manifest and everything it needs. For a branch, yield its state and log."""
     if unnamed.manifest is None:
         raise unreadable_error(unnamed.directory, unnamed.reason)
     subject = f"{unnamed.kind or 'branch or tag'} '{unnamed.name or unnamed.ulid}'"
@@ -182,7 +182,7 @@ def spared_manifests(store: Store, survey: FileSurvey) -> tuple[UnnamedManifest,
 
 
 def list_refs(store: Store) -> list[Ref]:
-    """Return every open branch and tag ref; a ref that is closed during the listing may be missing.
+    """Return every open branch and tag ref. A ref that is closed during the listing may be missing.
 
     A damaged ref object references nothing, so its manifest is treated as unnamed.
     """
@@ -210,7 +210,7 @@ def read_head(marking: Marking, ref: Ref) -> Iterator[LoadedManifest]:
 
 
 def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
-    """Keep a branch's history; if its log chunks were merged in the meantime, read the branch again."""
+    """Keep a branch's history. If its log chunks were merged in the meantime, read the branch again."""
     for _ in range(_MAX_LOG_READS):
         log = HistoryLog(marking.store, manifest.state)
         try:
@@ -259,7 +259,7 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
     version_times = [time for time in map(marking.creation_time, entries) if time is not None]
     if entries and not version_times:
         return timedelta.max  # the commit's files were already removed
-    # A merge adopts older versions, so the commit's own time is considered as well; this can only make the commit
+    # A merge adopts older versions, so the commit's own time is considered as well. This can only make the commit
     # younger. The age is never negative, even if the store's clock lags behind a writer's clock or counts whole
     # seconds.
     return max(
@@ -270,7 +270,7 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
 def _keep_first_parents(
     marking: Marking, log: HistoryLog, first_parent_commits: list[Commit], erased_directories: frozenset[str]
 ) -> None:
-    """Keep consecutive commits; `first_parent_commits` lists the newest one first.
+    """Keep consecutive commits. `first_parent_commits` lists the newest one first.
 
     The oldest commit's full state is marked; for each later commit, only its changes are marked.
     """
@@ -302,7 +302,7 @@ def _add_entries(marking: Marking, entries: Iterable[TableEntry], erased_directo
 def merge_bases_of_refs(logs: list[tuple[GraphState, HistoryLog]]) -> Iterator[tuple[HistoryLog, str]]:
     """Yield all merge bases: the best common ancestors of every pair of heads.
 
-    All heads are processed in one pass; the result is a superset of the bases that merges can need.
+    All heads are processed in one pass. The result is a superset of the bases that merges can need.
     """
     if len(logs) < 2:
         return

@@ -19,7 +19,7 @@ _POLICY_HINT = "keep=10 keeps the newest ten commits on every branch; older_than
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """The rules for keeping commits; a commit is removed if neither `keep` nor `older_than` keeps it.
+    """The rules for keeping commits. A commit is removed if neither `keep` nor `older_than` keeps it.
 
     At least one of the two must be set. The directories of unreferenced tables are kept unless `purge_dropped` is set.
 
@@ -52,7 +52,7 @@ def make_policy(
     *,
     purge_dropped: bool = False,
 ) -> RetentionPolicy:
-    """Build a policy from a caller's arguments; there is deliberately no default policy."""
+    """Build a policy from a caller's arguments. There is deliberately no default policy."""
     if keep is None and older_than is None:
         reason = "neither keep nor older_than is set"
         raise InputError("cleanup requires a retention policy", reason=reason, hint=_POLICY_HINT)

@@ -34,14 +34,14 @@ class DatasetCleanup:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """The report for a cleanup; if `preview` is true, nothing was removed.
+    """The report for a cleanup. If `preview` is true, nothing was removed.
 
-    `unreferenced_paths` are table directories that are no longer referenced; they and their `unreferenced_bytes` are
-    kept unless their removal was requested. `orphans` are directories of branches and tags that never had a name.
-    `spared_files` and `spared_bytes` count the files that only the grace period keeps; both are set only if nothing is
-    removed. `deleted_rows` is the number of rows that an erase would purge; only an erase preview sets it. `held_by`
-    lists the tags and running operations that retain data. `engine` is the executor that did the work. `unnamed` lists
-    branches and tags that have lost their ref object; none of their files are removed.
+    `unreferenced_paths` are table directories that are no longer referenced, and `unreferenced_bytes` is their size.
+    These directories are kept unless their removal was requested. `orphans` are directories of branches and tags that
+    never had a name. `spared_files` and `spared_bytes` count the files that only the grace period keeps. Both are set
+    only if nothing is removed. `deleted_rows` is the number of rows that an erase would purge, and only an erase
+    preview sets it. `held_by` lists the tags and running operations that retain data. `engine` is the executor that did
+    the work. `unnamed` lists branches and tags that have lost their ref object, and none of their files are removed.
     """
 
     preview: bool
@@ -69,7 +69,7 @@ class Cleanup:
 
     @property
     def failed(self) -> tuple[DatasetCleanup, ...]:
-        """The datasets with files that could not be removed; the next run tries again."""
+        """The datasets with files that could not be removed. The next run tries again."""
         return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
     def __repr__(self) -> str:
@@ -110,7 +110,7 @@ def build_dataset_rows(
     type_by_directory: Mapping[str, str],
     error_by_dataset: Mapping[str, str] | None = None,
 ) -> tuple[DatasetCleanup, ...]:
-    """Build one row per type for the removed files; `type_by_directory` maps table directories to types."""
+    """Build one row per type for the removed files. `type_by_directory` maps table directories to types."""
     bytes_by_dataset: dict[str, int] = {}
     versions_by_dataset: dict[str, int] = {}
     for removed_name in removed_names:

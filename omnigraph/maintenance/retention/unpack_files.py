@@ -16,7 +16,7 @@ _GZIP, _ZSTD, _PARQUET, _ARROW = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"AR
 
 
 def read_unpacked(file_path: Path, overlap_bytes: int) -> Iterator[bytes]:
-    """Yield the contents of a file in pieces; each piece starts with the last bytes of the previous piece.
+    """Yield the contents of a file in pieces. Each piece starts with the last bytes of the previous piece.
 
     The overlap ensures that a match spanning two pieces is found.
     """

@@ -1,7 +1,7 @@
 """Stop a cleanup before it removes data that lost manifest versions need.
 
 A swap's record contains the version that the swap was based on. A base above the newest existing version proves that
-newer versions were published and then lost. Data that only these versions reference must be kept until they are
+newer versions were published and then lost. Data that only these versions reference must be kept until the versions are
 repaired.
 """
 
