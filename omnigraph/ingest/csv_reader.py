@@ -53,10 +53,9 @@ def read_csv(
 ) -> Iterator[int]:
     """Read the records in a file, numbering lines from `first_number`; yield the next line number after each block."""
     buffer = intake.buffer_for(entity_type)
-    sample, pieces = _take_sample(_with_newlines(pieces))
-    if not sample.strip(b"\r\n"):
+    layout, pieces = open_csv(pieces, source, entity_type)
+    if layout is None:
         return
-    layout = _find_layout(sample, source, entity_type)
     is_header_ahead = source.options.has_header(entity_type.name)
     for block in cut_records(pieces, layout.dialect, intake.limits):
         records = block.without_blank()
@@ -65,6 +64,15 @@ def read_csv(
         if len(records.starts):
             _take_block(buffer, records, layout, source.options, first_number - 1)
         yield first_number - 1 + block.end_line
+
+
+def open_csv(
+    pieces: Iterator[bytes], source: CsvSource, entity_type: NodeType | EdgeType
+) -> tuple[CsvLayout | None, Iterator[bytes]]:
+    """Return the layout of a file, or None if the file is empty, and all of its text with normalized line ends."""
+    sample, pieces = _take_sample(_with_newlines(pieces))
+    is_empty = not sample.strip(b"\r\n")
+    return None if is_empty else _find_layout(sample, source, entity_type), pieces
 
 
 def _find_layout(sample: bytes, source: CsvSource, entity_type: NodeType | EdgeType) -> CsvLayout:

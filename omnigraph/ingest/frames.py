@@ -5,7 +5,6 @@ assigns a type name to each input; without a mapping, every record names its own
 """
 
 import dataclasses
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -46,11 +45,6 @@ class RecordType:
         if not self.column_mapping:
             return record
         return {self.column_mapping.get(member_name, member_name): value for member_name, value in record.items()}
-
-
-def is_text_source(source: Any) -> bool:
-    """Return whether an input is a path, a file or bytes, whose content must be read first."""
-    return isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
 
 
 def take_table(intake: Intake, entity_type: NodeType | EdgeType, table: pa.Table, first_row_number: int = 1) -> None:

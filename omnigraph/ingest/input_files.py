@@ -1,19 +1,20 @@
 """A load's NDJSON, Parquet and CSV input files, given as paths, folders, patterns or `s3://` URIs.
 
-This module finds and opens input files. `input_parts` decides which inputs are files.
+This module finds and opens input files. `input_parts` decides which inputs are files. It must load quickly, because
+commands that load files into a graph on a server import it.
 """
 
 import glob
 import io
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any, Literal
 
-import pyarrow as pa
-
 from omnigraph.errors import InputError
+from omnigraph.records.frozen import record
 from omnigraph.storage.plain_objects import ReadFailure, explain_unreadable, is_s3_uri
 from omnigraph.storage.root import s3_options
 
@@ -33,7 +34,7 @@ _FORMAT_BY_SUFFIX: dict[str, InputFormat] = {
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InputFile:
     """An input file, and the type of its rows if they do not name their type themselves.
 
@@ -53,7 +54,7 @@ class InputFile:
     content: Any = field(default=None, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileOptions:
     """Settings for reading a load's files: one format for all files, new column names by type, and CSV options."""
 
@@ -191,7 +192,8 @@ class ReadErrorContext:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, OSError | pa.ArrowException) and not isinstance(error, InputError):
+        if _is_read_error(error):
+            assert error is not None  # noqa: S101 - see above
             failure = self._explain_store(error) or ReadFailure(getattr(error, "strerror", None) or str(error))
             message = f"cannot read {self.path}: {failure.reason}"
             raise InputError(message, reason="unreadable", hint=failure.hint) from error
@@ -200,6 +202,13 @@ class ReadErrorContext:
         if not is_s3_uri(self.path) or not isinstance(error, OSError):
             return None
         return explain_unreadable(self.path, self.store_options or s3_options(os.environ))
+
+
+def _is_read_error(error: BaseException | None) -> bool:
+    """Return whether a file could not be read. Arrow raises its own errors only once it has been imported."""
+    arrow = sys.modules.get("pyarrow")
+    is_arrow_error = arrow is not None and isinstance(error, arrow.ArrowException)
+    return (isinstance(error, OSError) or is_arrow_error) and not isinstance(error, InputError)
 
 
 def open_input_file(input_file: InputFile) -> IO[bytes]:

@@ -12,11 +12,15 @@ from typing import Any
 
 from omnigraph.errors import InputError
 
-from .frames import is_text_source
 from .input_files import FileOptions, InputFile, resolve_path
 
 _RECORD_MEMBERS = frozenset({"type", "edge"})
 Part = tuple[str | None, Any]  # (type, part)
+
+
+def is_text_source(source: Any) -> bool:
+    """Return whether an input is a path, a file or bytes, whose content must be read first."""
+    return isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
 
 
 def has_files(data: Any) -> bool:

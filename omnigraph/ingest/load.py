@@ -30,7 +30,8 @@ from omnigraph.values.table_key import TableKey
 
 from .delete_rows import find_deleted_rows
 from .files import iter_blocks
-from .frames import is_text_source, take_records
+from .frames import take_records
+from .input_parts import is_text_source
 from .load_limits import LoadLimits, load_limits
 from .ndjson import read_blocks
 from .partial_records import IdentityBuffer, PartialRows, PatchBuffer

@@ -38,7 +38,10 @@ REJECT_SCHEMA = pa.schema(
 )
 
 
-def reject_row(problem: LoadProblem) -> dict[str, Any]:
+RejectRow = dict[str, Any]
+
+
+def reject_row(problem: LoadProblem) -> RejectRow:
     """Convert a problem to a row."""
     return {
         "file": problem.file,
@@ -71,11 +74,15 @@ class RejectFolder:
         """
         batches = (problems for problems in problem_batches if problems)
         first_problems = next(batches, None)
-        return 0 if first_problems is None else self._write_files(name, chain([first_problems], batches))
+        if first_problems is None:
+            return 0
+        return self._write_files(
+            name, (list(map(reject_row, problems)) for problems in chain([first_problems], batches))
+        )
 
-    def write_all(self, name: str, problems: Sequence[LoadProblem]) -> None:
-        """Write problems like `write`, but write empty files if there are no problems."""
-        self._write_files(name, [problems])
+    def write_all(self, name: str, reject_rows: Sequence[RejectRow]) -> None:
+        """Write rows, or empty files if there are no rows."""
+        self._write_files(name, [reject_rows])
 
     def remove_files(self) -> None:
         """Remove the reject files of an earlier load."""
@@ -87,7 +94,7 @@ class RejectFolder:
                 if _REJECT_FILE.fullmatch(entry.base_name):
                     file_system.delete_file(entry.path)
 
-    def _write_files(self, name: str, problem_batches: Iterable[Sequence[LoadProblem]]) -> int:
+    def _write_files(self, name: str, row_batches: Iterable[Sequence[RejectRow]]) -> int:
         import pyarrow.parquet as pq
 
         record_count = 0
@@ -101,9 +108,8 @@ class RejectFolder:
                 pq.ParquetWriter(parquet_path, REJECT_SCHEMA, filesystem=file_system) as parquet,
                 file_system.open_output_stream(ndjson_path) as ndjson,
             ):
-                for problems in problem_batches:
-                    reject_rows = [reject_row(problem) for problem in problems]
-                    parquet.write_table(pa.Table.from_pylist(reject_rows, schema=REJECT_SCHEMA))
+                for reject_rows in row_batches:
+                    parquet.write_table(pa.Table.from_pylist(list(reject_rows), schema=REJECT_SCHEMA))
                     ndjson.write(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in reject_rows))
                     record_count += len(reject_rows)
             if ending:
@@ -132,6 +138,11 @@ class RejectFolder:
 
 def write_rejects(folder: str | os.PathLike[str], problems: Sequence[LoadProblem]) -> None:
     """Write `rejects.parquet` and `rejects.ndjson`. Both files are empty if nothing was rejected."""
+    write_reject_rows(folder, list(map(reject_row, problems)))
+
+
+def write_reject_rows(folder: str | os.PathLike[str], reject_rows: Sequence[RejectRow]) -> None:
+    """Write rows with the members of `REJECT_SCHEMA` in place of the files of an earlier load."""
     reject_folder = RejectFolder.open(folder)
     reject_folder.remove_files()
-    reject_folder.write_all("rejects", problems)
+    reject_folder.write_all("rejects", reject_rows)
