@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.finding import Checkup
     from omnigraph.maintenance.optimize_report import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
-    from omnigraph.maintenance.retention.absence import Absence
+    from omnigraph.maintenance.retention.absence_report import Absence
     from omnigraph.maintenance.retention.collect_garbage import CleanupProgress
     from omnigraph.maintenance.retention.policy import Duration
     from omnigraph.maintenance.retention.report import Cleanup
-    from omnigraph.maintenance.status import Status
+    from omnigraph.maintenance.status_report import Status
     from omnigraph.merging.strategy import Strategy
     from omnigraph.merging.table_merge import Granularity
     from omnigraph.publish.intent import PendingIntent, SetAsideIntent

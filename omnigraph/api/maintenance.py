@@ -17,7 +17,7 @@ from omnigraph.api.handle import Handle
 from omnigraph.api.operations import Operations
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.maintenance.copy import CopyProgress, CopySummary
-from omnigraph.maintenance.retention.absence import Absence
+from omnigraph.maintenance.retention.absence_report import Absence
 from omnigraph.maintenance.retention.collect_garbage import CleanupProgress
 from omnigraph.maintenance.retention.policy import Duration, make_policy
 from omnigraph.maintenance.retention.report import Cleanup
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.finding import Checkup
     from omnigraph.maintenance.optimize_report import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
-    from omnigraph.maintenance.status import Status
+    from omnigraph.maintenance.status_report import Status
 
 
 class Maintenance(Facet):

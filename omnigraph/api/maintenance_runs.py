@@ -5,8 +5,7 @@ Modules that a query never needs are imported only where they are used.
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from omnigraph.api.actors import resolve_actor
@@ -15,10 +14,10 @@ from omnigraph.api.handle import Handle, report_missing_branch
 from omnigraph.api.log_events import OperationEvent, log_operation
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.write_options import WriteOptions
-from omnigraph.errors import InputError
 from omnigraph.maintenance.copy import CopyProgress, CopySummary, copy_graph
 from omnigraph.maintenance.retention import collect_garbage
-from omnigraph.maintenance.retention.absence import Absence, find_traces
+from omnigraph.maintenance.retention.absence import find_traces
+from omnigraph.maintenance.retention.absence_report import Absence
 from omnigraph.maintenance.retention.report import Cleanup
 from omnigraph.storage.store import open_store
 
@@ -125,12 +124,9 @@ def search_traces(handle: Handle, type_name: str, entity_id: str, also: Paths) -
 
     handle.require_open()
     cache = cache_directory()
-    more = [fspath(path) for path in ([also] if isinstance(also, str | PathLike) else also)]
-    for path in more:
-        if not Path(path).exists():  # a missing file does not prove that the entity is absent
-            raise InputError(f"no such file or folder: {path}", reason="unknown path")
-    folders = [*([str(cache)] if cache is not None else []), *more]
-    return find_traces(handle.store, type_name, entity_id, folders)
+    more = [also] if isinstance(also, str | PathLike) else also
+    folders = [cache] if cache is not None and cache.exists() else []
+    return find_traces(handle.store, type_name, entity_id, [*folders, *more])
 
 
 def run_repair(handle: Handle, choice: "NameChoice", commit: str | None, *, confirm: bool, force: bool) -> "Repair":

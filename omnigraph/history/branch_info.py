@@ -16,13 +16,11 @@ from omnigraph.storage.store import Store
 
 from . import refs
 from .branches import list_branches, open_branch, open_ref
-from .commit import Commit
+from .commit import MAINTENANCE_OPERATIONS, Commit
 from .merge_bases import find_merge_bases
 from .refs import Ref
 from .snapshot import Snapshot, manifest_snapshot
 from .tags import tag_snapshot
-
-MAINTENANCE_OPERATIONS = frozenset({"optimize", "ensure_indices"})  # these operations change no entities
 
 
 @dataclass(frozen=True, slots=True)

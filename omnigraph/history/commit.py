@@ -12,6 +12,8 @@ from typing import Any
 from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
+MAINTENANCE_OPERATIONS = frozenset({"optimize", "ensure_indices"})  # these operations change no entities
+
 
 @record
 class TableEntry:

@@ -116,7 +116,7 @@ def _read_record(store: Store, record_id: str) -> RecoveryRecord | None:
     """Read one record, or return None if it no longer exists."""
     try:
         stored_facts = store.objects.read_json(f"{layout.AUDIT}/{record_id}.json")
-        return None if stored_facts is None else _parse_record(stored_facts)
+        return None if stored_facts is None else parse_record(stored_facts)
     except StorageError as error:
         if error.kind != "permanent":
             raise
@@ -126,7 +126,8 @@ def _read_record(store: Store, record_id: str) -> RecoveryRecord | None:
         return build_unreadable_record(record_id, "unreadable", message)
 
 
-def _parse_record(stored_facts: Mapping[str, Any]) -> RecoveryRecord:
+def parse_record(stored_facts: Mapping[str, Any]) -> RecoveryRecord:
+    """Return the record that `RecoveryRecord.to_json` describes."""
     return RecoveryRecord(
         stored_facts["operation_id"],
         stored_facts["recovery_kind"],

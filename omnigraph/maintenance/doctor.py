@@ -1,7 +1,8 @@
 """Diagnose whether Omnigraph can run on this machine and whether it can use a store.
 
 The diagnosis covers package versions, Spark requirements, the cache directory and, if a store is given, its guarantees
-and its clock. Failures are reported instead of raised, because this command must work even if nothing else does.
+and its clock. Failures are reported instead of raised, because this command must work even if nothing else does. The
+engine is imported only where it is diagnosed, because a diagnosis of a server does not need the engine.
 """
 
 import os
@@ -10,19 +11,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from omnigraph.engine.query_caches import cache_directory
 from omnigraph.errors import OmnigraphError
-from omnigraph.history.manifest import manifest_exists, read_manifest
-from omnigraph.publish.intent import store_time
-from omnigraph.storage.layout import STAMP
-from omnigraph.storage.store import Store, open_store
-from omnigraph.storage.store_probe import probe_create_if_absent
 from omnigraph.values import clock_and_ids
+
+if TYPE_CHECKING:
+    from omnigraph.storage.store import Store
 
 DiagnosisOutcome = Literal["ok", "warning", "error"]
 # Half the duration of a lease. With a larger skew, the ages shown to users look wrong.
@@ -71,6 +69,20 @@ def diagnose_environment(
     return diagnoses
 
 
+def diagnose_client() -> list[EnvironmentDiagnosis]:
+    """Diagnose the parts of this machine that programs need for a graph on a server."""
+    return [_check_python(), *_check_packages(), _check_temp_space()]
+
+
+def diagnose_skew(name: str, other_clock: datetime, local_micros: int, hint: str) -> EnvironmentDiagnosis:
+    """Compare another clock with this machine's clock."""
+    skew = timedelta(microseconds=int(other_clock.timestamp() * 1_000_000) - local_micros)
+    difference = f"{skew.total_seconds():+.1f} s relative to this machine"
+    if abs(skew) <= MAX_CLOCK_SKEW:
+        return EnvironmentDiagnosis(name, "ok", difference)
+    return EnvironmentDiagnosis(name, "warning", difference, hint)
+
+
 def _check_python() -> EnvironmentDiagnosis:
     description = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     is_too_old = sys.version_info < _OLDEST_PYTHON
@@ -90,6 +102,8 @@ def _check_packages() -> Iterator[EnvironmentDiagnosis]:
 
 
 def _check_cache() -> EnvironmentDiagnosis:
+    from omnigraph.engine.query_caches import cache_directory
+
     directory = cache_directory()
     if directory is None:
         return EnvironmentDiagnosis("cache", "ok", "disabled")
@@ -111,6 +125,8 @@ def _check_temp_space() -> EnvironmentDiagnosis:
 
 
 def _check_store(uri: str, probe: bool) -> Iterator[EnvironmentDiagnosis]:
+    from omnigraph.storage.store import open_store
+
     try:
         store = open_store(uri)
     except OmnigraphError as error:
@@ -128,7 +144,10 @@ def _check_store(uri: str, probe: bool) -> Iterator[EnvironmentDiagnosis]:
             yield EnvironmentDiagnosis(check_name, "error", str(error.strerror or error))
 
 
-def _check_graph(store: Store) -> EnvironmentDiagnosis:
+def _check_graph(store: "Store") -> EnvironmentDiagnosis:
+    from omnigraph.history.manifest import manifest_exists, read_manifest
+    from omnigraph.storage.layout import STAMP
+
     if not manifest_exists(store):
         return EnvironmentDiagnosis("graph", "warning", f"no graph at {store.root.uri}", "omnigraph init")
     manifest = read_manifest(store)
@@ -136,20 +155,19 @@ def _check_graph(store: Store) -> EnvironmentDiagnosis:
     return EnvironmentDiagnosis("graph", "ok", summary)
 
 
-def _check_store_guarantees(store: Store) -> EnvironmentDiagnosis:
+def _check_store_guarantees(store: "Store") -> EnvironmentDiagnosis:
+    from omnigraph.storage.store_probe import probe_create_if_absent
+
     probe_create_if_absent(store)
     store_kind = "local disk" if store.root.is_local else "object store"
     guarantees = f"{store_kind}: a second create of the same object is rejected, and listings include new objects"
     return EnvironmentDiagnosis("store guarantees", "ok", guarantees)
 
 
-def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
+def _check_store_clock(store: "Store") -> EnvironmentDiagnosis:
     """Compare the store's clock, which determines how old objects are, with this machine's clock."""
+    from omnigraph.publish.intent import store_time
+
     local_micros = clock_and_ids.now_micros()
-    store_clock = store_time(store)
-    skew = timedelta(microseconds=int(store_clock.timestamp() * 1_000_000) - local_micros)
-    difference = f"{skew.total_seconds():+.1f} s relative to this machine"
-    if abs(skew) <= MAX_CLOCK_SKEW:
-        return EnvironmentDiagnosis("store clock", "ok", difference)
     hint = "commit times are taken from this machine's clock: correct the clock"
-    return EnvironmentDiagnosis("store clock", "warning", difference, hint)
+    return diagnose_skew("store clock", store_time(store), local_micros, hint)

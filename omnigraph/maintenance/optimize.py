@@ -43,7 +43,8 @@ from omnigraph.values.name_rules import require_names
 from omnigraph.values.table_key import TableKey
 
 from .index_maintenance import MAINTENANCE_ACTOR, ensure_indices, index_kinds_of, stage_missing_indexes
-from .optimize_report import OptimizeReport, TableMaintenance, measure_table
+from .optimize_report import OptimizeReport, TableMaintenance
+from .table_comparison import measure_table
 
 _DELETED_ROWS_THRESHOLD = 0.1  # fraction of deleted rows above which a fragment is rewritten
 _MAX_BASE_VERSIONS = 5  # number of base versions to try before giving up on a branch that keeps advancing

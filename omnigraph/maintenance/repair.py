@@ -39,9 +39,9 @@ from .branch_log import read_branch_log
 from .check import check_graph
 from .drift import REBASED_DETAIL, Drift, DriftClassification, adopted_versions, read_drift, reported_versions
 from .lost_versions import find_lost_versions
-from .repair_report import DatasetRepair, Repair, RepairAction
+from .repair_report import DatasetRepair, Repair, RepairAction, VersionRepair
 from .restore_names import NameChoice, repair_names
-from .restore_versions import VersionRepair, repair_missing_manifests, repair_versions
+from .restore_versions import repair_missing_manifests, repair_versions
 
 FORCE_ACTOR = "omnigraph:repair:force"
 REPAIR_ACTOR = "omnigraph:repair"

@@ -1,17 +1,21 @@
 """The repair report: tables, names, manifest versions, and damage.
 
-This module defines how the report is worded and converted to JSON. It makes no decisions.
+This module defines how the report is worded and converted to JSON. It makes no decisions. It must load quickly, because
+commands on a server import it.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from .drift import DriftClassification
 from .finding import IntegrityFinding
-from .restore_names import NameRepair
-from .restore_versions import VersionRepair
 
+if TYPE_CHECKING:
+    from omnigraph.history.origin_record import RefKind
+    from omnigraph.maintenance.drift import DriftClassification
+
+NameAction = Literal["preview", "restored", "closed", "dropped", "refused", "no_op"]
+VersionAction = Literal["preview", "restored", "refused"]
 RepairAction = Literal["no_op", "no_effect", "preview", "refused", "forced"]
 
 
@@ -24,7 +28,7 @@ class DatasetRepair:
     """
 
     type_key: str
-    classification: DriftClassification
+    classification: "DriftClassification"
     action: RepairAction
     operations: tuple[str, ...] = ()
     manifest_version: int | None = None
@@ -45,6 +49,63 @@ class DatasetRepair:
             "committed": self.committed,
             "skipped": self.skipped,
             "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NameRepair:
+    """A branch or tag without a usable name, and the action that was taken."""
+
+    target: str
+    status: str
+    kind: "RefKind | None"
+    name: str | None
+    commit_id: str | None
+    action: NameAction
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        subject = f"{self.kind or 'branch or tag'} {self.name or ''}".strip()
+        description = f"{subject} ({self.target}): {self.status}, {self.action}"
+        return f"{description}: {self.reason}" if self.reason else description
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report entry as JSON-compatible data."""
+        return {
+            "target": self.target,
+            "status": self.status,
+            "kind": self.kind,
+            "name": self.name,
+            "graph_commit_id": self.commit_id,
+            "action": self.action,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRepair:
+    """A branch or tag that lost its newest manifest versions, and the action that was taken."""
+
+    branch: str
+    manifest: str
+    version: int
+    commits: tuple[str, ...]
+    action: VersionAction
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        description = f"{self.branch} ({self.manifest}): versions after {self.version} are lost; {self.action}"
+        return f"{description}: {self.reason}" if self.reason else description
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report entry as JSON-compatible data."""
+        return {
+            "branch": self.branch,
+            "manifest": self.manifest,
+            "manifest_version": self.version,
+            "graph_commit_ids": list(self.commits),
+            "action": self.action,
+            "reason": self.reason,
         }
 
 

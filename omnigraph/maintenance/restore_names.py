@@ -7,7 +7,7 @@ A name's ref numbers are never reused: a restored ref object gets the next odd n
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from omnigraph.errors import AlreadyExists, InputError, OmnigraphError, UsageError
 from omnigraph.history import name_conflicts, refs
@@ -32,7 +32,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 
-NameAction = Literal["preview", "restored", "closed", "dropped", "refused", "no_op"]
+from .repair_report import NameAction, NameRepair
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,36 +53,6 @@ class NameChoice:
             raise UsageError(reason="'restore' and 'drop' are mutually exclusive")
         if self.restore is None and (self.name is not None or self.tag):
             raise UsageError(reason="'name' and 'tag' can be used only with 'restore'")
-
-
-@dataclass(frozen=True, slots=True)
-class NameRepair:
-    """A branch or tag without a usable name, and the action that was taken."""
-
-    target: str
-    status: str
-    kind: RefKind | None
-    name: str | None
-    commit_id: str | None
-    action: NameAction
-    reason: str | None = None
-
-    def __str__(self) -> str:
-        subject = f"{self.kind or 'branch or tag'} {self.name or ''}".strip()
-        description = f"{subject} ({self.target}): {self.status}, {self.action}"
-        return f"{description}: {self.reason}" if self.reason else description
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report entry as JSON-compatible data."""
-        return {
-            "target": self.target,
-            "status": self.status,
-            "kind": self.kind,
-            "name": self.name,
-            "graph_commit_id": self.commit_id,
-            "action": self.action,
-            "reason": self.reason,
-        }
 
 
 def repair_names(

@@ -6,8 +6,8 @@ conflict with the repair.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from omnigraph.errors import ConcurrentCommit, InputError, OmnigraphError
 from omnigraph.history import refs
@@ -28,36 +28,8 @@ from omnigraph.values import clock_and_ids
 from .branch_heads import ref_label
 from .lost_versions import LostVersionEvidence
 from .orphan_fragments import OrphanFragment, list_manifest_files, read_newer_fragments
+from .repair_report import VersionRepair
 from .restore_names import record_repair_event
-
-VersionAction = Literal["preview", "restored", "refused"]
-
-
-@dataclass(frozen=True, slots=True)
-class VersionRepair:
-    """A branch or tag that lost its newest manifest versions, and the action that was taken."""
-
-    branch: str
-    manifest: str
-    version: int
-    commits: tuple[str, ...]
-    action: VersionAction
-    reason: str | None = None
-
-    def __str__(self) -> str:
-        description = f"{self.branch} ({self.manifest}): versions after {self.version} are lost; {self.action}"
-        return f"{description}: {self.reason}" if self.reason else description
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report entry as JSON-compatible data."""
-        return {
-            "branch": self.branch,
-            "manifest": self.manifest,
-            "manifest_version": self.version,
-            "graph_commit_ids": list(self.commits),
-            "action": self.action,
-            "reason": self.reason,
-        }
 
 
 def repair_versions(

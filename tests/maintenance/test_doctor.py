@@ -10,8 +10,10 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
 from omnigraph.maintenance import doctor
 from omnigraph.maintenance.doctor import EnvironmentDiagnosis, diagnose_environment
+from omnigraph.publish import intent
 from omnigraph.spark import diagnosis
 from omnigraph.spark.diagnosis import diagnose_java
+from omnigraph.storage import store_probe
 from tests.cli.conftest import Program
 from tests.maintenance.conftest import files
 
@@ -47,8 +49,8 @@ def test_missing_and_wrong_settings_are_reported(graph: Graph, monkeypatch: pyte
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path / "file" / "cache"))
     monkeypatch.setattr(diagnosis, "find_java", lambda *_: None)
-    monkeypatch.setattr(doctor, "probe_create_if_absent", refuse)
-    monkeypatch.setattr(doctor, "store_time", lambda _: datetime(2001, 1, 1, tzinfo=UTC))
+    monkeypatch.setattr(store_probe, "probe_create_if_absent", refuse)
+    monkeypatch.setattr(intent, "store_time", lambda _: datetime(2001, 1, 1, tzinfo=UTC))
     monkeypatch.setattr(doctor, "_REQUIRED_PACKAGES", ("pylance", "no-such-package"))
     found = told(diagnose_environment(graph.uri, spark_probe=diagnose_java))
     outcomes = {name: one.outcome for name, one in found.items() if one.outcome != "ok"}

@@ -4,14 +4,13 @@ This module streams the entities, ends the stream with a closing record, and can
 stream has no cursor, and a baseline file is either complete or absent.
 """
 
-import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from omnigraph.api.change_feed.capture_lock import hold_capture_lock
 from omnigraph.api.change_feed.feed import (
     ChangeFilterRequest,
     build_cursor_binding,
@@ -19,8 +18,7 @@ from omnigraph.api.change_feed.feed import (
     resolve_change_filter,
 )
 from omnigraph.api.error_boundary import Guarded
-from omnigraph.api.output_files import is_written_directly, write_lines
-from omnigraph.errors import InputError
+from omnigraph.api.output_files import write_lines
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.export import export_parts, join_lines
@@ -81,7 +79,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
 
         If another process replaces the file in the meantime, the write fails and no cursor is set.
         """
-        with _hold_capture_lock(path):
+        with hold_capture_lock(path):
             try:
                 write_lines(path, self._parts_with_cursor(), durable=True)
             except BaseException:
@@ -91,22 +89,3 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
 
 def _as_name_list(type_names: Any) -> list[str]:
     return [type_names] if isinstance(type_names, str) else list(type_names)
-
-
-@contextmanager
-def _hold_capture_lock(baseline_path: Path) -> Iterator[None]:
-    """Hold the lock that serializes writes to a baseline file. The lock file stays next to the baseline.
-
-    Pipes and devices are not locked, because no lock file should be created next to them.
-    """
-    if is_written_directly(baseline_path):
-        yield
-        return
-    lock_path = baseline_path.with_name(f"{baseline_path.name}.lock")
-    try:
-        lock_file = lock_path.open("ab")
-    except OSError as error:
-        raise InputError(f"cannot write {lock_path}: {error.strerror}", reason="unwritable") from error
-    with lock_file:
-        fcntl.flock(lock_file, fcntl.LOCK_EX)
-        yield

@@ -5,11 +5,9 @@ bytes in any other file. The search reads files rather than versions and writes 
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,54 +25,11 @@ from omnigraph.storage.store import Store
 from omnigraph.values.name_rules import require_text
 from omnigraph.values.table_key import TableKey
 
+from .absence_report import Absence, ResidualTrace
+from .local_traces import Paths, contains_id_bytes, find_local_traces
 from .mark_live import list_refs
-from .unpack_files import read_unpacked
 
-_MIN_BINARY_MATCH = 4  # minimum id length in bytes; a shorter id occurs by chance in every large binary file
 _ENDPOINT_COLUMNS = frozenset({"src", "dst"})
-
-
-@dataclass(frozen=True, slots=True)
-class ResidualTrace:
-    """A trace of an entity: the file that contains it, and whether the trace is a stored value or raw bytes."""
-
-    name: str
-    kind: str
-    type_key: TableKey | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the trace as JSON-compatible data."""
-        return {"name": self.name, "kind": self.kind, "type_key": self.type_key}
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Absence:
-    """The traces that a search found, and how much data was read. The result is truthy if there are no traces."""
-
-    type_name: str
-    entity_id: str
-    traces: tuple[ResidualTrace, ...]
-    files: int
-    bytes: int
-
-    def __bool__(self) -> bool:
-        return not self.traces
-
-    def __repr__(self) -> str:
-        trace_count = len(self.traces) or "no"
-        entity_label = f"{self.type_name} {self.entity_id!r}"
-        return f"<Absence: {trace_count} traces of {entity_label} in {self.files:,} files>"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as JSON-compatible data."""
-        return {
-            "type": self.type_name,
-            "id": self.entity_id,
-            "absent": bool(self),
-            "traces": [trace.to_json() for trace in self.traces],
-            "files": self.files,
-            "bytes": self.bytes,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +46,7 @@ class _EntitySearch:
         return self.entity_id.encode()
 
 
-def find_traces(store: Store, type_name: str, entity_id: str, other_paths: Sequence[str | Path] = ()) -> Absence:
+def find_traces(store: Store, type_name: str, entity_id: str, other_paths: Paths = ()) -> Absence:
     """Search for an entity in every file in a root, and in the files and folders in `other_paths`."""
     if not entity_id:
         raise InputError("the entity id must not be empty", reason="empty id")
@@ -101,11 +56,8 @@ def find_traces(store: Store, type_name: str, entity_id: str, other_paths: Seque
     listed_files = store.objects.list("")
     traces = [trace for listed_file in listed_files for trace in _search_object(search, listed_file.name)]
     file_count, total_bytes = (len(listed_files), sum(listed_file.size for listed_file in listed_files))
-    for other_path in _expand_paths(other_paths):
-        file_count, total_bytes = file_count + 1, total_bytes + other_path.stat().st_size
-        if _file_contains_id(other_path, search):
-            traces.append(ResidualTrace(str(other_path), "bytes"))
-    return Absence(type_name, entity_id, tuple(traces), file_count, total_bytes)
+    other_traces, other_files, other_bytes = find_local_traces(entity_id, other_paths)
+    return Absence(type_name, entity_id, (*traces, *other_traces), file_count + other_files, total_bytes + other_bytes)
 
 
 def _read_states(store: Store) -> Iterator[GraphState]:
@@ -167,7 +119,7 @@ def _search_object(search: _EntitySearch, object_name: str) -> Iterator[Residual
             return
     body = search.store.objects.read(object_name) or b""
     is_text = object_name.startswith((layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC))
-    if _contains_id_bytes(body, search.id_bytes, is_binary=not is_text):
+    if contains_id_bytes(body, search.id_bytes, is_binary=not is_text):
         # The only text in a manifest is the messages and authors of its newest commits.
         yield ResidualTrace(object_name, "log" if object_name.startswith(MANIFEST_ROOTS) else "bytes", type_key)
 
@@ -200,22 +152,3 @@ def _chunk_mentions_id(search: _EntitySearch, chunk_name: str) -> bool:
     commit_rows = pa.ipc.open_file(io.BytesIO(body)).read_all()
     matches = pc.match_substring(commit_rows["metadata"], search.entity_id)
     return bool(pc.any(matches).as_py())
-
-
-def _contains_id_bytes(body: bytes, id_bytes: bytes, *, is_binary: bool) -> bool:
-    return id_bytes in body and not (is_binary and len(id_bytes) < _MIN_BINARY_MATCH)
-
-
-def _file_contains_id(file_path: Path, search: _EntitySearch) -> bool:
-    """Return whether a file outside the root contains the id, compressed or not."""
-    is_binary = file_path.suffix == ".arrays"
-    pieces = read_unpacked(file_path, overlap_bytes=len(search.id_bytes))
-    return any(_contains_id_bytes(piece, search.id_bytes, is_binary=is_binary) for piece in pieces)
-
-
-def _expand_paths(given_paths: Sequence[str | Path]) -> Iterator[Path]:
-    for given_path in map(Path, given_paths):
-        if given_path.is_file():
-            yield given_path
-        elif given_path.is_dir():
-            yield from sorted(nested_path for nested_path in given_path.rglob("*") if nested_path.is_file())
