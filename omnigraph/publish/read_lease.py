@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TypeVar
 
-from omnigraph.errors import StorageError
+from omnigraph.errors import NotFound, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.delete_queue import check_versions_retained
 from omnigraph.history.snapshot import Snapshot
+from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
@@ -46,15 +47,47 @@ def protect_snapshot(
     Raises `HistoryReclaimed` if the snapshot has already been removed, and `ConcurrentCommit` if a cleanup
     is about to remove it.
     """
+    intent = begin_read_lease(store, branch_state, snapshot, actor)
+    try:
+        with keep_lease_alive(store, intent):
+            yield
+    finally:
+        _retire_lease(store, intent)
+
+
+def begin_read_lease(store: Store, branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:
+    """Protect a branch's snapshot from cleanup until its lease ends or is no longer renewed."""
     intent = build_read_intent(branch_state, snapshot, actor)
     intents.arm(store, intent)
     try:
         with as_storage_errors("none"):
             check_versions_retained(store, snapshot.tables.values(), snapshot.commit_id, snapshot.schema_row.location)
-        with keep_lease_alive(store, intent):
-            yield
-    finally:
-        intents.retire(store, intent, ("json", "lease"))
+    except BaseException:
+        _retire_lease(store, intent)
+        raise
+    return intent
+
+
+def renew_read_lease(store: Store, lease_id: str) -> None:
+    """Renew a lease that any process began; raise `NotFound` if it has ended."""
+    intents.renew(store, _find_lease(store, lease_id))
+
+
+def end_read_lease(store: Store, lease_id: str) -> None:
+    """End a lease that any process began; raise `NotFound` if it has already ended."""
+    _retire_lease(store, _find_lease(store, lease_id))
+
+
+def _find_lease(store: Store, lease_id: str) -> Intent:
+    stored = store.objects.read_json(layout.intent_name(lease_id)) if clock_and_ids.is_ulid(lease_id) else None
+    if stored is None or stored.get("operation") != READ_OPERATION:
+        hint = "a hold ends by itself if it is not renewed in time; begin a new one"
+        raise NotFound(f"no hold '{lease_id}'", what=f"hold '{lease_id}'", hint=hint)
+    return Intent.from_json(stored)
+
+
+def _retire_lease(store: Store, intent: Intent) -> None:
+    intents.retire(store, intent, ("json", "lease"))
 
 
 def protect_while_reading(

@@ -9,7 +9,7 @@ import msgspec
 import omnigraph
 
 from .models.failures import ErrorOutput
-from .route_model import JSON, Route, UrlParameter
+from .route_model import FORM, JSON, Route, UrlParameter
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _REFERENCE = "#/components/schemas/{name}"
@@ -55,7 +55,8 @@ def build_openapi(routes: Iterable[Route], *, with_security: bool = True) -> dic
 
 
 def _models_of(route: Route) -> list[Any]:
-    return [*([route.body] if route.is_json_body else []), *_answer_models(route)]
+    bodies = [route.body] if route.is_json_body else [route.form_options] if route.form_options is not None else []
+    return [*bodies, *_answer_models(route)]
 
 
 def _answer_models(route: Route) -> tuple[Any, ...]:
@@ -124,10 +125,18 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _request_body(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    if route.form_options is not None:
+        return {"required": True, "content": {FORM: {"schema": _form_schema(schemas[route.form_options])}}}
     if route.is_raw_body:
         raw_schema = {"schema": {"type": "string"}}
         return {"required": True, "content": dict.fromkeys(route.body_media_types, raw_schema)}
     return {"required": not route.body_optional, "content": {JSON: {"schema": schemas[route.body]}}}
+
+
+def _form_schema(options: Any) -> dict[str, Any]:
+    """Return the schema of a form: its options, and any number of files, whose parts are named after their types."""
+    file = {"type": "string", "format": "binary"}
+    return {"type": "object", "properties": {"options": options}, "additionalProperties": file}
 
 
 def _describe_responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv"
+FORM = "multipart/form-data"
 BYTES = "application/octet-stream"
 EVENTS = "text/event-stream"
 HTML = "text/html"
@@ -65,11 +66,11 @@ class Route:
     """One operation: its path, its input and output, its required permission, and how it runs.
 
     `handler` names a function as `module:function` below `omnigraph.server.handlers`. `body` is a model for JSON, or a
-    media type for a raw body. `answers` lists the media types of the 200 response; the default comes first. `action` is
-    None for operations that require no permission, and `is_public` operations require no token either. `statuses` lists
-    the statuses other than 200 and 500 (500 is always possible). `conditional_path` is the path of a write's
-    conditional form below the graph, or None if there is none. `precheck` names a handler that runs before the body is
-    read.
+    media type for a raw body. `form_options` is the model of the part `options` of a form. `answers` lists the media
+    types of the 200 response; the default comes first. `action` is None for operations that require no permission, and
+    `is_public` operations require no token either. `statuses` lists the statuses other than 200 and 500 (500 is always
+    possible). `conditional_path` is the path of a write's conditional form below the graph, or None if there is none.
+    `precheck` names a handler that runs before the body is read.
     """
 
     method: Method
@@ -82,6 +83,7 @@ class Route:
     is_public: bool = False
     body: Any = None
     body_optional: bool = False
+    form_options: Any = None
     body_limit: BodyLimit = "json"
     answer: Any = None
     answers: tuple[str, ...] = (JSON,)

@@ -106,7 +106,7 @@ def build_receipt(write_outcome: "WriteOutcome", branch: str, elapsed: float, qu
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A record that cannot be loaded, with its position, its content and the reason."""
+    """A record that cannot be loaded: its position, its type and id, the reason, and the code of the error."""
 
     line: int | None
     type: str | None
@@ -114,6 +114,7 @@ class BadRow:
     reason: str
     property: str | None = None
     file: str | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,9 @@ class LoadReport:
     """The problems in the input to a load that wrote nothing.
 
     The report is truthy if there are no problems. `steps` maps each step to its duration in seconds, if known, and
-    `error` is the error to raise for the first problem. If a load on Spark rejects more than 10,000 records, only the
-    first ones are listed, and `left_out` counts the others. `reject_files` are then the names, without suffix, of the
-    files that the load's tasks wrote to the folder `rejects`.
+    `error` is the error to raise for the first problem. If a load on Spark rejects more than 10,000 records, or a load
+    on a server more than 100,000, only the first ones are listed, and `left_out` counts the others. `reject_files` are
+    the names, without suffix, of the files that the tasks of a load on Spark wrote to the folder `rejects`.
     """
 
     problems: tuple[BadRow, ...] = ()
@@ -148,8 +149,8 @@ class LoadReport:
         return LoadReport(shown_problems, left_out, self.steps, self.error, self.reject_files)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return each problem as a dict."""
-        field_names = BadRow.__slots__
+        """Return each problem as a dict, without the code of its error."""
+        field_names = [field_name for field_name in BadRow.__slots__ if field_name != "code"]
         problem_rows = [
             {field_name: getattr(problem, field_name) for field_name in field_names} for problem in self.problems
         ]
@@ -178,4 +179,6 @@ def build_load_report(loaded: "LoadOutcome") -> LoadReport:
 
 def _to_bad_row(problem: LoadProblem) -> BadRow:
     property_name = problem.error.details.get("property")
-    return BadRow(problem.line, problem.type, problem.id, problem.reason, property_name, problem.file)
+    return BadRow(
+        problem.line, problem.type, problem.id, problem.reason, property_name, problem.file, problem.error.code
+    )

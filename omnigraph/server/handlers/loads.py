@@ -26,26 +26,26 @@ from .writes import REPLAY_HEADER
 
 LoadOptions = Mapping[str, Any]
 _DEFAULT_MODE: LoadMode = "merge"
-_MAX_ERRORS = 100
+_MAX_ERRORS = 100_000
 _DIGEST_CHUNK_BYTES = 1 << 20
 
 
 def load_ndjson(call: ServerCall) -> Answer:
     """Load a stream of NDJSON."""
     with call.body as file:
-        return _answer_load(call, _with_digest(call, file), call.query_values)
+        return answer_load(call, _with_digest(call, file), call.query_values)
 
 
 def load_arrow(call: ServerCall) -> Answer:
     """Load an Arrow IPC stream whose rows all have the same type."""
     with call.body as file:
-        return _answer_load(call, {call.query_values["type"]: _read_arrow(file)}, call.query_values)
+        return answer_load(call, {call.query_values["type"]: read_arrow(file)}, call.query_values)
 
 
 def load_parquet(call: ServerCall) -> Answer:
     """Load a Parquet file whose rows all have the same type."""
     with call.body as file:
-        return _answer_load(call, {call.query_values["type"]: _read_parquet(file)}, call.query_values)
+        return answer_load(call, {call.query_values["type"]: _read_parquet(file)}, call.query_values)
 
 
 def load_text(call: ServerCall) -> Answer:
@@ -60,7 +60,7 @@ def load_text(call: ServerCall) -> Answer:
         "assume_utc": body.assume_utc,
     }
     file = io.BytesIO(body.data.encode("utf-8", "surrogatepass"))
-    return _answer_load(call, _with_digest(call, file), options, with_uri=True)
+    return answer_load(call, _with_digest(call, file), options, with_uri=True)
 
 
 class DigestedFile:
@@ -70,22 +70,28 @@ class DigestedFile:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        digest = sha256()
-        while chunk := file.read(_DIGEST_CHUNK_BYTES):
-            digest.update(chunk)
-        file.seek(0)
-        self.content_digest = digest.hexdigest()
+        self.content_digest = digest_file(file)
 
     def read(self, size: int = -1) -> bytes:
         """Read the next bytes."""
         return self._file.read(size)
 
 
+def digest_file(file: IO[bytes]) -> str:
+    """Return the SHA-256 of a file, and rewind the file."""
+    digest = sha256()
+    while chunk := file.read(_DIGEST_CHUNK_BYTES):
+        digest.update(chunk)
+    file.seek(0)
+    return digest.hexdigest()
+
+
 def _with_digest(call: ServerCall, file: IO[bytes]) -> Any:
     return file if call.idempotency_key is None else DigestedFile(file)
 
 
-def _read_arrow(file: IO[bytes]) -> pa.Table:
+def read_arrow(file: IO[bytes]) -> pa.Table:
+    """Return the rows of an Arrow IPC stream."""
     try:
         with pa.ipc.open_stream(file) as reader:
             return reader.read_all()
@@ -102,7 +108,8 @@ def _read_parquet(file: IO[bytes]) -> pa.Table:
         raise InputError("the body is not a valid Parquet file", reason="malformed body") from None
 
 
-def _answer_load(call: ServerCall, data: Any, options: LoadOptions, *, with_uri: bool = False) -> Answer:
+def answer_load(call: ServerCall, data: Any, options: LoadOptions, *, with_uri: bool = False) -> Answer:
+    """Load data with the options of a request, and describe the commit."""
     branch, base = options.get("branch") or MAIN, options.get("from")
     if base is not None:
         call.authorize("branch_create", base, branch)
@@ -131,7 +138,7 @@ def _run_load(call: ServerCall, data: Any, mode: LoadMode, branch: str, base: st
             message=options.get("message"),
             idempotency_key=call.idempotency_key,
             assume_utc=bool(options.get("assume_utc")),
-            max_row_bytes=call.state.settings.limits.load_bytes or None,
+            max_row_bytes=_row_limit(call, options.get("max_row_bytes")),
             **({} if max_errors is None else {"on_error": "report", "max_errors": max_errors}),
         )
     except BranchNotFound as error:
@@ -144,10 +151,18 @@ def _run_load(call: ServerCall, data: Any, mode: LoadMode, branch: str, base: st
     return outcome
 
 
+def _row_limit(call: ServerCall, requested_bytes: int | None) -> int | None:
+    """Return the maximum size of a row: the size that the client requests, but at most that of a whole load."""
+    limits = [limit for limit in (call.state.settings.limits.load_bytes, requested_bytes) if limit]
+    return min(limits, default=None)
+
+
 def _with_problems(report: LoadReport) -> OmnigraphError:
     """Return the error for the first problem, with all reported problems in its details."""
     error = report.error or InputError("the input has problems; nothing was written", reason="bad input")
-    error.details["problems"] = report.to_dicts()
+    error.details["problems"] = [
+        row | {"code": problem.code} for row, problem in zip(report.to_dicts(), report, strict=True)
+    ]
     error.details["problems_left_out"] = report.left_out
     return error
 

@@ -1,21 +1,26 @@
 """Merges, their previews, and the decisions about conflicts."""
 
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
+import pyarrow as pa
 from msgspec import UNSET
 
 from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.merge_sessions import MergeResult
 from omnigraph.errors import EntityConflict, InputError, OmnigraphError
+from omnigraph.merging.merge_limits import MergeLimits
 from omnigraph.merging.strategy import ConflictAnswer, Strategy, answer_conflict
 from omnigraph.server.call import ServerCall
-from omnigraph.server.models.history import BranchMergeOutput, MergeConflictOutput
-from omnigraph.server.models.requests import BranchMergeRequest, ConflictResolution
+from omnigraph.server.models.history import BranchMergeOutput, MergeConflictOutput, TableChangesOutput
+from omnigraph.server.models.requests import BranchMergeRequest, ConflictResolution, MergeSizes
 from omnigraph.server.wire.answer import Answer, json_answer
+from omnigraph.server.wire.row_formats import arrow_chunks
 from omnigraph.server.wire.values import to_wire_value
 from omnigraph.storage.layout import MAIN
+from omnigraph.values.blobs import BlobDigest
 
 from .documents import commit_output
 
@@ -44,7 +49,7 @@ def preview(call: ServerCall) -> Answer:
     """Return what a merge would do, including its conflicts."""
     body = call.body_as(BranchMergeRequest)
     result = _run_merge(call, body, dry_run=True)
-    return json_answer(merge_output(call, result, body.source, body.target or MAIN))
+    return json_answer(merge_output(call, result, body.source, body.target or MAIN, with_changes=body.changes))
 
 
 def _run_merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> MergeResult:
@@ -59,7 +64,16 @@ def _run_merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> 
         collapse_edges=body.collapse_edges,
         dry_run=dry_run,
         engine="local",
+        limits=_merge_limits(body.limits),
     )
+
+
+def _merge_limits(requested: MergeSizes) -> MergeLimits:
+    """Return the limits of the server, or those that the client requests if they are lower."""
+    own = MergeLimits()
+    pairs = ((own.delta_bytes, requested.delta_bytes), (own.rows, requested.rows))
+    lowest = [min((limit for limit in pair if limit is not None), default=None) for pair in pairs]
+    return MergeLimits(*lowest)
 
 
 def _delete_source(call: ServerCall, source: str, document: BranchMergeOutput) -> None:
@@ -96,11 +110,25 @@ def _matches_conflict(resolution: ConflictResolution, conflict: EntityConflict) 
 def _decision_of(resolution: ConflictResolution) -> ConflictAnswer:
     if (resolution.choice is None) == (resolution.values is None):
         raise InputError("a resolution requires either `choice` or `values`", reason="invalid resolution")
-    return resolution.choice if resolution.values is None else resolution.values
+    return resolution.choice if resolution.values is None else _read_values(resolution.values)
 
 
-def merge_output(call: ServerCall, result: MergeResult, source: str, target: str) -> BranchMergeOutput:
-    """Return the JSON for the effect of a merge, a revert or a cherry-pick."""
+def _read_values(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values of a resolution. An object stands for a large blob, which conflicts show by its digest."""
+    return {name: _read_digest(value) if isinstance(value, dict) else value for name, value in values.items()}
+
+
+def _read_digest(value: Mapping[str, Any]) -> BlobDigest:
+    try:
+        return msgspec.convert(value, BlobDigest)
+    except msgspec.ValidationError:
+        raise InputError("an object in `values` must be the digest of a blob", reason="invalid resolution") from None
+
+
+def merge_output(
+    call: ServerCall, result: MergeResult, source: str, target: str, *, with_changes: bool = False
+) -> BranchMergeOutput:
+    """Return the JSON for the effect of a merge, a revert or a cherry-pick. Only a preview contains its changes."""
     schema_change = describe_schema_change(result.schema_change).get("schema_change", UNSET)
     return BranchMergeOutput(
         source=source,
@@ -120,7 +148,25 @@ def merge_output(call: ServerCall, result: MergeResult, source: str, target: str
             for pair in result.parallel_edges
         ],
         schema_change=schema_change,
+        changes=_changes_output(result) if with_changes and result.commit is None else UNSET,
     )
+
+
+def _changes_output(result: MergeResult) -> list[TableChangesOutput]:
+    return [
+        TableChangesOutput(
+            type_key=changes.key,
+            inserted=_encode_rows(changes.inserted),
+            updated_before=_encode_rows(changes.updated_before),
+            updated_after=_encode_rows(changes.updated_after),
+            deleted=_encode_rows(changes.deleted),
+        )
+        for changes in result.delta.tables()
+    ]
+
+
+def _encode_rows(rows: pa.Table) -> str:
+    return b64encode(b"".join(arrow_chunks(rows.schema, iter(rows.to_batches()), None))).decode()
 
 
 def conflict_output(conflict: EntityConflict, call: ServerCall) -> MergeConflictOutput:

@@ -18,11 +18,11 @@ def revert(call: ServerCall) -> Answer:
         mainline=body.mainline,
         message=body.message,
         if_commit=call.condition,
-        strategy=make_strategy(body.strategy),
+        strategy=make_strategy(body.strategy, body.resolutions),
         granularity=body.granularity,
         dry_run=body.dry_run,
     )
-    return json_answer(merge_output(call, result, body.commit, branch))
+    return json_answer(merge_output(call, result, body.commit, branch, with_changes=body.changes))
 
 
 def cherry_pick(call: ServerCall) -> Answer:
@@ -35,11 +35,11 @@ def cherry_pick(call: ServerCall) -> Answer:
         mainline=body.mainline,
         message=body.message,
         if_commit=call.condition,
-        strategy=make_strategy(body.strategy),
+        strategy=make_strategy(body.strategy, body.resolutions),
         granularity=body.granularity,
         dry_run=body.dry_run,
     )
-    return json_answer(merge_output(call, result, body.commit, branch))
+    return json_answer(merge_output(call, result, body.commit, branch, with_changes=body.changes))
 
 
 def reset_branch(call: ServerCall) -> Answer:
@@ -48,7 +48,7 @@ def reset_branch(call: ServerCall) -> Answer:
     result = call.graph_for_write(branch).branches.reset(
         branch, to=body.to, message=body.message, if_commit=call.condition, dry_run=body.dry_run
     )
-    return json_answer(merge_output(call, result, body.to, branch))
+    return json_answer(merge_output(call, result, body.to, branch, with_changes=body.changes))
 
 
 def rename_branch(call: ServerCall) -> Answer:

@@ -5,18 +5,20 @@ transaction, a client sends its steps so far with `rollback`. It later sends all
 """
 
 import hashlib
+import io
 from base64 import b64encode
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
+from omnigraph.api.graph import Graph
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.transactions import Transaction, generated_ids, reuse_ids
-from omnigraph.errors import InputError, ReadSetConflict
+from omnigraph.errors import EntityNotFound, InputError, ReadSetConflict
 from omnigraph.server import engine_access
 from omnigraph.server.call import ServerCall
-from omnigraph.server.models.answers import ChangeOutput, TransactionOutput, TransactionResult
+from omnigraph.server.models.answers import ChangeOutput, TransactionBlob, TransactionOutput, TransactionResult
 from omnigraph.server.models.requests import RecordsRequest, TransactionOperation, TransactionRequest
 from omnigraph.server.wire.answer import Answer, json_answer
 from omnigraph.server.wire.row_formats import arrow_chunks
@@ -81,7 +83,10 @@ def run_transaction(call: ServerCall) -> Answer:
     try:
         with transaction as running:
             for operation in body.operations:
-                _run_operation(running, operation, results, with_arrow=body.arrow)
+                if operation.op == "blob":
+                    results.append(_read_blob(running, graph.at(base_commit_id), operation))
+                else:
+                    _run_operation(running, operation, results, with_arrow=body.arrow)
             if body.rollback:
                 raise _RollbackError
     except _RollbackError:
@@ -118,6 +123,9 @@ def _run_operation(
         running.mutate(source, name=operation.name, params=operation.params)
     elif operation.op in ("update", "delete"):
         _run_predicate_write(running, operation)
+    elif operation.op == "load" and operation.data is not None:
+        lines = io.BytesIO(operation.data.encode("utf-8", "surrogatepass"))
+        running.load(lines, mode=operation.mode or "append")
     else:
         _run_record_write(running, operation)
 
@@ -146,6 +154,33 @@ def _require_member(operation: TransactionOperation, member: str) -> Any:
     if value is None:
         raise InputError(f"the operation `{operation.op}` requires `{member.rstrip('_')}`", reason="invalid body")
     return value
+
+
+def _read_blob(running: Transaction, base: Graph, operation: TransactionOperation) -> TransactionResult:
+    """Open a blob in a transaction; raise `ReadSetConflict` if the client previously saw a different blob."""
+    type_name, key = _require_member(operation, "type_"), _require_member(operation, "key")
+    name = (type_name, tuple(key) if isinstance(key, list) else key, _require_member(operation, "property"))
+    opened = running.blob(*name, kind=operation.kind)
+    if operation.digest is not None and operation.digest != opened.content_hash:
+        raise ReadSetConflict(member="blob")
+    document = TransactionBlob(
+        kind="edge" if opened.kind == "edge" else "node",
+        id=opened.entity_id,
+        size=opened.size,
+        media_type=opened.media_type,
+        graph_commit_id=base.head.id,
+    )
+    if _read_hash(base, name, operation.kind) != opened.content_hash:
+        document.content = b64encode(opened.read()).decode()
+    return TransactionResult(columns=[], rows=[], digest=opened.content_hash, blob=document)
+
+
+def _read_hash(base: Graph, name: tuple[Any, ...], kind: Any) -> str | None:
+    """Return the hash of a blob before the transaction, or None if there was no blob."""
+    try:
+        return base.blob(*name, kind=kind).content_hash
+    except EntityNotFound:
+        return None
 
 
 def _run_query(running: Transaction, operation: TransactionOperation, *, with_arrow: bool) -> TransactionResult:

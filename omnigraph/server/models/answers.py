@@ -133,13 +133,25 @@ class ChangeOutput(Struct, kw_only=True):
     replayed: bool | UnsetType = UNSET
 
 
+class TransactionBlob(Struct, kw_only=True):
+    """A blob in a transaction. `content`, in base64, is present only if the transaction itself wrote the blob."""
+
+    kind: EntityKindName
+    id: str
+    size: int
+    media_type: str
+    graph_commit_id: str
+    content: str | UnsetType = UNSET
+
+
 class TransactionResult(Struct, kw_only=True):
-    """The rows of a query in a transaction, and their digest. If `arrow` is present, `rows` is empty."""
+    """The rows of a query in a transaction, or a blob, and their digest. If `arrow` is present, `rows` is empty."""
 
     columns: list[str]
     rows: Annotated[Any, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
     digest: str
     arrow: str | UnsetType = UNSET
+    blob: TransactionBlob | UnsetType = UNSET
 
 
 class TransactionOutput(Struct, kw_only=True):

@@ -119,6 +119,48 @@ class JobListOutput(Struct, kw_only=True):
     jobs: list[JobOutput]
 
 
+class PendingIndexOutput(Struct, kw_only=True):
+    """A declared index that does not cover all rows, and the reason."""
+
+    type_key: str
+    property: str
+    reason: str
+
+
+class PendingIndexesOutput(Struct, kw_only=True):
+    """The declared indexes of a branch that do not cover all rows."""
+
+    pending_indexes: list[PendingIndexOutput]
+
+
+class OperationsOutput(Struct, kw_only=True):
+    """Long operations: the outcomes of recovered ones, those that are running, and those that were set aside."""
+
+    recoveries: list[dict[str, Any]]
+    pending: list[dict[str, Any]]
+    set_aside: list[dict[str, Any]]
+
+
+class OperationOutcomeOutput(Struct, kw_only=True):
+    """The outcome of an operation that was set aside, or null if it had already been resolved."""
+
+    outcome: dict[str, Any] | None
+
+
+class HoldOutput(Struct, kw_only=True):
+    """A commit that is protected from cleanup until `seconds` have passed since the hold was last renewed."""
+
+    hold_id: str
+    graph_commit_id: str
+    seconds: float
+
+
+class EndedHoldOutput(Struct, kw_only=True):
+    """A hold that was renewed or ended."""
+
+    hold_id: str
+
+
 class StatusOutput(Struct, kw_only=True):
     """The size and status of a graph."""
 

@@ -102,8 +102,18 @@ class MergeConflictOutput(Struct, kw_only=True):
     row_id: str | UnsetType | None = UNSET
 
 
+class TableChangesOutput(Struct, kw_only=True):
+    """The previewed changes to one table, as Arrow streams in base64."""
+
+    type_key: str
+    inserted: str
+    updated_before: str
+    updated_after: str
+    deleted: str
+
+
 class BranchMergeOutput(Struct, kw_only=True):
-    """The effect of a merge, or its preview."""
+    """The effect of a merge, or its preview. A preview contains `changes` on request."""
 
     source: str
     target: str
@@ -121,6 +131,7 @@ class BranchMergeOutput(Struct, kw_only=True):
     schema_change: Any = UNSET
     branch_deleted: bool | UnsetType = UNSET
     branch_delete_error: str | UnsetType = UNSET
+    changes: list[TableChangesOutput] | UnsetType = UNSET
 
 
 class TagOutput(Struct, kw_only=True):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 LoadModeName = Literal["overwrite", "append", "merge", "patch", "delete"]
 EntityKindName = Literal["node", "edge"]
@@ -71,11 +71,12 @@ class TransactionOperation(Struct, kw_only=True, rename={"type_": "type"}):
     """One step of a transaction.
 
     `query` and `mutate` take a query. The operations on records take a type and records. `update` and `delete` take a
-    type and a predicate `where`. `update` also takes the values to `set`. `digest` is the digest of a query result that
-    the client read earlier. The transaction fails if the query now has a different result.
+    type and a predicate `where`. `update` also takes the values to `set`. `load` takes `data` instead if NDJSON lines
+    name their types. `blob` takes a type, the `key` of an entity and a `property`. `digest` is the digest of a query
+    result or a blob that the client read earlier. The transaction fails if the result or the blob is now different.
     """
 
-    op: Literal["query", "mutate", "update", "delete", "load"] | RecordVerb
+    op: Literal["query", "mutate", "update", "delete", "load", "blob"] | RecordVerb
     query: str | None = None
     name: str | None = None
     params: Params = None
@@ -83,7 +84,11 @@ class TransactionOperation(Struct, kw_only=True, rename={"type_": "type"}):
     records: list[Any] | None = None
     where: str | None = None
     set: dict[str, Any] | None = None
-    mode: Literal["append", "merge"] | None = None
+    mode: LoadModeName | None = None
+    data: str | None = None
+    key: Any = None
+    kind: EntityKindName | None = None
+    property: str | None = None
     digest: str | None = None
 
 
@@ -141,6 +146,34 @@ class IngestRequest(Struct, kw_only=True, rename={"from_": "from"}):
     assume_utc: bool = False
 
 
+class CsvReading(Struct, kw_only=True, forbid_unknown_fields=True):
+    """How to read CSV files. `delimiter` and `quote` are detected for each file if they are missing.
+
+    `null` is the text of missing values, or a list of such texts. `columns` names the columns of files without a header
+    line, for all types or by type.
+    """
+
+    delimiter: str | None = None
+    quote: str | None = None
+    null: str | list[str] = ""
+    header: bool | None = None
+    columns: list[str] | dict[str, list[str]] | None = None
+    encoding: str | None = None
+    decimal: Literal[".", ","] = "."
+
+
+class FormLoadOptions(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The part `options` of a form with files to load.
+
+    `mapping` renames columns and members, by type. `format` is the format of the files whose media type and name do not
+    determine it.
+    """
+
+    csv: CsvReading = field(default_factory=CsvReading)
+    mapping: dict[str, dict[str, str]] = {}
+    format: Literal["ndjson", "csv", "parquet"] | None = None
+
+
 class ExportRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """The types and the state to export. `table_keys` is the version 0.3 name of `type_names`."""
 
@@ -172,6 +205,7 @@ class BranchResetRequest(Struct, kw_only=True):
     to: str
     message: str | None = None
     dry_run: bool = False
+    changes: bool = False
 
 
 class ConflictResolution(Struct, kw_only=True):
@@ -191,11 +225,18 @@ class ConflictResolution(Struct, kw_only=True):
 Strategies = SideName | dict[str, SideName] | None
 
 
+class MergeSizes(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Limits for what a merge writes. They can only be lower than the limits of the server."""
+
+    delta_bytes: Annotated[int, Meta(ge=0)] | None = None
+    rows: Annotated[int, Meta(ge=0)] | None = None
+
+
 class BranchMergeRequest(Struct, kw_only=True):
     """A merge of a branch or another revision into a branch.
 
     `strategy` is a side for all conflicts, or a mapping of conflict kinds and types to sides. `resolutions` resolve
-    single conflicts and take precedence over `strategy`.
+    single conflicts and take precedence over `strategy`. With `changes`, a preview contains its changes.
     """
 
     source: str
@@ -206,7 +247,9 @@ class BranchMergeRequest(Struct, kw_only=True):
     resolutions: list[ConflictResolution] = []
     granularity: GranularityName = "property"
     collapse_edges: bool = False
+    limits: MergeSizes = field(default_factory=MergeSizes)
     dry_run: bool = False
+    changes: bool = False
 
 
 class ReplayRequest(Struct, kw_only=True):
@@ -217,8 +260,10 @@ class ReplayRequest(Struct, kw_only=True):
     mainline: Annotated[int, Meta(ge=1)] | None = None
     message: str | None = None
     strategy: Strategies = None
+    resolutions: list[ConflictResolution] = []
     granularity: GranularityName = "property"
     dry_run: bool = False
+    changes: bool = False
 
 
 class TagCreateRequest(Struct, kw_only=True):
@@ -274,6 +319,40 @@ class CleanupRequest(Struct, kw_only=True):
     confirm: bool = False
     erase: bool = False
     purge_dropped: bool = False
+
+
+class IndexRequest(Struct, kw_only=True):
+    """The indexes to build. `rebuild` also replaces existing indexes: all of them, or those of types or columns."""
+
+    branch: str | None = None
+    rebuild: bool | list[str] = False
+
+
+class RepairRequest(Struct, kw_only=True):
+    """The options of a repair. Without `confirm`, the repair only reports what it would change."""
+
+    branch: str | None = None
+    confirm: bool = False
+    force: bool = False
+    restore: str | None = None
+    name: str | None = None
+    tag: bool = False
+    drop: str | None = None
+    commit: str | None = None
+
+
+class AbsenceRequest(Struct, kw_only=True, rename={"type_": "type"}):
+    """An erased entity, whose traces are searched for in every file."""
+
+    type_: str
+    id: str
+
+
+class HoldRequest(Struct, kw_only=True):
+    """The commit to protect from cleanup: the newest commit of a branch, or a snapshot."""
+
+    branch: str | None = None
+    snapshot: str | None = None
 
 
 class DiagnoseRequest(Struct, kw_only=True):

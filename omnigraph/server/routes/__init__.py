@@ -13,6 +13,7 @@ from .compatibility import COMPATIBILITY_ROUTES
 from .data import DATA_ROUTES
 from .entities import ENTITY_ROUTES
 from .history import HISTORY_ROUTES
+from .maintenance import MAINTENANCE_ROUTES
 from .system import SYSTEM_ROUTES
 
 
@@ -29,5 +30,7 @@ def _add_conditional_paths(routes: Iterable[Route]) -> Iterator[Route]:
 
 
 ROUTES: tuple[Route, ...] = tuple(
-    _add_conditional_paths((*SYSTEM_ROUTES, *DATA_ROUTES, *HISTORY_ROUTES, *ENTITY_ROUTES, *COMPATIBILITY_ROUTES))
+    _add_conditional_paths(
+        (*SYSTEM_ROUTES, *DATA_ROUTES, *HISTORY_ROUTES, *ENTITY_ROUTES, *MAINTENANCE_ROUTES, *COMPATIBILITY_ROUTES)
+    )
 )

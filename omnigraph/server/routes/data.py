@@ -7,6 +7,7 @@ from omnigraph.server.route_model import (
     ARROW,
     CONDITION_HEADER,
     CSV,
+    FORM,
     GRAPH_PREFIX,
     IDEMPOTENCY_HEADER,
     JSON,
@@ -43,6 +44,7 @@ _LOAD_PARAMETERS = (
     UrlParameter(
         "max_errors", "integer", description="Check all input, and list up to this many problems in the error's details"
     ),
+    UrlParameter("max_row_bytes", "integer", description="Maximum size of a row in bytes"),
 )
 _TYPE = UrlParameter("type", required=True, description="Type of all rows")
 
@@ -108,6 +110,15 @@ _LOAD_PARQUET = replace(
     summary="Load a Parquet file with rows of a single type in one commit",
     handler="loads:load_parquet",
     body=PARQUET,
+)
+_LOAD_FORM = replace(
+    _LOAD_NDJSON,
+    path=f"{GRAPH_PREFIX}/load/files",
+    operation="loadFiles",
+    summary="Load NDJSON, CSV and Parquet files from the parts of a form in one commit",
+    handler="form_loads:load_form",
+    body=FORM,
+    form_options=requests.FormLoadOptions,
 )
 LOAD_ROUTE = replace(
     _LOAD_NDJSON,
@@ -244,6 +255,8 @@ DATA_ROUTES = (
     conditional(_LOAD_ARROW),
     _LOAD_PARQUET,
     conditional(_LOAD_PARQUET),
+    _LOAD_FORM,
+    conditional(_LOAD_FORM),
     Route(
         "POST",
         f"{GRAPH_PREFIX}/export",

@@ -1,4 +1,4 @@
-"""Routes for entities, blobs, stored queries, maintenance and the language services."""
+"""Routes for entities, blobs, stored queries and the language services."""
 
 from dataclasses import replace
 
@@ -87,21 +87,6 @@ _INVOKE = Route(
     lane="heavy",
     is_write=True,
     takes_idempotency_key=True,
-)
-_CHECK = Route(
-    "POST",
-    f"{GRAPH_PREFIX}/maintenance/check",
-    "checkGraph",
-    "Verify the integrity of the graph, as a job",
-    "maintenance:check",
-    action="admin",
-    body=requests.CheckRequest,
-    body_optional=True,
-    answer=entities.JobOutput,
-    statuses=statuses.WRITE,
-    lane="heavy",
-    is_write=True,
-    success_status=202,
 )
 _DIAGNOSE = Route(
     "POST",
@@ -259,56 +244,6 @@ ENTITY_ROUTES = (
         lane="read",
         is_write=False,
         takes_idempotency_key=False,
-    ),
-    Route(
-        "GET",
-        f"{GRAPH_PREFIX}/status",
-        "getStatus",
-        "Return the size and status of the graph",
-        "maintenance:status",
-        action="read",
-        answer=entities.StatusOutput,
-        statuses=statuses.READ,
-        parameters=(_BRANCH,),
-        lane="heavy",
-    ),
-    _CHECK,
-    replace(
-        _CHECK,
-        path=f"{GRAPH_PREFIX}/maintenance/optimize",
-        operation="optimizeGraph",
-        summary="Compact and index the tables on a branch, as a job",
-        handler="maintenance:optimize",
-        body=requests.OptimizeRequest,
-    ),
-    replace(
-        _CHECK,
-        path=f"{GRAPH_PREFIX}/maintenance/cleanup",
-        operation="cleanupGraph",
-        summary="Remove history that is no longer needed, as a job",
-        handler="maintenance:cleanup",
-        body=requests.CleanupRequest,
-        body_optional=False,
-    ),
-    Route(
-        "GET",
-        f"{GRAPH_PREFIX}/jobs",
-        "listJobs",
-        "List maintenance jobs, newest first",
-        "maintenance:list_jobs",
-        action="admin",
-        answer=entities.JobListOutput,
-        statuses=statuses.READ,
-    ),
-    Route(
-        "GET",
-        f"{GRAPH_PREFIX}/jobs/{{job_id}}",
-        "getJob",
-        "Return the state of a maintenance job",
-        "maintenance:get_job",
-        action="admin",
-        answer=entities.JobOutput,
-        statuses=statuses.READ,
     ),
     _DIAGNOSE,
     replace(

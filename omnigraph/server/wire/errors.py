@@ -27,6 +27,7 @@ _STORAGE_NAMES = re.compile(r"\.lance\b|_versions/|_transactions/|__init_claim|\
 _HIDDEN_MEMBERS = frozenset({"uri", "path", "location", "file"})
 _CLIENT_CLOSED_STATUS = 499  # only logged, because the client does not read the response
 _MAX_DETAIL_ITEMS = 100
+_LONG_DETAILS = frozenset({"problems"})  # a client requests a number of problems
 
 
 @record
@@ -115,7 +116,9 @@ def _remove_storage_names(members: dict[str, Any], error: OmnigraphError, roots:
     public_details = {
         name: value
         for name, value in details.items()
-        if name not in _HIDDEN_MEMBERS and not _mentions_storage(str(value)[:10_000], roots) and _is_small(value)
+        if name not in _HIDDEN_MEMBERS
+        and not _mentions_storage(str(value)[:10_000], roots)
+        and (name in _LONG_DETAILS or _is_small(value))
     }
     members["details"] = public_details
     if isinstance(error, PermissionDenied) or not public_details:
