@@ -48,7 +48,7 @@ def put_blob(  # noqa: PLR0913 - all but five are keywords
     target = handle.for_branch(options.pop("branch", None))
     snapshot = target.latest_snapshot()
     address = resolve_address(snapshot.schema.ir, type_name, key, property_name, "node")
-    new_values = _media_type_value(address, media_type)
+    new_values = media_type_value(address, media_type)
     if if_match is not None:
         _require_match(target, address, if_match)
     with closing(target.new_pending_blobs(progress_callback(progress))) as pending:
@@ -80,7 +80,8 @@ def _require_match(handle: Handle, address: BlobAddress, etag: str) -> None:
         raise BlobPreconditionFailed("the blob is NULL and therefore has no ETag") from None
 
 
-def _media_type_value(address: BlobAddress, media_type: str | None) -> dict[str, Any]:
+def media_type_value(address: BlobAddress, media_type: str | None) -> dict[str, Any]:
+    """Return the property that records a media type, with its new value."""
     companion = address.media_type_property
     if media_type is None:
         return {} if companion is None else {companion: None}

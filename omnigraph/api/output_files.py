@@ -40,6 +40,13 @@ def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) ->
         return _write_all(output_file, lines)
 
 
+def write_export(path: str | os.PathLike[str], lines: Iterable[bytes]) -> int:
+    """Write lines to a local file or to an S3 object, compressed by suffix. Return the number of lines."""
+    from omnigraph.storage.plain_objects import is_s3_uri
+
+    return write_lines_to_s3(os.fspath(path), lines) if is_s3_uri(path) else write_lines(Path(path), lines)
+
+
 def write_lines_to_s3(uri: str, lines: Iterable[bytes]) -> int:
     """Write lines to an S3 object, compressed if its suffix is .gz or .zst; return the line count."""
     from omnigraph.storage.plain_objects import write_object

@@ -7,8 +7,7 @@ the engine. No function opens a table itself.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.builders.prepared_queries import (
@@ -246,11 +245,10 @@ def export_graph(
     parts = export_parts(handle, types, iso_dates=iso_dates)
     if path is None:
         return join_lines(parts)
-    from omnigraph.api.output_files import write_lines, write_lines_to_s3
-    from omnigraph.storage.plain_objects import is_s3_uri
+    from omnigraph.api.output_files import write_export
 
     with log_operation("export", handle.branch_name) as event:
-        count = write_lines_to_s3(fspath(path), parts) if is_s3_uri(path) else write_lines(Path(path), parts)
+        count = write_export(path, parts)
         event.rows = count
     return count
 

@@ -4,47 +4,29 @@ The classes are those of an embedded graph, so that callers can treat both kinds
 sends no requests.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.history.branch_info import BranchInfo
-from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.history.commit import Commit
 from omnigraph.history.tags import Tag
-from omnigraph.values.table_key import TableKey
 
-Document = Mapping[str, Any]
+from .commit_documents import Document, read_commit
 
-
-def read_commit(document: Document) -> Commit:
-    """Parse a commit from its JSON; `types` is optional."""
-    parents = (document["parent_commit_id"], document["merged_parent_commit_id"])
-    return Commit(
-        id=document["graph_commit_id"],
-        parents=tuple(parent for parent in parents if parent is not None),
-        operation=document["operation"],
-        branch=document["graph_branch"],
-        manifest_version=document["graph_manifest_version"],
-        created_at=document["created_at"],
-        published_at=document["published_at"],
-        actor=document["actor_id"],
-        message=document.get("message"),
-        tables=dict(_read_table(table) for table in document.get("types", ())),
-        note=document.get("note"),
-        details=document.get("details", {}),
-    )
+__all__ = [
+    "Document",
+    "read_branch",
+    "read_commit",
+    "read_load_receipt",
+    "read_optional_commit",
+    "read_receipt",
+    "read_tag",
+]
 
 
 def read_optional_commit(document: Document | None) -> Commit | None:
     """Parse the commit in a response; return None if nothing changed."""
     return None if document is None else read_commit(document)
-
-
-def _read_table(document: Document) -> tuple[TableKey, TableEntry | None]:
-    key = TableKey.of(document["entity_kind"], document["type_name"])
-    version, row_count = document["published_dataset_version"], document["entity_count"]
-    return key, None if version is None else TableEntry(key, "", version, 0, "", row_count)
 
 
 def read_receipt(document: Document, *, elapsed: float, replayed: bool = False) -> Receipt:

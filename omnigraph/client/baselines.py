@@ -1,6 +1,7 @@
 """A baseline of a branch on a server: all entities at one commit, and a cursor for later changes.
 
-The entities arrive as a stream that can be read only once. An interrupted stream has no cursor.
+The entities arrive as a stream that can be read only once. An interrupted stream has no cursor. Both the Python client
+and the command line use this module, so it imports neither Arrow nor the schema language.
 """
 
 import json
@@ -9,26 +10,25 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from omnigraph.api.change_feed.capture_lock import hold_capture_lock
 from omnigraph.api.output_files import write_lines
 from omnigraph.errors import ServerUnreachable
 
-from .exchange import NDJSON
-from .handle import RemoteHandle
-from .queries import split_lines
+from .exchange import NDJSON, Exchange
 
 
 class RemoteBaseline(Iterator[dict[str, Any]]):
     """The entities at one commit, as loadable records. `cursor` is set once all entities have been read."""
 
-    def __init__(self, handle: RemoteHandle, filters: Mapping[str, Any]) -> None:
-        body = {"branch": handle.branch_name, **filters}
-        reply = handle.exchange.stream(
+    def __init__(self, exchange: Exchange, branch: str, filters: Mapping[str, Any]) -> None:
+        body = {"branch": branch, **filters}
+        reply = exchange.stream(
             "POST", ("changes", "baseline"), {}, json_body=body, headers={"Accept": NDJSON}, is_read=True
         )
         self.commit_id = str(reply.headers["Omnigraph-Snapshot-Id"])
         self.count = 0
         self.cursor: str | None = None
-        self._server, self._lines = str(handle.exchange.server), split_lines(reply)
+        self._server, self._lines = str(exchange.server), reply.lines()
         self._entity_lines = self._read_entities()
 
     def __repr__(self) -> str:
@@ -60,9 +60,13 @@ class RemoteBaseline(Iterator[dict[str, Any]]):
         return {"snapshot_commit_id": self.commit_id, "resume_cursor": self.cursor}
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the whole stream to a file, which appears only once it is complete."""
-        try:
-            write_lines(Path(path), self.lines(), durable=True)
-        except BaseException:
-            self.cursor = None
-            raise
+        """Write the whole stream to a file, which appears only once it is complete.
+
+        Concurrent calls for the same path wait for one another.
+        """
+        with hold_capture_lock(Path(path)):
+            try:
+                write_lines(Path(path), self.lines(), durable=True)
+            except BaseException:
+                self.cursor = None
+                raise

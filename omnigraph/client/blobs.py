@@ -2,8 +2,8 @@
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping
-from email.message import Message
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from omnigraph.api.blob_files import READ_AHEAD_BYTES, BlobFile, write_atomicall
 from omnigraph.api.blob_properties import resolve_address
 from omnigraph.api.blobs import CHUNK_BYTES, report_progress
 from omnigraph.api.data_files import ProgressCallback, ProgressOption, progress_callback
+from omnigraph.api.queries import QueryCall
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import (
@@ -22,44 +23,67 @@ from omnigraph.errors import (
     StorageError,
     UsageError,
 )
+from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 from omnigraph.values.describe_value import describe
+from omnigraph.values.name_rules import strip_name
 
 from .answers import read_receipt
 from .handle import RemoteHandle
 from .revisions import write_key
-from .writes import check_write_options, write_branch
+from .writes import check_write_options, update_entities, write_branch
 
 BlobName = tuple[str, Any, str]  # type, key and property
 _BYTES = "application/octet-stream"
 
 
-class RemoteBlob:
-    """A blob of a node or edge on a server, pinned to the commit at which its headers were read."""
+ReadRange = Callable[[int, int], Iterator[bytes]]
 
-    def __init__(self, handle: RemoteHandle, parameters: Mapping[str, Any], headers: Message) -> None:
-        self._handle, self._parameters = handle, parameters
-        self.kind, self.type_name, self.property_name = (parameters[name] for name in ("entity", "type", "property"))
-        self.size, self.etag = int(headers["Content-Length"]), headers["ETag"]
-        self.media_type, self.commit_id = headers["Omnigraph-Blob-Media-Type"], headers["Omnigraph-Snapshot-Id"]
+
+@record
+class BlobFacts:
+    """The address, the content and the commit of a blob."""
+
+    kind: str
+    type_name: str
+    entity_id: str
+    property_name: str
+    size: int
+    content_hash: str
+    media_type: str
+    commit_id: str
+
+
+class RemoteBlob:
+    """A blob of a node or edge on a server, pinned to the commit at which it was opened."""
+
+    def __init__(self, facts: BlobFacts, read_range: ReadRange) -> None:
+        self._facts, self._read_range = facts, read_range
+        self.kind, self.type_name, self.property_name = facts.kind, facts.type_name, facts.property_name
+        self.size, self.media_type, self.commit_id = facts.size, facts.media_type, facts.commit_id
 
     def __repr__(self) -> str:
-        return f"Blob({self.type_name!r}, {self._parameters['id']!r}, {self.property_name!r}, size={self.size})"
+        return f"Blob({self.type_name!r}, {self.entity_id!r}, {self.property_name!r}, size={self.size})"
 
     @property
     def entity_id(self) -> str:
         """The entity's id."""
-        return str(self._parameters["id"])
+        return self._facts.entity_id
+
+    @property
+    def etag(self) -> str:
+        """A strong ETag, which identifies the exact bytes."""
+        return f'"{self._facts.content_hash}"'
 
     @property
     def content_hash(self) -> str:
         """The SHA-256 hash of the bytes, as `sha256:<hex>`."""
-        return self.etag.strip('"')
+        return self._facts.content_hash
 
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes, or a range of them."""
         first, last = self._clip_range(start, stop)
-        return b"".join(self._request_range(first, last))
+        return b"".join(self._read_range(first, last))
 
     def iter_chunks(
         self, chunk_bytes: int = CHUNK_BYTES, *, start: int = 0, stop: int | None = None
@@ -68,11 +92,11 @@ class RemoteBlob:
         if chunk_bytes < 1:
             raise UsageError(reason="chunk_bytes must be at least 1")
         first, last = self._clip_range(start, stop)
-        return _cut_chunks(self._request_range(first, last), chunk_bytes)
+        return _cut_chunks(self._read_range(first, last), chunk_bytes)
 
     def open(self) -> io.BufferedReader:
         """Return a seekable binary file object that reads ahead one mebibyte at a time."""
-        read_range = lambda first, last: b"".join(self._request_range(first, last))  # noqa: E731
+        read_range = lambda first, last: b"".join(self._read_range(first, last))  # noqa: E731
         return io.BufferedReader(BlobFile(self.size, read_range), READ_AHEAD_BYTES)
 
     def save(
@@ -103,13 +127,6 @@ class RemoteBlob:
         if f"sha256:{digest.hexdigest()}" != self.content_hash:
             raise StorageError(f"the bytes of {self!r} do not match their checksum")
 
-    def _request_range(self, first: int, last: int) -> Iterator[bytes]:
-        if first == last:
-            return
-        headers = {"Accept": _BYTES, "Range": f"bytes={first}-{last - 1}"}
-        parameters = {**self._parameters, "branch": None, "snapshot": self.commit_id}
-        yield from self._handle.exchange.stream("GET", ("blob",), parameters, headers=headers).chunks()
-
     def _clip_range(self, start: int, stop: int | None) -> tuple[int, int]:
         size, last = self.size, self.size if stop is None else stop
         is_empty_blob = size == 0 and start == 0 and last >= 0
@@ -135,13 +152,13 @@ def open_blob(handle: RemoteHandle, name: BlobName, kind: str | None, if_match: 
     handle.require_open()
     address = resolve_address(handle.schema_ir(), *name, kind)
     names = {"entity": address.kind, "type": address.type_name, "property": address.property_name}
-    blob = _read_headers(handle, {**names, "id": address.entity_id, **handle.position})
+    blob = _open_at_position(handle, {**names, "id": address.entity_id, **handle.position})
     if if_match is not None:
         blob.require_match(if_match)
     return blob
 
 
-def _read_headers(handle: RemoteHandle, parameters: Mapping[str, Any]) -> RemoteBlob:
+def _open_at_position(handle: RemoteHandle, parameters: Mapping[str, Any]) -> RemoteBlob:
     headers = {"Accept": _BYTES}
     try:
         reply = handle.exchange.stream("HEAD", ("blob",), parameters, headers=headers)
@@ -149,7 +166,40 @@ def _read_headers(handle: RemoteHandle, parameters: Mapping[str, Any]) -> Remote
         # The response to HEAD has no body that describes the error, so the same request is sent as GET.
         reply = handle.exchange.stream("GET", ("blob",), parameters, headers=headers | {"Range": "bytes=0-0"})
     reply.read()
-    return RemoteBlob(handle, parameters, reply.headers)
+    facts = BlobFacts(
+        parameters["entity"],
+        parameters["type"],
+        str(parameters["id"]),
+        parameters["property"],
+        int(reply.headers["Content-Length"]),
+        reply.headers["ETag"].strip('"'),
+        reply.headers["Omnigraph-Blob-Media-Type"],
+        reply.headers["Omnigraph-Snapshot-Id"],
+    )
+    return stored_blob(handle, facts)
+
+
+def stored_blob(handle: RemoteHandle, facts: BlobFacts) -> RemoteBlob:
+    """Return a blob whose bytes are requested when they are read."""
+    parameters = {
+        "entity": facts.kind,
+        "type": facts.type_name,
+        "id": facts.entity_id,
+        "property": facts.property_name,
+        "snapshot": facts.commit_id,
+    }
+
+    def read_range(first: int, last: int) -> Iterator[bytes]:
+        if first < last:
+            headers = {"Accept": _BYTES, "Range": f"bytes={first}-{last - 1}"}
+            yield from handle.exchange.stream("GET", ("blob",), parameters, headers=headers).chunks()
+
+    return RemoteBlob(facts, read_range)
+
+
+def written_blob(facts: BlobFacts, content: bytes) -> RemoteBlob:
+    """Return a blob that is not stored yet, whose bytes are in memory."""
+    return RemoteBlob(facts, lambda first, last: iter((content[first:last],) if first < last else ()))
 
 
 def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
@@ -165,6 +215,8 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
     """Replace the blob of a node as one commit. Bytes can be sent again, but files and streams cannot."""
     handle.require_writable("replacing a blob")
     check_write_options(handle, options)
+    if content is None or isinstance(content, str):
+        return _put_value(handle, name, content, media_type, if_match, branch, options)
     started = clock_and_ids.monotonic()
     headers = {"Content-Type": _BYTES, "Idempotency-Key": options.idempotency_key or clock_and_ids.new_ulid()}
     if if_match is not None:
@@ -181,6 +233,31 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
     reply = handle.exchange.fetch("PUT", ("blob",), parameters, body=body, headers=headers, condition=options.if_commit)
     is_replay = "Idempotent-Replay" in reply.headers and options.idempotency_key is not None
     return read_receipt(reply.json(), elapsed=clock_and_ids.monotonic() - started, replayed=is_replay)
+
+
+def _put_value(  # noqa: PLR0913, PLR0917 - the parts of one request
+    handle: RemoteHandle,
+    name: BlobName,
+    value: str | None,
+    media_type: str | None,
+    if_match: str | None,
+    branch: str | None,
+    options: WriteOptions,
+) -> Receipt:
+    """Set a blob to NULL, to base64 text or to an external URI, which is an update of a property."""
+    from omnigraph.api.blob_writes import media_type_value
+
+    target = handle if branch is None else handle.on_branch(strip_name(branch))
+    address = resolve_address(target.schema_ir(), *name, "node")
+    if if_match is not None:
+        opened = open_blob(target, name, "node", if_match)
+        options = replace(options, if_commit=options.if_commit or opened.commit_id)
+    new_values = {**media_type_value(address, media_type), address.property_name: value}
+    call = QueryCall("", None, {"entity": address.entity_id})
+    receipt = update_entities(target, address.type_name, "id = $entity", new_values, call, None, options)
+    if not receipt.affected_nodes and not receipt.replayed:
+        raise address.not_found_error(row_exists=False)
+    return receipt
 
 
 def _read_content(content: Any, report: ProgressCallback | None) -> bytes | Iterator[bytes]:

@@ -247,7 +247,7 @@ class RemoteChanges(RemoteFacet):
         """Return the current content of the branch, and a cursor from which a feed continues."""
         self._handle.require_open()
         filters = filter_parameters({"types": types, "kinds": kinds, "ops": ops})
-        baseline = RemoteBaseline(self._handle, filters)
+        baseline = RemoteBaseline(self._handle.exchange, self._handle.branch_name, filters)
         if path is not None:
             baseline.write(path)
         return baseline

@@ -1,13 +1,18 @@
-"""Convert the values of merge conflicts to the Python types that an embedded graph returns."""
+"""Convert merge conflicts to those of an embedded graph, and decisions about them to the format of the server."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from omnigraph.errors import EntityConflict
+from omnigraph.errors import EntityConflict, InputError
+from omnigraph.merging.merged_schema import SCHEMA_CONFLICT
+from omnigraph.merging.strategy import ConflictAnswer
 
 from .handle import RemoteHandle
-from .wire_values import decode_properties
+from .wire_values import decode_properties, encode_value
+
+_SIDES = ("ours", "theirs")
 
 
 def decode_conflicts(handle: RemoteHandle, conflicts: Iterable[EntityConflict]) -> tuple[EntityConflict, ...]:
@@ -23,3 +28,26 @@ def decode_conflicts(handle: RemoteHandle, conflicts: Iterable[EntityConflict]) 
         base, ours, theirs = decode(conflict.base), decode(conflict.ours), decode(conflict.theirs)
         decoded.append(replace(conflict, base=base, ours=ours, theirs=theirs))
     return tuple(decoded)
+
+
+def is_schema_conflict(conflict: EntityConflict) -> bool:
+    """Return whether a conflict is about the schema."""
+    return conflict.kind == SCHEMA_CONFLICT
+
+
+def write_decision(conflict: EntityConflict, choice: ConflictAnswer) -> dict[str, Any]:
+    """Return a decision in the format that the server expects."""
+    resolution = {"type_name": conflict.type_name, "kind": conflict.kind, "entity_id": conflict.entity_id}
+    if conflict.entity_kind in ("node", "edge"):
+        resolution["entity_kind"] = conflict.entity_kind
+    if isinstance(choice, Mapping):
+        if is_schema_conflict(conflict):
+            message = f"a {SCHEMA_CONFLICT} cannot be resolved with values"
+            raise InputError(message, reason="use 'ours' or 'theirs'")
+        return resolution | {"values": encode_value(choice)}
+    if choice not in _SIDES:
+        raise InputError(
+            f"unknown conflict resolution '{choice}'",
+            reason="expected 'ours' (the target), 'theirs' (the source), or a dict of values",
+        )
+    return resolution | {"choice": choice}

@@ -148,6 +148,7 @@ class Exchange:
                 may_repeat = is_worth_repeating(error, reply.status, is_repeatable=request.is_repeatable)
             except ServerUnreachable as lost:
                 error, may_repeat = lost, request.is_repeatable or lost.effect == "none"
+            may_repeat &= self._policy.repeats_writes or request.target.effect_if_lost == "none"
             if request.is_streamed or not may_repeat or not self._policy.may_retry(attempt, retry_after):
                 raise error
             time.sleep(self._policy.delay_before(attempt, retry_after))

@@ -5,6 +5,7 @@ raise `NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never ch
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
@@ -28,7 +29,7 @@ from omnigraph.maintenance.health_thresholds import LimitWarning
 from . import blobs, branches, changes, diffs, graph_card, maintenance, merges, queries, revisions, schema, tags
 from .graph_writes import RemoteWrites
 from .handle import RemoteHandle
-from .unsupported import reject, reject_if
+from .unsupported import reject
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -384,10 +385,10 @@ class RemoteGraph(RemoteWrites):
         self._handle.require_open()
         self._handle.reject_actor(actor)
         merges.check_merge_options(strategy, engine, spark)
-        reject_if(limits is not None, "merge(limits=…)")
         self._handle.require_writable("merging", dry_run=dry_run)
         request = {"message": message, "strategy": strategy, "granularity": granularity}
         request |= {"collapse_edges": collapse_edges, "delete_branch": delete_branch}
+        request["limits"] = None if limits is None else asdict(limits)
         return merges.merge_branches(self._handle, source, into, request, if_commit=if_commit, dry_run=dry_run)
 
 

@@ -6,15 +6,20 @@ from typing import Any, Unpack
 
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.data_files import ProgressOption
+from omnigraph.api.loads import check_csv_options
 from omnigraph.api.queries import Params, QueryCall, combine_arguments
 from omnigraph.api.results.receipt import LoadReport, Receipt
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.api.writes import RecordKeywords, WriteKeywords
+from omnigraph.ingest.input_files import FileOptions
+from omnigraph.values.option_text import check_option_text
 
 from . import blobs, loads, writes
 from .handle import RemoteHandle
+from .load_requests import LoadSettings
 from .transactions import RemoteTransaction
 from .unsupported import reject_if
+from .writes import write_branch
 
 _WRITE_OPTIONS = ("if_commit", "message", "actor", "idempotency_key")
 
@@ -146,18 +151,29 @@ class RemoteWrites:
         assume_utc: bool = False,
         max_row_bytes: int | None = None,
     ) -> Receipt | LoadReport:
-        """Load NDJSON, Parquet files, records, or tables by type, as one commit; see `Graph.load`.
+        """Load files, records, or tables by type, as one commit; see `Graph.load`.
 
-        Input that exceeds the server's limit for a load is sent in parts to a temporary branch, which is merged once.
+        Files are read on this machine and sent to the server, which checks them. Input that exceeds the server's limit
+        for a load is sent in parts to a temporary branch, which is merged once.
         """
         reject_if(engine == "spark" or spark is not None, "engine='spark'")
-        reject_if(csv is not None, "load(format='csv')")
-        reject_if(mapping, "load(mapping=…)")
-        reject_if(rejects is not None, "load(rejects=…)")
-        reject_if(max_row_bytes is not None, "load(max_row_bytes=…)")
-        settings = loads.LoadSettings(mode, from_, on_error, max_errors, dry_run, assume_utc)
-        options = WriteOptions(if_commit, message, actor, idempotency_key)
-        return loads.load_data(self._handle, data, format, branch, settings, options, progress)
+        self._handle.reject_actor(actor)
+        for name, text in (("if_commit", if_commit), ("message", message), ("idempotency_key", idempotency_key)):
+            check_option_text(text, name)
+        settings = LoadSettings(
+            branch=write_branch(self._handle, branch),
+            mode=mode,
+            from_=from_,
+            dry_run=dry_run,
+            assume_utc=assume_utc,
+            max_row_bytes=max_row_bytes,
+            message=message,
+            if_commit=if_commit,
+            idempotency_key=idempotency_key,
+        )
+        file_options = FileOptions(format, mapping or {}, check_csv_options(csv))
+        options = loads.LoadOptions(on_error, max_errors, rejects, progress)
+        return loads.load_data(self._handle, data, file_options, settings, options)
 
     def transaction(
         self,

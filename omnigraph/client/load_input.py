@@ -1,141 +1,87 @@
-"""Turn the input of a load into NDJSON: files, bytes, records with an envelope, and records or tables by type.
+"""Turn the input of a load into the parts that are sent: files, bytes, streams, records, and tables by type.
 
-The input is read lazily, so a file may be larger than memory. CSV files, folders and patterns are rejected.
+Paths, folders and patterns are resolved on this machine, by the same rules as for an embedded graph. Records that name
+their own type become lines of NDJSON.
 """
 
-import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from os import PathLike, fspath
-from pathlib import Path
-from typing import IO, Any, cast
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import is_dataclass
+from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import InputError
-from omnigraph.ingest.frames import RecordType
-from omnigraph.ingest.record_envelope import envelope_error
-from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.schema.type_names import resolve_type
-from omnigraph.values.describe_value import describe
+from omnigraph.errors import InputError, UsageError
+from omnigraph.ingest.input_files import FileOptions
+from omnigraph.ingest.input_parts import find_input_files, has_files, is_text_source
 
-from .unsupported import reject, reject_if
-from .wire_values import encode_records, encode_value
+from .load_parts import LoadPart, prepare_parts, prepare_records
 
-_NDJSON_SUFFIXES = (".ndjson", ".jsonl", ".json", "")
-_RECORD_MEMBERS = frozenset({"data", "id", "from", "to", "src", "dst"})
-_ENDPOINTS = {"from": "from", "to": "to", "src": "from", "dst": "to"}
+if TYPE_CHECKING:
+    from omnigraph.lang.schema.catalog import Catalog
 
-
-def iter_ndjson(data: Any, catalog: Catalog, form: str | None) -> Iterator[bytes]:
-    """Yield lines of NDJSON, each with its newline."""
-    reject_if(form not in (None, "ndjson", "parquet"), "load(format='csv')")
-    if isinstance(data, bytes | bytearray | memoryview):
-        yield from _split_lines([bytes(data)])
-    elif isinstance(data, str | PathLike):
-        yield from _read_file(Path(fspath(data)), catalog, None, form)
-    elif hasattr(data, "read"):
-        yield from _split_lines(_read_chunks(data))
-    elif isinstance(data, Mapping) and not _is_record(data):
-        for type_name, rows in data.items():
-            yield from _iter_type(type_name, rows, catalog, form)
-    elif isinstance(data, Mapping):
-        yield _write_line(encode_value(data))
-    elif isinstance(data, Iterable):
-        for item in data:
-            yield from iter_ndjson(item, catalog, form)
-    else:
-        raise InputError(f"{describe(data)} cannot be loaded", reason="unsupported input")
+_TABLE_FORMATS = ("csv", "parquet")
+FindCatalog = Callable[[], "Catalog"]
 
 
-def _is_record(data: Mapping[Any, Any]) -> bool:
-    return any(isinstance(data.get(member), str) for member in ("type", "edge")) and not _RECORD_MEMBERS.isdisjoint(
-        data
-    )
+@contextmanager
+def open_parts(data: Any, options: FileOptions, find_catalog: FindCatalog) -> Iterator[list[LoadPart]]:
+    """Yield the parts of an input, and delete their temporary files at the end of the block.
+
+    The catalog is needed only for dataclasses, whose class names a node type or an edge type.
+    """
+    if options.file_format not in (None, "ndjson", *_TABLE_FORMATS):
+        raise UsageError(reason=f"unknown format {options.file_format!r}; expected ndjson, csv or parquet")
+    with ExitStack() as stack:
+        if isinstance(data, Mapping) or has_files(data):
+            yield prepare_parts(find_input_files(data, options), stack)
+        else:
+            if options.file_format in _TABLE_FORMATS and is_text_source(data):
+                message = f"a {options.file_format} file requires a type name"
+                raise InputError(message, reason='expected {"Type": path}')
+            yield [prepare_records(_iter_lines(data, find_catalog), stack)]
 
 
-def _iter_type(type_name: str, rows: Any, catalog: Catalog, form: str | None) -> Iterator[bytes]:
-    entity_type = resolve_type(catalog, type_name)
-    if isinstance(rows, str | PathLike):
-        yield from _read_file(Path(fspath(rows)), catalog, entity_type.name, form)
+def iter_records(data: Any, find_catalog: FindCatalog) -> Iterator[bytes]:
+    """Yield one line of NDJSON per record; the records of a JSON array count as lines."""
+    from omnigraph.ingest.files import cut_blocks
+    from omnigraph.ingest.json_arrays import unwrap_array
+
+    for block in cut_blocks(unwrap_array(_iter_lines(data, find_catalog)), sys.maxsize):
+        yield from (line + b"\n" for line in block.split(b"\n"))
+
+
+def _iter_lines(data: Any, find_catalog: FindCatalog) -> Iterator[bytes]:
+    """Yield NDJSON; the chunks of a stream need not end with a line."""
+    if is_text_source(data) or isinstance(data, bytearray | memoryview):
+        from omnigraph.ingest.files import open_text
+
+        with open_text(bytes(data) if isinstance(data, bytearray | memoryview) else data) as (pieces, _):
+            yield from pieces
         return
-    for record in encode_records(rows):
-        yield _write_envelope(entity_type.kind, entity_type.name, record)
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        raise InputError("a table must be passed with its type name", reason='pass {"Type": table}')
+    if not isinstance(data, Iterable):
+        raise InputError(f"cannot load {type(data).__name__}", reason="expected a path, a file, records or tables")
+    for record in data:
+        yield _write_record(record, find_catalog)
 
 
-def _write_envelope(kind: str, type_name: str, record: Any) -> bytes:
-    if not isinstance(record, Mapping):
-        raise InputError(f"a record of {type_name} must be a mapping, got {describe(record)}", reason="not a record")
-    if kind == "node":
-        return _write_line({"type": type_name, "data": dict(record)})
-    endpoints = {_ENDPOINTS[name]: value for name, value in record.items() if name in _ENDPOINTS}
-    properties = {name: value for name, value in record.items() if name not in _ENDPOINTS}
-    return _write_line({"edge": type_name, **endpoints, "data": properties})
+def _write_record(record: Any, find_catalog: FindCatalog) -> bytes:
+    from .wire_values import encode_value
 
-
-def _write_line(document: Any) -> bytes:
+    document = encode_value(record)
+    if is_dataclass(record) and not isinstance(record, type):
+        document = _wrap_record(type(record).__name__, document, find_catalog())
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
-def _read_file(path: Path, catalog: Catalog, type_name: str | None, form: str | None) -> Iterator[bytes]:
-    reject_if("://" in str(path) or "*" in path.name or path.is_dir(), "load(folders, patterns, s3://…)")
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    if form == "parquet" or (form is None and suffix == ".parquet"):
-        yield from _read_parquet(path, resolve_type(catalog, type_name or path.stem))
-        return
-    if form is None and suffix not in _NDJSON_SUFFIXES:
-        reject("load(format='csv')")
-    entity_type = None if type_name is None else resolve_type(catalog, type_name)
-    try:
-        with _open_binary(path) as file:
-            lines = _split_lines(_read_chunks(file))
-            yield from lines if entity_type is None else _wrap_lines(RecordType(entity_type), lines)
-    except (OSError, EOFError) as error:
-        raise _unreadable(path, error) from None
+def _wrap_record(type_name: str, properties: dict[str, Any], catalog: "Catalog") -> dict[str, Any]:
+    """Return the fields of a dataclass as a record that names its type, which is the name of its class."""
+    if catalog.node(type_name) is not None:
+        return {"type": type_name, "data": properties}
+    from omnigraph.ingest.edge_endpoints import with_endpoint_members
 
-
-def _open_binary(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path, "rb")) if path.name.endswith(".gz") else path.open("rb")
-
-
-def _wrap_lines(record_type: RecordType, lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines with an envelope. A line that is not JSON is left to the server, which reports it."""
-    entity_type = record_type.entity_type
-    for line_number, line in enumerate(lines, start=1):
-        try:
-            record = json.loads(line) if line.strip() else None
-        except ValueError:
-            record = None
-        if isinstance(record, dict) and record_type.is_envelope(record):
-            raise envelope_error(entity_type.name, line_number)
-        yield line if record is None else _write_envelope(entity_type.kind, entity_type.name, record)
-
-
-def _read_parquet(path: Path, entity_type: Any) -> Iterator[bytes]:
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches():
-                for record in batch.to_pylist():
-                    yield _write_envelope(entity_type.kind, entity_type.name, encode_value(record))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    return InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}", reason="unreadable")
-
-
-def _read_chunks(file: IO[Any]) -> Iterator[bytes]:
-    while chunk := file.read(1 << 20):
-        yield chunk.encode() if isinstance(chunk, str) else chunk
-
-
-def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line + b"\n"
-    if rest:
-        yield rest + b"\n"
+    renamed = with_endpoint_members(properties)
+    endpoints = {"from": renamed.pop("from", None), "to": renamed.pop("to", None)}
+    return {"edge": type_name, **endpoints, "data": renamed}

@@ -4,131 +4,111 @@ Input that fits into one request becomes one commit. Larger input is sent in par
 readers see all of the data or none of it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from os import PathLike
 from typing import Any
 
-from omnigraph.api.data_files import ProgressOption
-from omnigraph.api.results.receipt import BadRow, LoadReport, Receipt
-from omnigraph.api.write_options import WriteOptions
-from omnigraph.errors import ClientError, InputError, OmnigraphError, ResourceLimitExceeded
+from omnigraph.api.data_files import ProgressOption, progress_callback
+from omnigraph.api.loads import check_on_error
+from omnigraph.api.results.receipt import LoadReport, Receipt
+from omnigraph.errors import ClientError
+from omnigraph.ingest.input_files import FileOptions
 from omnigraph.ingest.load import check_load_mode
+from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 
 from .answers import read_load_receipt
-from .exchange import NDJSON
-from .failures import read_known_members
 from .handle import RemoteHandle
-from .load_body import LoadBody
-from .load_input import iter_ndjson
-from .load_limits import find_exceeded_limit, read_load_limit
-from .writes import check_write_options, write_branch
-
-_MAX_ERRORS = 100  # the maximum number of problems that a server lists
-_BODY_NAME = "<body>"
+from .load_input import open_parts
+from .load_parts import LoadPart
+from .load_requests import LoadSettings
+from .load_runs import (
+    ExceededLimit,
+    check_row_limit,
+    count_listed_problems,
+    send_load,
+    take_report,
+    write_reject_files,
+)
 
 
 @record
-class LoadSettings:
-    """The options of one load."""
+class LoadOptions:
+    """The options of one load that the server does not see."""
 
-    mode: str
-    from_: str | None = None
-    on_error: str = "raise"
+    on_error: Any = "raise"
     max_errors: int | None = None
-    dry_run: bool = False
-    assume_utc: bool = False
+    rejects: str | PathLike[str] | None = None
+    progress: ProgressOption = None
 
 
-def load_data(  # noqa: PLR0913, PLR0917 - the parts of one load
-    handle: RemoteHandle,
-    data: Any,
-    form: str | None,
-    branch: str | None,
-    settings: LoadSettings,
-    options: WriteOptions,
-    progress: ProgressOption = None,
+def load_data(
+    handle: RemoteHandle, data: Any, file_options: FileOptions, settings: LoadSettings, options: LoadOptions
 ) -> Receipt | LoadReport:
     """Load data as one commit, or return the problems in the data."""
     handle.require_writable("loading data")
-    check_write_options(handle, options)
     check_load_mode(settings.mode)
-    if settings.on_error not in ("raise", "report"):
-        raise InputError(f"on_error must be 'raise' or 'report', got '{settings.on_error}'", reason="invalid option")
-    catalog = _schema_handle(handle, branch, settings).schema_ir().catalog
+    check_row_limit(settings.max_row_bytes)
+    wants_report = check_on_error(options.on_error) == "report"
+    listed = count_listed_problems(
+        options.max_errors, wants_report=wants_report, wants_rejects=options.rejects is not None
+    )
+    settings = replace(settings, csv=file_options.csv_options, max_errors=listed)
     try:
-        with LoadBody(iter_ndjson(data, catalog, form)) as body:
-            return _load_body(handle, body, write_branch(handle, branch), settings, options, _reporter(body, progress))
+        with open_parts(data, file_options, lambda: find_catalog(handle, settings)) as parts:
+            receipt = _load_parts(handle, parts, settings, options.progress)
     except ClientError as error:
-        if settings.on_error == "raise" or "problems" not in error.details:
+        report = take_report(error)
+        if report is None:
             raise
-        problems = tuple(read_known_members(BadRow, problem) for problem in error.details.pop("problems"))
-        return LoadReport(problems, error.details.pop("problems_left_out", 0), error=error)
+        return _finish_report(report, options, wants_report=wants_report)
+    if options.rejects is not None:
+        write_reject_files(options.rejects, ())
+    return receipt
 
 
-def _schema_handle(handle: RemoteHandle, branch: str | None, settings: LoadSettings) -> RemoteHandle:
-    """Return a handle on the state whose schema the data must match: the branch, or the origin of a new branch."""
-    if settings.from_ is None or branch is None or branch.strip() in handle.exchange.get("branches")["branches"]:
-        return handle.for_read(branch, None)
-    return handle.at(settings.from_)
+def _finish_report(report: LoadReport, options: LoadOptions, *, wants_report: bool) -> LoadReport:
+    if options.rejects is not None:
+        write_reject_files(options.rejects, report)
+    if not wants_report and report.error is not None:
+        raise report.error
+    return report if options.max_errors is None else report.first(options.max_errors)
 
 
-def _load_body(
-    handle: RemoteHandle,
-    body: LoadBody,
-    target: str,
-    settings: LoadSettings,
-    options: WriteOptions,
-    report_progress: Callable[[int], None],
+def find_catalog(handle: RemoteHandle, settings: LoadSettings) -> Catalog:
+    """Return the types that the data must match: those of the branch, or of the origin of a new branch."""
+    names = None if settings.from_ is None else handle.exchange.get("branches")["branches"]
+    is_new = names is not None and settings.branch not in names
+    state = handle.at(settings.from_ or "") if is_new else handle.on_branch(settings.branch)
+    return state.schema_ir().catalog
+
+
+def _load_parts(
+    handle: RemoteHandle, parts: Sequence[LoadPart], settings: LoadSettings, progress: ProgressOption
 ) -> Receipt:
-    limit = read_load_limit(handle.exchange, body.size)
-    if body.size <= limit:
-        try:
-            receipt = send_load(handle, target, body.reader(report_progress), body.size, settings, options)
-        except ResourceLimitExceeded as error:
-            limit = find_exceeded_limit(error, body.size)
-        else:
-            report_progress(body.size)
-            return receipt
-    from .partial_loads import load_in_parts
-
-    return load_in_parts(handle, body, target, limit, settings, options, report_progress)
-
-
-def send_load(
-    handle: RemoteHandle,
-    branch: str,
-    body: bytes | Callable[[], Iterator[bytes]],
-    size: int,
-    settings: LoadSettings,
-    options: WriteOptions,
-) -> Receipt:
-    """Send one request. It can be repeated, because it has an idempotency key and its body can be read again."""
     started = clock_and_ids.monotonic()
-    wants_report = settings.on_error == "report"
-    parameters: Mapping[str, Any] = {
-        "branch": branch,
-        "from": settings.from_,
-        "mode": settings.mode,
-        "message": options.message,
-        "dry_run": settings.dry_run,
-        "assume_utc": settings.assume_utc,
-        "max_errors": min(settings.max_errors or _MAX_ERRORS, _MAX_ERRORS) if wants_report else None,
-    }
-    key = options.idempotency_key or clock_and_ids.new_ulid()
-    headers = {"Content-Type": NDJSON, "Content-Length": str(size), "Idempotency-Key": key}
-    try:
-        reply = handle.exchange.fetch(
-            "POST", ("load", "ndjson"), parameters, body=body, headers=headers, condition=options.if_commit
-        )
-    except OmnigraphError as error:
-        error.message = error.message.replace(_BODY_NAME, "<input>")
-        raise
-    is_replay = "Idempotent-Replay" in reply.headers and options.idempotency_key is not None
-    return read_load_receipt(reply.json(), elapsed=clock_and_ids.monotonic() - started, replayed=is_replay)
+    report_progress = _make_reporter(parts, progress)
+    has_own_key = settings.idempotency_key is not None
+    request = replace(settings, idempotency_key=settings.idempotency_key or clock_and_ids.new_ulid())
+    outcome = send_load(handle.exchange, parts, request, report_progress)
+    if isinstance(outcome, ExceededLimit):
+        from .partial_loads import load_in_parts
+
+        return load_in_parts(handle, parts, outcome.limit, settings, report_progress)
+    report_progress(_total_bytes(parts))
+    is_replay = has_own_key and "Idempotent-Replay" in outcome.headers
+    return read_load_receipt(outcome.json(), elapsed=clock_and_ids.monotonic() - started, replayed=is_replay)
 
 
-def _reporter(body: LoadBody, progress: ProgressOption) -> Callable[[int], None]:
-    if not callable(progress):
+def _total_bytes(parts: Sequence[LoadPart]) -> int:
+    return sum(part.size for part in parts)
+
+
+def _make_reporter(parts: Sequence[LoadPart], progress: ProgressOption) -> Callable[[int], object]:
+    """Return a function that reports how many bytes of the input have been sent."""
+    callback, total_bytes = progress_callback(progress), _total_bytes(parts)
+    if callback is None:
         return lambda _: None
-    return lambda sent_bytes: progress(sent_bytes, body.size)
+    return lambda sent_bytes: callback(min(sent_bytes, total_bytes), total_bytes)

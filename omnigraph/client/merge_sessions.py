@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import EntityConflict, InputError, MergeConflict, PreconditionFailed, ReadSetConflict
 from omnigraph.errors.conflict_card import conflict_card
 from omnigraph.errors.merge_conflict import conflict_table
-from omnigraph.merging.merged_schema import SCHEMA_CONFLICT
 from omnigraph.merging.strategy import ConflictAnswer
 
+from .conflicts import is_schema_conflict, write_decision
 from .handle import RemoteHandle
 from .merges import RemoteMergeResult, run_merge
-from .wire_values import encode_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_SIDES = ("ours", "theirs")
 
 
 class RemoteMergeSession:
@@ -83,7 +80,7 @@ class RemoteMergeSession:
             ]
 
         selected = select_open()
-        while any(map(_is_schema_conflict, selected)):  # a decision may reveal the next conflict
+        while any(map(is_schema_conflict, selected)):  # a decision may reveal the next conflict
             self._decide(selected, choice)
             selected = select_open()
         if selected:
@@ -102,11 +99,17 @@ class RemoteMergeSession:
         self._handle.reject_actor(actor)
         if self.open:
             raise MergeConflict(conflicts=self.open)
-        body = self._body(self._decisions) | {"message": self._message if message is None else message}
+        body = self._body(self._decisions) | {"message": self._default_message() if message is None else message}
         try:
             return run_merge(self._handle, ("branches", "merge"), body, self._preview.target)
         except PreconditionFailed as error:
             raise self._changed_target(error.actual) from None
+
+    def _default_message(self) -> str | None:
+        """Return the message that names the source as the caller does; the request names it by its commit."""
+        if self._message is not None or self._source not in self._handle.exchange.get("branches")["branches"]:
+            return self._message
+        return f"Merge branch '{self._source}' into {self._target}"
 
     def to_arrow(self) -> "pa.Table":
         """Return all conflicts as an Arrow table, to view in a notebook or save to a file."""
@@ -120,17 +123,17 @@ class RemoteMergeSession:
 
     def _decide(self, conflicts: list[EntityConflict], choice: ConflictAnswer) -> None:
         """Add a decision, and preview the merge with it. A rejected decision has no effect."""
-        has_schema_conflict = any(map(_is_schema_conflict, conflicts))
+        has_schema_conflict = any(map(is_schema_conflict, conflicts))
         kept = {
             conflict: decision
             for conflict, decision in self._decisions.items()
-            if not has_schema_conflict or _is_schema_conflict(conflict)
+            if not has_schema_conflict or is_schema_conflict(conflict)
         }
-        decisions = kept | {conflict: _write_decision(conflict, choice) for conflict in conflicts}
+        decisions = kept | {conflict: write_decision(conflict, choice) for conflict in conflicts}
         preview = self._run_preview(decisions)
         self._decisions, self._preview = decisions, preview
         if has_schema_conflict:
-            self._conflicts = list(filter(_is_schema_conflict, self._conflicts))
+            self._conflicts = list(filter(is_schema_conflict, self._conflicts))
         self._add_conflicts()
 
     def _add_conflicts(self) -> None:
@@ -154,25 +157,3 @@ class RemoteMergeSession:
     def _changed_target(self, commit_id: str | None) -> ReadSetConflict:
         member = f"branch '{self._target}'"
         return ReadSetConflict(member=member, expected=self._preview.target, actual=commit_id)
-
-
-def _is_schema_conflict(conflict: EntityConflict) -> bool:
-    return conflict.kind == SCHEMA_CONFLICT
-
-
-def _write_decision(conflict: EntityConflict, choice: ConflictAnswer) -> dict[str, Any]:
-    """Return a decision in the format that the server expects."""
-    resolution = {"type_name": conflict.type_name, "kind": conflict.kind, "entity_id": conflict.entity_id}
-    if conflict.entity_kind in ("node", "edge"):
-        resolution["entity_kind"] = conflict.entity_kind
-    if isinstance(choice, Mapping):
-        if _is_schema_conflict(conflict):
-            message = f"a {SCHEMA_CONFLICT} cannot be resolved with values"
-            raise InputError(message, reason="use 'ours' or 'theirs'")
-        return resolution | {"values": encode_value(choice)}
-    if choice not in _SIDES:
-        raise InputError(
-            f"unknown conflict resolution '{choice}'",
-            reason="expected 'ours' (the target), 'theirs' (the source), or a dict of values",
-        )
-    return resolution | {"choice": choice}

@@ -1,16 +1,17 @@
 """Send merges, reverts, cherry-picks and resets, and read their effects."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from omnigraph.api.merge_sessions import MergeResult
-from omnigraph.api.results.diff import Diff
-from omnigraph.errors import MergeConflict
+from omnigraph.api.results.diff import Diff, LazyTableChanges
+from omnigraph.errors import MergeConflict, ReadSetConflict
 from omnigraph.merging.discarded_changes import DiscardedChange
 from omnigraph.merging.lost_edges import LostEdge
 from omnigraph.merging.parallel_edges import ParallelEdgePair
+from omnigraph.merging.strategy import check_side
 from omnigraph.values.option_text import check_option_text
 from omnigraph.values.table_key import TableKey
 
@@ -20,7 +21,8 @@ from .diffs import compare_revisions
 from .failures import read_conflict
 from .handle import RemoteHandle
 from .schema_changes import ServedSchemaChange, read_schema_change
-from .unsupported import reject, reject_if
+from .table_changes import read_table_changes
+from .unsupported import reject_if
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +31,7 @@ class RemoteMergeResult(MergeResult):
 
     document: Document = field(default_factory=dict, compare=False)
     handle: RemoteHandle | None = field(default=None, compare=False)
+    request: tuple[tuple[str, ...], Document] = field(default=((), {}), compare=False)
 
     @cached_property
     def stats(self) -> dict[str, Any]:
@@ -42,13 +45,23 @@ class RemoteMergeResult(MergeResult):
 
     @cached_property
     def delta(self) -> Diff:
-        """The changes to the target. In a preview, they are available only for a fast-forward."""
+        """The actual or previewed changes to the target, requested on first use."""
         if self.outcome == "already_up_to_date" or self.handle is None:
             return super().delta
-        if self.commit is None and self.outcome != "fast_forward":
-            reject("merge(dry_run=True).delta")
-        new_commit_id = self.source if self.commit is None else self.commit.id
-        return compare_revisions(self.handle, self.target, new_commit_id, {})
+        if self.commit is not None:
+            return compare_revisions(self.handle, self.target, self.commit.id, {})
+        changes = self._request_changes()
+        return Diff(LazyTableChanges(lambda: map(read_table_changes, changes)), self.target, self.source)
+
+    def _request_changes(self) -> Sequence[Document]:
+        """Request the preview once more with its changes. Raises `ReadSetConflict` if the target has changed."""
+        assert self.handle is not None  # noqa: S101 - only results of requests are lazy
+        segments, body = self.request
+        document = self.handle.exchange.post(*segments, body={**body, "changes": True}, is_read=True)
+        if document["target_commit_id"] != self.target:
+            raise ReadSetConflict(member="target", expected=self.target, actual=document["target_commit_id"])
+        changes: Sequence[Document] = document.get("changes", ())
+        return changes
 
 
 def merge_branches(
@@ -65,8 +78,14 @@ def merge_branches(
         "source": handle.branch_name if source is None else source,
         "target": handle.branch_name if target is None else target,
     }
+    segments, preview_segments = ("branches", "merge"), ("branches", "merge", "preview")
+    if callable(options.get("strategy")):
+        from .conflict_functions import DecidedMerge
+
+        merge = DecidedMerge(handle, segments, preview_segments, body, options["strategy"])
+        return merge.run(if_commit, dry_run=dry_run)
     if dry_run:
-        return run_merge(handle, ("branches", "merge", "preview"), body, None, is_read=True)
+        return run_merge(handle, preview_segments, body, None, is_read=True)
     return run_merge(handle, ("branches", "merge"), body, if_commit)
 
 
@@ -97,13 +116,14 @@ def run_merge(
         discarded=tuple(map(_read_discarded, document["discarded"])),
         document=document,
         handle=handle,
+        request=(segments, body),
     )
 
 
 def check_merge_options(strategy: Any, engine: str, spark: Any) -> None:
     """Raise `NotSupportedRemotely` for options that a server does not offer."""
-    reject_if(callable(strategy), "merge(strategy=callable)")
-    reject_if(isinstance(strategy, Mapping) and any(map(callable, strategy.values())), "merge(strategy=callable)")
+    for side in strategy.values() if isinstance(strategy, Mapping) else ():
+        check_side(side)
     reject_if(engine == "spark" or spark is not None, "engine='spark'")
 
 

@@ -3,9 +3,10 @@
 A transaction sends its steps several times, and a reader must see the same ids each time.
 """
 
+import json
 from typing import Any
 
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.values import clock_and_ids
 
 
@@ -24,6 +25,18 @@ def add_edge_ids(edge_type: EdgeType | None, edges: list[Any]) -> list[Any]:
         [source, target, _add_id(dict(properties[0] or {}) if properties else {})]
         for source, target, *properties in edges
     ]
+
+
+def add_line_id(line: bytes, catalog: Catalog) -> bytes:
+    """Return a line of NDJSON whose record has an id, unless its type has a key. Unreadable lines stay as they are."""
+    try:
+        record = json.loads(line)
+        entity_type = catalog.edge(record["edge"]) if "edge" in record else catalog.node(record["type"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return line
+    if entity_type is None or entity_type.key is not None or not isinstance(record.get("data", {}), dict):
+        return line
+    return json.dumps({**record, "data": _add_id(record.get("data", {}))}, ensure_ascii=False).encode() + b"\n"
 
 
 def _add_id(record: dict[str, Any]) -> dict[str, Any]:

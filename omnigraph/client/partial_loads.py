@@ -5,68 +5,62 @@ from the key and the input, so the commits of an earlier load with the same key 
 target. Whatever happens, the temporary branch is deleted, and a target that the load creates appears with all data.
 """
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
 
 from omnigraph.api.results.receipt import Receipt
-from omnigraph.api.write_options import WriteOptions
-from omnigraph.errors import ClientError, InputError, OmnigraphError
-from omnigraph.lang.schema.type_names import resolve_type
+from omnigraph.errors import InputError, OmnigraphError
 from omnigraph.values import clock_and_ids
 
-from .answers import Document, read_commit
+from .answers import Document, read_commit, read_load_receipt
 from .branches import create_branch
 from .handle import RemoteHandle
-from .load_body import LoadBody, LoadPart
-from .loads import LoadSettings, send_load
+from .load_counts import count_records
+from .load_parts import LoadPart
+from .load_pieces import LoadPiece, cut_batches
+from .load_requests import LoadSettings, ReportProgress, send_parts
+from .loads import find_catalog
 from .merges import run_merge
 
-_MAX_PART_BYTES = 64 << 20  # a part is kept in memory
+_MAX_BATCH_BYTES = 64 << 20  # a batch is kept in memory
 _SEARCHED_COMMITS = 4096  # the server searches the same number of commits for a key
-_POSITIONS = ("line", "first_input_position", "second_input_position")
-_LINE = re.compile(r"\bline (\d+)\b")
 
 
-def load_in_parts(  # noqa: PLR0913, PLR0917 - the parts of one load
+def load_in_parts(
     handle: RemoteHandle,
-    body: LoadBody,
-    target: str,
+    parts: Sequence[LoadPart],
     limit: int,
     settings: LoadSettings,
-    options: WriteOptions,
-    report_progress: Callable[[int], None],
+    report_progress: ReportProgress,
 ) -> Receipt:
     """Load all parts, and make them visible on the target at the same time."""
     _reject_indivisible_load(settings, limit)
-    started = clock_and_ids.monotonic()
+    started, target = clock_and_ids.monotonic(), settings.branch
     names = handle.exchange.get("branches")["branches"]
     is_new = settings.from_ is not None and target not in names
-    key = None if options.idempotency_key is None else _digest_key(options.idempotency_key, target)
-    digest = f"{body.digest[:16]}-{settings.mode}"
+    key = None if settings.idempotency_key is None else _digest_key(settings.idempotency_key, target)
+    digest = "" if key is None else f"{_digest_parts(parts)}-{settings.mode}"
     if key is not None and not is_new:
-        commit = _find_earlier_load(handle, target, key, digest, options)
-        if commit is not None:
-            return _replay(handle, target, body, commit, settings)
+        earlier = _find_earlier_load(handle, key, digest, settings)
+        if earlier is not None:
+            return _replay(handle, parts, earlier, settings)
     name = f"load-{clock_and_ids.new_ulid().lower()}" if key is None else f"load-{key}-{digest}-{limit}"
     origin = settings.from_ if is_new else target
     temporary = create_branch(handle.on_branch(target), name, origin, exist_ok=key is not None)
     try:
-        receipts = _send_parts(temporary, body, limit, settings, options, report_progress)
-        commit_id = _publish(handle, temporary, target, options, is_new=is_new)
+        receipts = _send_batches(temporary, parts, limit, settings, report_progress)
+        commit_id = _publish(handle, temporary, settings, is_new=is_new)
     except BaseException:
         with suppress(OmnigraphError):
             handle.exchange.call("DELETE", ("branches", temporary.branch_name), {"force": True})
         raise
-    commit = handle.exchange.get("commits", commit_id)
+    has_changed = any(receipt.commit is not None for receipt in receipts)
+    commit = read_commit(handle.exchange.get("commits", commit_id)) if has_changed else None
     elapsed = clock_and_ids.monotonic() - started
-    return replace(
-        _add_receipts(receipts), commit=read_commit(commit), branch=target, branch_created=is_new, elapsed=elapsed
-    )
+    return replace(_add_receipts(receipts), commit=commit, branch=target, branch_created=is_new, elapsed=elapsed)
 
 
 def _reject_indivisible_load(settings: LoadSettings, limit: int) -> None:
@@ -80,44 +74,54 @@ def _reject_indivisible_load(settings: LoadSettings, limit: int) -> None:
     )
 
 
-def _send_parts(
+def _send_batches(
     temporary: RemoteHandle,
-    body: LoadBody,
+    parts: Sequence[LoadPart],
     limit: int,
     settings: LoadSettings,
-    options: WriteOptions,
-    report_progress: Callable[[int], None],
+    report_progress: ReportProgress,
 ) -> list[Receipt]:
     receipts: list[Receipt] = []
     sent_bytes = 0
-    parts = body.cut_parts(min(limit, _MAX_PART_BYTES), edges_first=settings.mode == "delete")
-    for number, part in enumerate(parts, 1):
-        key = None if options.idempotency_key is None else f"{temporary.branch_name}/{number}"
-        part_options = WriteOptions(message=options.message, idempotency_key=key)
-        part_settings = replace(settings, from_=None)
-        try:
-            receipts.append(
-                send_load(
-                    temporary, temporary.branch_name, part.content, len(part.content), part_settings, part_options
-                )
-            )
-        except OmnigraphError as error:
-            error.effect = "none"  # the target is unchanged
-            if isinstance(error, ClientError):
-                _relocate_lines(error, part)
-            raise
-        sent_bytes += len(part.content)
-        report_progress(min(sent_bytes, body.size))
+    max_bytes = min(limit, _MAX_BATCH_BYTES)
+    catalog, edges_first = temporary.schema_ir().catalog, settings.mode == "delete"
+    for number, batch in enumerate(cut_batches(parts, catalog, settings.csv, max_bytes, edges_first=edges_first), 1):
+        receipts.append(_send_batch(temporary, batch, number, settings))
+        sent_bytes += sum(piece.part.size for piece in batch)
+        report_progress(sent_bytes)
     return receipts
 
 
-def _publish(handle: RemoteHandle, temporary: RemoteHandle, target: str, options: WriteOptions, *, is_new: bool) -> str:
+def _send_batch(temporary: RemoteHandle, batch: Sequence[LoadPiece], number: int, settings: LoadSettings) -> Receipt:
+    """Load a batch into the temporary branch. If it fails, the target is unchanged."""
+    own_key = settings.idempotency_key is not None
+    key = f"{temporary.branch_name}/{number}" if own_key else clock_and_ids.new_ulid()
+    batch_settings = replace(
+        settings,
+        branch=temporary.branch_name,
+        from_=None,
+        if_commit=None,
+        idempotency_key=key,
+        csv=batch[0].csv_options,
+    )
+    files = [piece.sent_file for piece in batch]
+    try:
+        reply = send_parts(temporary.exchange, [piece.part for piece in batch], files, batch_settings)
+    except OmnigraphError as error:
+        error.effect = "none"
+        raise
+    return read_load_receipt(reply.json(), elapsed=0.0)
+
+
+def _publish(handle: RemoteHandle, temporary: RemoteHandle, settings: LoadSettings, *, is_new: bool) -> str:
     """Make the parts visible on the target, and return the id of its new head."""
+    target = settings.branch
     if is_new:
         handle.exchange.post("branches", temporary.branch_name, "rename", body={"name": target})
         return handle.on_branch(target).head().id
-    body = {"source": temporary.branch_name, "target": target, "message": options.message, "delete_branch": True}
-    merged = run_merge(handle, ("branches", "merge"), body, options.if_commit)
+    message = settings.message or "Load in parts"
+    body = {"source": temporary.branch_name, "target": target, "message": message, "delete_branch": True}
+    merged = run_merge(handle, ("branches", "merge"), body, settings.if_commit)
     if not merged.branch_deleted:
         with suppress(OmnigraphError):
             handle.exchange.call("DELETE", ("branches", temporary.branch_name), {"force": True})
@@ -144,11 +148,19 @@ def _digest_key(idempotency_key: str, target: str) -> str:
     return sha256(f"{target}\0{idempotency_key}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _find_earlier_load(
-    handle: RemoteHandle, target: str, key: str, digest: str, options: WriteOptions
-) -> Document | None:
+def _digest_parts(parts: Sequence[LoadPart]) -> str:
+    """Return a digest that distinguishes the input from the input of another load with the same key."""
+    digest = sha256()
+    for part in parts:
+        digest.update(f"{part.file_format}\0{part.type_name or ''}\0{part.size}\0".encode("utf-8", "surrogatepass"))
+        for chunk in part.chunks():
+            digest.update(chunk)
+    return digest.hexdigest()[:16]
+
+
+def _find_earlier_load(handle: RemoteHandle, key: str, digest: str, settings: LoadSettings) -> Document | None:
     """Return the commit that made an earlier load with the same key visible on the target, or None."""
-    commits: list[Document] = handle.exchange.get("commits", branch=target, limit=_SEARCHED_COMMITS)["commits"]
+    commits: list[Document] = handle.exchange.get("commits", branch=settings.branch, limit=_SEARCHED_COMMITS)["commits"]
     parts = {
         commit["graph_commit_id"]: commit for commit in commits if commit["graph_branch"].startswith(f"load-{key}-")
     }
@@ -159,42 +171,17 @@ def _find_earlier_load(
     if newest is None:
         return None
     if not all(commit["graph_branch"].startswith(f"load-{key}-{digest}-") for commit in parts.values()):
-        message = f"idempotency key '{options.idempotency_key}' was already used for a different request"
+        message = f"idempotency key '{settings.idempotency_key}' was already used for a different request"
         raise InputError(message, reason="key reused", commit_id=newest["graph_commit_id"])
     return newest
 
 
-def _replay(handle: RemoteHandle, target: str, body: LoadBody, commit: Document, settings: LoadSettings) -> Receipt:
+def _replay(handle: RemoteHandle, parts: Sequence[LoadPart], commit: Document, settings: LoadSettings) -> Receipt:
     """Return the receipt of a load that was already completed by an earlier call."""
-    receipt = Receipt(read_commit(commit), branch=target, replayed=True)
+    receipt = Receipt(read_commit(commit), branch=settings.branch, replayed=True)
     if settings.mode not in ("append", "merge"):
         return receipt
-    catalog = handle.on_branch(target).schema_ir().catalog
     names: Mapping[str, Counter[str]] = {"node": Counter(), "edge": Counter()}
-    for document in body.documents():
-        entity_type: Any = resolve_type(catalog, document["edge"] if "edge" in document else document["type"])
-        names[entity_type.kind][entity_type.name] += 1
+    for entity_type, count in count_records(parts, find_catalog(handle, settings), settings.csv):
+        names[entity_type.kind][entity_type.name] += count
     return replace(receipt, nodes=dict(names["node"]), edges=dict(names["edge"]))
-
-
-# Line numbers -----------------------------------------------------------------------------------
-
-
-def _relocate_lines(error: ClientError, part: LoadPart) -> None:
-    """Replace line numbers in a part with line numbers in the whole input."""
-
-    def line_number_of(position: Any) -> Any:
-        is_known = isinstance(position, int) and 0 < position <= len(part.line_numbers)
-        return part.line_numbers[position - 1] if is_known else position
-
-    def relocate(text: str) -> str:
-        return _LINE.sub(lambda match: f"line {line_number_of(int(match[1]))}", text)
-
-    error.message = relocate(error.message)
-    for name in _POSITIONS:
-        if name in error.details:
-            error.details[name] = line_number_of(error.details[name])
-            setattr(error, name, error.details[name])
-    for problem in error.details.get("problems", ()):
-        problem["line"] = line_number_of(problem.get("line"))
-        problem["reason"] = relocate(str(problem.get("reason", "")))

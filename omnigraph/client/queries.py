@@ -7,7 +7,6 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from omnigraph.engine.explain import ExplainedPlan, ExplainedStep
 from omnigraph.errors import InputError
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.values import clock_and_ids
+from omnigraph.values.describe_value import describe
 
 from .exchange import NDJSON
 from .handle import RemoteHandle
@@ -169,24 +169,13 @@ def export_lines(handle: RemoteHandle, types: Sequence[str] | None, *, iso_dates
     handle.require_open()
     body = {"type_names": list(types or ()), "iso_dates": iso_dates} | handle.position
     reply = handle.exchange.stream("POST", ("export",), {}, json_body=body, headers={"Accept": NDJSON}, is_read=True)
-    return split_lines(reply)
-
-
-def split_lines(reply: Reply) -> Iterator[bytes]:
-    """Yield the lines of an answer, each with its newline."""
-    rest = b""
-    for chunk in reply.chunks():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line + b"\n"
-    if rest:
-        yield rest
+    return reply.lines()
 
 
 def export_to_file(path: str | PathLike[str], lines: Iterator[bytes]) -> int:
-    """Write an export to a file, which appears only once it is complete, and return the number of entities."""
-    from omnigraph.api.output_files import write_lines
+    """Write an export to a file or an S3 object, and return the number of entities. See `Graph.export`."""
+    from omnigraph.api.output_files import write_export
 
-    if not isinstance(path, str | PathLike) or (isinstance(path, str) and "://" in path):
-        raise InputError("the path of an export must be a local path", reason="not a path")
-    return write_lines(Path(path), lines)
+    if not isinstance(path, str | PathLike):
+        raise InputError(f"the path of an export must be a string or a path, got {describe(path)}", reason="not a path")
+    return write_export(path, lines)

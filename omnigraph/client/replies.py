@@ -86,6 +86,16 @@ class Reply:
             self._body = b"".join(self.chunks())
         return self._body
 
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of the body, each with its newline."""
+        rest = b""
+        for chunk in self.chunks():
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield line + b"\n"
+        if rest:
+            yield rest
+
     def json(self) -> Any:
         """Return the body, which must be a JSON object."""
         try:

@@ -25,7 +25,8 @@ _REJECTED_BEFORE_START = (TooManyRequests, ServerBusy, Shutdown)
 class RetryPolicy:
     """How often a request is repeated, and how long to wait.
 
-    If the server requests a longer wait than `max_wait`, the request is not repeated.
+    If the server requests a longer wait than `max_wait`, the request is not repeated. If `repeats_writes` is false,
+    only reads are repeated.
 
     >>> RetryPolicy(retries=2).may_retry(2)
     False
@@ -35,6 +36,7 @@ class RetryPolicy:
     first_delay: float = 0.1
     max_delay: float = 5.0
     max_wait: float = 60.0
+    repeats_writes: bool = True
 
     def may_retry(self, attempt: int, retry_after: float | None = None) -> bool:
         """Return whether the request may be sent again after `attempt` repetitions."""
@@ -48,7 +50,7 @@ class RetryPolicy:
         return ceiling * (0.5 + clock_and_ids.random_fraction() / 2)  # jitter spreads out the retries of many clients
 
 
-NO_RETRIES = RetryPolicy(retries=0)
+ONLY_READS = RetryPolicy(repeats_writes=False)
 
 
 def is_worth_repeating(error: OmnigraphError, status: int, *, is_repeatable: bool) -> bool:

@@ -16,6 +16,7 @@ from omnigraph.values.describe_value import describe
 from omnigraph.values.name_rules import strip_name
 
 from .answers import Document, read_commit
+from .conflict_functions import DecidedMerge
 from .facet import RemoteFacet
 from .handle import RemoteHandle, write_revision
 from .merges import RemoteMergeResult, check_merge_options, run_merge
@@ -142,6 +143,9 @@ class RemoteRevisions(RemoteFacet):
         if ".." not in text:  # `HEAD` is the target's head in a revert, and this branch's head in a cherry-pick
             text = (handle if route == "revert" else self._handle).resolve(text)
         body = {"commit": text, "branch": handle.branch_name, **options}
+        if callable(options["strategy"]):
+            merge = DecidedMerge(handle, (route,), (route,), body, options["strategy"])
+            return merge.run(if_commit, dry_run=options["dry_run"])
         return run_merge(handle, (route,), body, if_commit)
 
 

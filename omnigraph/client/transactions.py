@@ -9,7 +9,7 @@ import threading
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -24,10 +24,11 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.values.name_rules import require_text
 
 from .answers import Document
+from .blobs import BlobFacts, RemoteBlob, stored_blob, written_blob
 from .handle import RemoteHandle
-from .new_ids import add_edge_ids, add_record_ids
+from .load_input import iter_records
+from .new_ids import add_edge_ids, add_line_id, add_record_ids
 from .query_requests import build_query_body, read_source, with_source
-from .unsupported import reject, reject_if
 from .wire_values import encode_records, encode_value
 from .writes import check_write_options, encode_edges, post_write, send_write, write_branch
 
@@ -101,9 +102,12 @@ class RemoteTransaction:
         self._add({"op": "delete", "type": type_name, "where": where, "params": arguments})
 
     def load(self, data: Any, *, mode: str) -> None:
-        """Load records by type."""
-        reject_if(not isinstance(data, Mapping), "transaction.load(files)")
-        self._add(*(self._load_step(type_name, records, mode) for type_name, records in data.items()))
+        """Load NDJSON (a path, a file or bytes), records, or records by type; see `Graph.load`."""
+        if isinstance(data, Mapping):
+            self._add(*(self._load_step(type_name, records, mode) for type_name, records in data.items()))
+            return
+        lines = (add_line_id(line, self._catalog) for line in iter_records(data, lambda: self._catalog))
+        self._add({"op": "load", "data": b"".join(lines).decode("utf-8", "surrogateescape"), "mode": mode})
 
     def _load_step(self, type_name: str, records: Any, mode: str) -> Document:
         rows = add_record_ids(self._find_type(type_name), encode_records(records))
@@ -121,9 +125,25 @@ class RemoteTransaction:
             table = reader.read_all()
         return Result(table, params=dict(arguments), target={"branch": self._branch, "snapshot": None})
 
-    def blob(self, type_name: str, key: Any, property_name: str, /, *, kind: str | None = None) -> NoReturn:
-        """Raise `NotSupportedRemotely`, because the server keeps no state between the requests of a transaction."""
-        reject("transaction.blob")
+    def blob(self, type_name: str, key: Any, property_name: str, /, *, kind: str | None = None) -> RemoteBlob:
+        """Open a blob, including one that this transaction has written; see `Transaction.blob`."""
+        step: Document = {"op": "blob", "type": type_name, "key": encode_value(key), "property": property_name}
+        step = step if kind is None else {**step, "kind": kind}
+        answer = self._preview([*self._steps, step])["results"][-1]
+        self._steps.append({**step, "digest": answer["digest"]})
+        document = answer["blob"]
+        facts = BlobFacts(
+            document["kind"],
+            type_name,
+            document["id"],
+            property_name,
+            document["size"],
+            answer["digest"],
+            document["media_type"],
+            document["graph_commit_id"],
+        )
+        content = document.get("content")
+        return stored_blob(self._handle, facts) if content is None else written_blob(facts, b64decode(content))
 
     def nodes(self, type_name: str, /) -> NodeSet:
         """Return the nodes of a type, including those that the transaction added."""

@@ -49,7 +49,7 @@ def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:
     if strategy is None or callable(strategy):
         return strategy
     if isinstance(strategy, str):
-        _check_side(strategy)
+        check_side(strategy)
         return strategy
     known_names = {DEFAULT_NAME, *CONFLICT_KINDS, *type_names}
     for name, side in strategy.items():
@@ -59,7 +59,7 @@ def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:
                 reason="unknown name",
                 hint=f"conflict kinds are {', '.join(CONFLICT_KINDS)}; '{DEFAULT_NAME}' means all other conflicts",
             )
-        _check_side(side)
+        check_side(side)
     return strategy
 
 
@@ -108,7 +108,7 @@ def record_answers(
         if isinstance(conflict_answer, Mapping):
             new_decisions += _record_values(planner, decisions, detected, conflict_answer)
         elif conflict_answer is not None:
-            new_decisions += _record_side(planner, decisions, detected, _check_side(conflict_answer))
+            new_decisions += _record_side(planner, decisions, detected, check_side(conflict_answer))
     return new_decisions
 
 
@@ -155,10 +155,11 @@ def check_schema_answer(answer: ConflictAnswer) -> str:
     if isinstance(answer, Mapping):
         message = f"a {SCHEMA_CONFLICT} cannot be resolved with values"
         raise InputError(message, reason="use 'ours' or 'theirs'")
-    return str(_check_side(answer))
+    return str(check_side(answer))
 
 
-def _check_side(choice: Any) -> Any:
+def check_side(choice: Any) -> Any:
+    """Return a side; raise `InputError` for anything else."""
     if choice not in _SIDES:
         raise InputError(
             f"unknown conflict resolution '{choice}'",

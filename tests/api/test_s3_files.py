@@ -17,6 +17,7 @@ from omnigraph.errors import InputError
 from omnigraph.ingest.input_files import open_input_file, s3_file_system
 from omnigraph.ingest.input_parts import find_input_files
 from omnigraph.storage.root import s3_options
+from tests.rig.graph_hosts import GraphHost
 from tests.rig.plugin import S3
 
 SCHEMA = """
@@ -44,16 +45,16 @@ def names(graph: Graph) -> list[str]:
     return sorted(row["name"] for row in graph.nodes("Person").to_dicts())
 
 
-def test_objects_folders_and_patterns_are_loaded(s3: S3) -> None:
+def test_objects_folders_and_patterns_are_loaded(graphs: GraphHost, s3: S3) -> None:
     put(f"{s3.url}/in/people.ndjson", PEOPLE)
     put(f"{s3.url}/in/more/Person.csv", b"name,age\ncyd,7\n")
     put(f"{s3.url}/in/zipped.ndjson.gz", gzip.compress(b'{"type":"Person","data":{"name":"dan"}}\n'))
-    with testing.graph(SCHEMA) as graph:
-        receipt: Any = graph.load(f"{s3.url}/in/people.ndjson", mode="append")
-        assert receipt.total == 3
-        graph.load(f"{s3.url}/in/*.gz", mode="append")
-        graph.load({"Person": f"{s3.url}/in/more"}, mode="append")
-        assert names(graph) == ["ada", "bob", "cyd", "dan"]
+    graph = graphs.init(SCHEMA)
+    receipt: Any = graph.load(f"{s3.url}/in/people.ndjson", mode="append")
+    assert receipt.total == 3
+    graph.load(f"{s3.url}/in/*.gz", mode="append")
+    graph.load({"Person": f"{s3.url}/in/more"}, mode="append")
+    assert names(graph) == ["ada", "bob", "cyd", "dan"]
 
 
 def test_large_objects_are_streamed(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,15 +68,15 @@ def test_large_objects_are_streamed(s3: S3, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
-def test_an_export_is_written_and_can_be_loaded_again(s3: S3, suffix: str) -> None:
-    with testing.graph(SCHEMA) as graph, testing.graph(SCHEMA) as copy:
-        graph.load(PEOPLE, mode="append")
-        target = f"{s3.url}/out/all.ndjson{suffix}"
-        assert graph.export(target) == 3
-        if not suffix:
-            assert read(target) == b"".join(graph.export())
-        copy.load(target, mode="append")
-        assert b"".join(copy.export(types=["Person"])) == b"".join(graph.export(types=["Person"]))
+def test_an_export_is_written_and_can_be_loaded_again(graphs: GraphHost, s3: S3, suffix: str) -> None:
+    graph, copy = graphs.init(SCHEMA), graphs.init(SCHEMA)
+    graph.load(PEOPLE, mode="append")
+    target = f"{s3.url}/out/all.ndjson{suffix}"
+    assert graph.export(target) == 3
+    if not suffix:
+        assert read(target) == b"".join(graph.export())
+    copy.load(target, mode="append")
+    assert b"".join(copy.export(types=["Person"])) == b"".join(graph.export(types=["Person"]))
 
 
 def test_a_profile_gives_access(s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

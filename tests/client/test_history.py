@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from omnigraph import Graph
-from omnigraph.errors import BranchNotFound, MergeConflict, NotSupportedRemotely, ReadOnlyError, SchemaViolation
+from omnigraph.errors import BranchNotFound, MergeConflict, ReadOnlyError, SchemaViolation
 
 
 def test_branches(graph: Graph) -> None:
@@ -52,8 +52,10 @@ def test_merges_and_their_conflicts(graph: Graph) -> None:
     assert [str(change) for change in merged.discarded] == ["Person 'ada': age 60"]
     assert graph["Person", "ada"].age == 50
     assert [change.after and change.after["born"] for change in merged.delta] == [date(1980, 1, 1)]
-    with pytest.raises(NotSupportedRemotely, match="callable"):
-        graph.merge(other.branch_name, strategy=lambda conflict: "ours")
+    other.update("Person", where="name = 'ada'", set={"age": 70})
+    graph.update("Person", where="name = 'ada'", set={"age": 71})
+    graph.merge(other.branch_name, strategy=lambda conflict: {"age": (conflict.theirs or {})["age"] + 2})
+    assert graph["Person", "ada"].age == 72
 
 
 def test_diffs_have_typed_values(graph: Graph) -> None:

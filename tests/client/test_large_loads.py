@@ -5,17 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
-from omnigraph import Graph, LoadReport
-from omnigraph.client.load_body import LoadBody
+from omnigraph import CsvOptions, Graph, LoadReport
 from omnigraph.errors import (
     InputError,
     KeyConflict,
     OmnigraphError,
     PreconditionFailed,
     ResourceLimitExceeded,
+    UniqueViolation,
 )
 from tests.rig.http_proxy import Canned, HttpProxy, proxying
 from tests.rig.http_server import HttpServer, serving
@@ -196,20 +198,58 @@ def test_a_lost_answer_to_the_merge_is_found_by_the_key(graph: Graph, proxy: Htt
     assert graph.nodes("Note").count() == 40
 
 
-def test_a_limit_of_a_proxy_is_not_that_of_the_server(tmp_path: Path, server: HttpServer) -> None:
-    with LoadBody([b'{"type": "A"}\n', b"\n", b'{"edge": "E"}\n', b"broken\n", b'{"type": "B"}']) as body:
-        parts = list(body.cut_parts(20, edges_first=False))
-        assert [part.content for part in parts] == [
-            b'{"type": "A"}\n',
-            b"broken\n",
-            b'{"type": "B"}\n',
-            b'{"edge": "E"}\n',
-        ]
-        assert [list(part.line_numbers) for part in parts] == [[1], [4], [5], [3]]
-        assert next(body.cut_parts(99, edges_first=True)).content == b'{"edge": "E"}\n'
-        assert b"".join(body.chunks()).endswith(b'broken\n{"type": "B"}')
+def test_a_client_can_read_the_limits(server: HttpServer) -> None:
     limits = server.get("/graphs/default/limits").json()
     assert (limits["load_bytes"], limits["result_rows"]) == (LIMIT, 0)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Any]:
+    """Files of all formats, of which each is larger than a request."""
+    people = "".join(f'p{n};"line {n}\nand ""{"y" * 60}"""\n\n' for n in range(30))
+    (tmp_path / "people.csv").write_text("who;bio\n" + people)
+    (tmp_path / "knows.ndjson").write_text(
+        "".join(f'{{"from": "q{n}", "to": "p{n % 30}", "since": {n}}}\n' for n in range(60))
+    )
+    more = pa.table({"name": [f"q{n}" for n in range(60)], "bio": [f"{n} {'z' * 60}" for n in range(60)]})
+    pq.write_table(more, tmp_path / "more.parquet", compression="none")
+    (tmp_path / "rest.ndjson").write_text('{"type": "Note", "data": {"text": "n"}}\n')
+    return [
+        {"Knows": tmp_path / "knows.ndjson"},
+        {"Person": [tmp_path / "people.csv", tmp_path / "more.parquet"]},
+        tmp_path / "rest.ndjson",
+    ]
+
+
+def test_large_files_of_all_formats_become_visible_at_once(graph: Graph, files: list[Any]) -> None:
+    options: dict[str, Any] = {"mode": "append", "mapping": {"Person": {"who": "name"}}, "idempotency_key": "files"}
+    commits = len(graph.log())
+    receipt = graph.load(files, **options)
+    assert not isinstance(receipt, LoadReport)
+    assert (receipt.nodes, receipt.edges) == ({"Person": 90, "Note": 1}, {"Knows": 60})
+    assert graph["Person", "p29"].bio == 'line 29\nand "' + "y" * 60 + '"'
+    assert graph.head.id == receipt.commit_id
+    assert len(graph.log()) > commits
+    again = graph.load(files, **options)
+    assert not isinstance(again, LoadReport)
+    assert (again.replayed, again.nodes, again.edges) == (True, receipt.nodes, receipt.edges)
+
+
+def test_a_bad_line_of_a_large_csv_file_is_named(graph: Graph, files: list[Any]) -> None:
+    people = Path(files[1]["Person"][0])
+    people.write_text(people.read_text() + "p30;x\np30;y\n")
+    options: dict[str, Any] = {"mode": "append", "mapping": {"Person": {"who": "name"}}}
+    lines = people.read_text().count("\n")
+    report = graph.load(files, on_error="report", csv=CsvOptions(delimiter=";"), **options)
+    assert isinstance(report, LoadReport)
+    assert [(problem.file, problem.id) for problem in report] == [(str(people), "p30")]
+    assert report.problems[0].line == lines
+    with pytest.raises(
+        UniqueViolation, match=rf"people\.csv: line {lines}: .* line {lines - 1} and again on line {lines}"
+    ):
+        graph.load(files, **options)
+    assert graph.nodes("Person").count() == 2
+    assert branches_of_loads(graph) == []
 
 
 def test_small_loads_are_one_request_that_is_repeated(graph: Graph, proxy: HttpProxy) -> None:

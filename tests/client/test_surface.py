@@ -15,6 +15,7 @@ from omnigraph.api.changes import Changes
 from omnigraph.api.graph_schema import GraphSchema
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.merge_sessions import MergeSession
+from omnigraph.api.operations import Operations
 from omnigraph.api.revisions import Revisions
 from omnigraph.api.tags import Tags
 from omnigraph.client import (
@@ -25,6 +26,7 @@ from omnigraph.client import (
     changes,
     maintenance,
     merge_sessions,
+    operations,
     revisions,
     schema,
     tags,
@@ -43,6 +45,7 @@ PAIRS: list[tuple[str, type[Any], type[Any]]] = [
     ("schema.", GraphSchema, schema.RemoteSchema),
     ("changes.", Changes, changes.RemoteChanges),
     ("maintenance.", Maintenance, maintenance.RemoteMaintenance),
+    ("operations.", Operations, operations.RemoteOperations),
     ("transaction.", Transaction, RemoteTransaction),
     ("session.", MergeSession, merge_sessions.RemoteMergeSession),
     ("blob.", Blob, blobs.RemoteBlob),

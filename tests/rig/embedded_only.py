@@ -6,17 +6,12 @@ TESTS = Path(__file__).parent.parent
 
 ACTORS = "a server derives the actor from the token, so no call names one"
 FILES = "the test reads or damages the files of the graph"
-FORMATS = "the client sends NDJSON and Parquet files only, renames no members, writes no rejects, and finds no files"
 INPUT = "the client reads the input of a load and describes it by its bytes before the server starts the load"
 INTERNALS = "the test replaces or counts something inside the embedded graph"
 LIMITS = "a request to a server has a size limit, so large blobs are replaced one by one"
-MAINTENANCE = "a server maintains indexes and recovers operations itself, and its files cannot be copied by a client"
-PREVIEWS = "a preview on a server has no `delta`, except for a fast-forward"
 ORDER = "the change feed of a server does not keep the order of the properties of a type"
-PARTS = "a server keeps no open transaction whose blobs could be read, sets no blob to NULL, and calls no functions"
 PROCESSES = "the test is about a process that opens the files itself"
 READ_SETS = "a server keeps no read set between requests, so a write depends only on what its own request reads"
-SESSIONS = "a merge session on a server names its source by the commit, and accepts no digests of blobs"
 WARNINGS = "the client repeats no warnings, which only the process of the server sees"
 
 # A file without the name of a test means all of its tests.
@@ -27,26 +22,12 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_writes.py::test_a_call_names_its_actor",
     ),
     FILES: (
+        "api/blobs/test_blob_lifecycle.py::test_copy_keeps_blobs",
+        "api/test_async_graph.py::test_a_graph_is_copied",
         "api/blobs/test_blob_lifecycle.py::test_compaction_and_erasing_keep_what_remains",
         "api/blobs/test_blob_lifecycle.py::test_heavy_fragments_are_not_rewritten_without_need",
         "api/blobs/test_read_blobs.py::test_damaged_blob_is_never_returned_as_whole",
         "merging/test_merged_properties.py::test_strategy_that_changes_nothing_writes_no_row",
-    ),
-    FORMATS: (
-        "api/test_mixed_loads.py::test_all_formats_are_loaded_as_one_commit",
-        "api/test_mixed_loads.py::test_csv_options_are_checked",
-        "api/test_mixed_loads.py::test_mapping_may_hold_files_tables_and_open_files",
-        "api/test_mixed_loads.py::test_mapping_renames_members_of_typed_records",
-        "api/test_mixed_loads.py::test_one_bad_part_prevents_the_whole_load",
-        "api/test_mixed_loads.py::test_overwrite_of_typed_files_replaces_these_types_only",
-        "api/test_mixed_loads.py::test_renamed_column_is_named_by_the_error",
-        "api/test_mixed_loads.py::test_unmatched_pattern_is_named_as_a_pattern",
-        "api/test_partial_loads.py::test_a_transaction_patches_no_files",
-        "api/test_partial_loads.py::test_delete_reads_only_the_keys_of_a_csv_file",
-        "api/test_partial_loads.py::test_patch_reads_the_columns_of_a_csv_file",
-        "api/test_partial_loads.py::test_patch_writes_every_problem_to_a_file",
-        "api/test_writes.py::test_loads_of_tables",
-        "api/test_writes.py::test_many_bad_cells_cost_only_the_messages_that_are_shown",
     ),
     INPUT: (
         "api/blobs/test_write_blobs.py::test_put_with_etag_loses_against_a_change_in_between",
@@ -65,20 +46,6 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_queries.py::test_a_text_is_compiled_once_per_schema",
         "api/test_queries.py::test_one_event_is_emitted_per_operation",
         "api/test_writes.py::test_retry_has_a_default_limit",
-    ),
-    MAINTENANCE: (
-        "api/blobs/test_blob_lifecycle.py::test_export_and_copy_keep_blobs",
-        "api/revisions/test_branch_reset.py::test_a_rejected_reset_leaves_no_operation",
-        "api/test_async_graph.py::test_maintenance",
-        "api/test_default_branch.py::test_indexes_are_built_on_the_branch_of_the_handle",
-        "api/test_writes.py::test_indexes_are_built_once",
-        "api/test_writes.py::test_indexes_of_a_deleted_branch_are_not_built",
-    ),
-    PREVIEWS: (
-        "api/blobs/test_blob_lifecycle.py::test_the_changes_of_a_merge_contain_bytes",
-        "api/revisions/test_branch_reset.py::test_dry_run_shows_its_changes",
-        "api/revisions/test_notebook_cards.py::test_card_of_a_preview_shows_its_changes",
-        "merging/test_history_across_schemas.py::test_a_range_across_a_schema_change_is_reverted_without_the_schema",
     ),
     PROCESSES: (
         "api/test_handles.py::test_a_handle_refuses_to_work_in_a_forked_process",
@@ -100,10 +67,6 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_upserts_and_patches.py::test_upserts_and_patches_conflict_by_row",
         "api/test_writes.py::test_strict_write_requires_the_shown_rows",
     ),
-    SESSIONS: (
-        "api/blobs/test_blob_lifecycle.py::test_a_merge_session_decides_between_large_blobs",
-        "merging/test_merged_properties.py::test_session_decides_properties_of_one_entity_separately",
-    ),
     WARNINGS: (
         "api/revisions/test_revisions.py::test_name_hides_a_date_a_version_and_a_commit_id_with_a_warning",
         "api/revisions/test_revisions.py::test_a_warning_about_a_name_shows_the_line_of_the_caller",
@@ -117,13 +80,6 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
     ORDER: (
         "merging/test_history_across_schemas.py::"
         "test_diff_and_feed_follow_renamed_widened_dropped_and_added_properties",
-    ),
-    PARTS: (
-        "api/blobs/test_blob_lifecycle.py::test_a_digest_stands_for_the_bytes",
-        "api/blobs/test_write_blobs.py::test_put_of_nothing_deletes_a_blob",
-        "api/blobs/test_write_blobs.py::test_transaction_reads_its_own_blobs",
-        "merging/test_keyed_edges.py::test_different_properties_of_one_keyed_edge_conflict",
-        "merging/test_merged_properties.py::test_values_discard_the_values_of_both_sides",
     ),
 }
 

@@ -47,8 +47,12 @@ class GraphHost:
     def copy(self, graph: Graph) -> Graph:
         """Copy the files of a graph that this host created, and open the copy."""
         root = self._folder / f"g{len(self._graphs)}"
-        shutil.copytree(self._roots[graph.uri], root)
+        shutil.copytree(self.folder_of(graph), root)
         return self.open(root)
+
+    def folder_of(self, graph: Graph) -> Path:
+        """Return the folder with the files of a graph."""
+        return self._roots[graph.uri]
 
     def close(self) -> None:
         """Close all graphs."""

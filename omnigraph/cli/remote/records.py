@@ -1,42 +1,18 @@
 """Build the objects that commands print from the JSON that a server returns."""
 
-from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
 from omnigraph.api.results.formats import PlainRows, PrintableResult, TextStyle, render
+from omnigraph.client.commit_documents import Document
 from omnigraph.client.failures import read_conflict
 from omnigraph.errors import EntityConflict
-from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.history.commit import Commit
 from omnigraph.merging.lost_edge_text import describe_lost_edge
 from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
-Document = Mapping[str, Any]
 _ENDPOINT_NAMES = {"src": "from", "dst": "to"}
-
-
-def read_commit(document: Document) -> Commit:
-    """Parse a commit from its JSON; `types` is optional."""
-    parents = (document["parent_commit_id"], document["merged_parent_commit_id"])
-    return Commit(
-        id=document["graph_commit_id"],
-        parents=tuple(parent for parent in parents if parent is not None),
-        operation=document["operation"],
-        branch=document["graph_branch"],
-        manifest_version=document["graph_manifest_version"],
-        created_at=document["created_at"],
-        published_at=document["published_at"],
-        actor=document["actor_id"],
-        message=document.get("message"),
-        tables=dict(_read_table(table) for table in document.get("types", ())),
-    )
-
-
-def _read_table(document: Document) -> tuple[TableKey, TableEntry | None]:
-    key = TableKey.of(document["entity_kind"], document["type_name"])
-    version, row_count = document["published_dataset_version"], document["entity_count"]
-    return key, None if version is None else TableEntry(key, "", version, 0, "", row_count)
 
 
 @record

@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.client.commit_documents import Document, read_commit
 from omnigraph.errors import EntityNotFound, NotFound, TypeCheckError
 from omnigraph.history.commit import Commit
 from omnigraph.records.frozen import record
-
-from . import records
 
 if TYPE_CHECKING:
     from .graph import CommandGraph
@@ -19,9 +18,9 @@ class ServedVersion:
     commit: Commit
     op: str
     changed: tuple[str, ...]
-    values: records.Document | None
-    before: records.Document | None
-    endpoints: records.Document | None
+    values: Document | None
+    before: Document | None
+    endpoints: Document | None
 
 
 @record
@@ -53,7 +52,7 @@ class ServedRevisions:
 
     def commit(self, revision: str) -> Commit:
         """Return a commit by its id or by another revision."""
-        return records.read_commit(self._exchange.get("commits", revision))
+        return read_commit(self._exchange.get("commits", revision))
 
     def revert(self, commit: str, **options: Any) -> Any:
         """Undo a commit or a range of commits."""
@@ -84,7 +83,7 @@ class ServedRevisions:
         """Return the commit that last set each property of an entity."""
         document = self._read_entity(type_name, key, kind, "blame")
         blames = [
-            ServedBlame(entry["name"], entry["value"], entry["commit"] and records.read_commit(entry["commit"]))
+            ServedBlame(entry["name"], entry["value"], entry["commit"] and read_commit(entry["commit"]))
             for entry in document["properties"]
         ]
         return {blame.name: blame for blame in blames}
@@ -102,10 +101,10 @@ class ServedRevisions:
             return self._exchange.get("entities", "edge", type_name, key, view, **parameters)
 
 
-def _read_version(document: records.Document) -> ServedVersion:
+def _read_version(document: Document) -> ServedVersion:
     endpoints = document.get("endpoints")
     return ServedVersion(
-        records.read_commit(document["commit"]),
+        read_commit(document["commit"]),
         document["op"],
         tuple(document["changed"]),
         document["properties"],

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.client.commit_documents import Document
 from omnigraph.errors.diagnostics import Diagnostic, SourceText
 from omnigraph.history.commit import TableEntry
 from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
-from . import records
 from .source_errors import with_source
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ServedStep:
 class ServedPlan:
     """The steps from one schema to another."""
 
-    document: records.Document
+    document: Document
 
     @property
     def steps(self) -> tuple[ServedStep, ...]:
@@ -141,10 +141,10 @@ class ServedSnapshot:
     commit_id: str
     manifest_version: int
     tables: Mapping[TableKey, TableEntry]
-    document: records.Document
+    document: Document
 
 
-def read_snapshot(document: records.Document) -> ServedSnapshot:
+def read_snapshot(document: Document) -> ServedSnapshot:
     """Parse a snapshot from its JSON."""
     tables = {}
     for dataset in document["datasets"]:

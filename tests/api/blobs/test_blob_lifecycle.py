@@ -94,16 +94,22 @@ def test_merge_decides_blobs_by_property(graph: omnigraph.Graph) -> None:
     assert body(graph, "empty") == b"equal"
 
 
-def test_export_and_copy_keep_blobs(graph: omnigraph.Graph, tmp_path: Path) -> None:
+def assert_same_blobs(graph: omnigraph.Graph, other: omnigraph.Graph) -> None:
+    assert bodies(other) == bodies(graph)
+    assert other.blob("Cites", "c1", "scan").etag == graph.blob("Cites", "c1", "scan").etag
+    other.blob("Doc", "large", "body").verify()
+
+
+def test_export_keeps_blobs(graph: omnigraph.Graph, tmp_path: Path) -> None:
     graph.export(tmp_path / "all.ndjson")
     loaded = omnigraph.init(tmp_path / "loaded", SCHEMA, durability="os")
     loaded.load(tmp_path / "all.ndjson", mode="append")
+    assert_same_blobs(graph, loaded)
+
+
+def test_copy_keeps_blobs(graph: omnigraph.Graph, tmp_path: Path) -> None:
     graph.maintenance.copy_to(tmp_path / "copied")
-    copied = omnigraph.open(tmp_path / "copied")
-    for other in (loaded, copied):
-        assert bodies(other) == bodies(graph)
-        assert other.blob("Cites", "c1", "scan").etag == graph.blob("Cites", "c1", "scan").etag
-        other.blob("Doc", "large", "body").verify()
+    assert_same_blobs(graph, omnigraph.open(tmp_path / "copied"))
 
 
 def test_conflicts_show_large_blobs_by_their_digest(graph: omnigraph.Graph) -> None:

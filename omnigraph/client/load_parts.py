@@ -1,0 +1,132 @@
+"""The parts of a load into a graph on a server: files, and records of one type.
+
+A part can be read several times, because a request may be repeated, and because a large load is sent in pieces. Files
+are read from disk each time. Compressed text, other encodings, streams and records are first written to a temporary
+file. This module sends nothing, and imports Arrow only for tables.
+"""
+
+import json
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import IO, Any
+
+from omnigraph.errors import InputError
+from omnigraph.ingest.files import detect_compression, open_text
+from omnigraph.ingest.input_files import InputFile, ReadErrorContext, open_input_file
+from omnigraph.records.frozen import record
+
+from .load_body import LoadBody
+from .replies import CHUNK_BYTES
+from .wire_values import encode_records
+
+_MARKED_ENCODINGS = (BOM_UTF8, b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+
+
+@record(eq=False)
+class LoadPart:
+    """One part: its format, the type of its rows if they do not name it, the name of its file, and its bytes.
+
+    The bytes of a text are UTF-8. `csv_encoding` is never needed to read them.
+    """
+
+    file_format: str
+    type_name: str | None
+    label: str | None
+    size: int
+    chunks: Callable[[], Iterator[bytes]]
+    column_mapping: Mapping[str, str]
+
+
+def prepare_parts(input_files: Iterable[InputFile], stack: ExitStack) -> list[LoadPart]:
+    """Return the parts of a load. The stack deletes their temporary files."""
+    return [_prepare_part(input_file, stack) for input_file in input_files]
+
+
+def prepare_records(lines: Iterable[bytes], stack: ExitStack) -> LoadPart:
+    """Return a part with NDJSON whose lines name their type."""
+    body = stack.enter_context(closing(LoadBody(lines)))
+    return LoadPart("ndjson", None, None, body.size, body.chunks, {})
+
+
+def _prepare_part(input_file: InputFile, stack: ExitStack) -> LoadPart:
+    path = None if input_file.content is not None else Path(input_file.base_folder, input_file.path)
+    file_format: str = input_file.file_format
+    if file_format == "frame":
+        file_format, chunks = _encode_rows(input_file.content)
+    elif path is not None and "://" not in input_file.path and not _needs_conversion(input_file, path):
+        size = path.stat().st_size
+        return _make_part(input_file, file_format, size, lambda: _read_file(input_file, size))
+    elif file_format == "parquet":
+        chunks = _read_file(input_file, None)
+    else:
+        chunks = _read_text(input_file)
+    body = stack.enter_context(closing(LoadBody(chunks)))
+    return _make_part(input_file, file_format, body.size, body.chunks)
+
+
+def _make_part(input_file: InputFile, file_format: str, size: int, chunks: Callable[[], Iterator[bytes]]) -> LoadPart:
+    label = input_file.path or None
+    return LoadPart(file_format, input_file.type_name, label, size, chunks, input_file.column_mapping)
+
+
+def _needs_conversion(input_file: InputFile, path: Path) -> bool:
+    """Return whether a text file is compressed, or not in plain UTF-8."""
+    if input_file.file_format == "parquet":
+        return False
+    if input_file.file_format == "csv" and input_file.csv_options.encoding is not None:
+        return True
+    with ReadErrorContext(input_file.path), path.open("rb") as file:
+        first_bytes = file.read(4)
+    return detect_compression(first_bytes) is not None or first_bytes.startswith(_MARKED_ENCODINGS)
+
+
+def _read_text(input_file: InputFile) -> Iterator[bytes]:
+    encoding = input_file.csv_options.encoding if input_file.file_format == "csv" else None
+    name = input_file.path or None
+    with open_input_file(input_file) as file, open_text(file, encoding, name) as (pieces, _):
+        yield from pieces
+
+
+def _read_file(input_file: InputFile, expected_bytes: int | None) -> Iterator[bytes]:
+    """Yield the bytes of a file; raise `InputError` if its size has changed, because the size was already sent."""
+    read_bytes = 0
+    with ReadErrorContext(input_file.path), open_input_file(input_file) as file:
+        while chunk := file.read(CHUNK_BYTES):
+            read_bytes += len(chunk)
+            if expected_bytes is not None and read_bytes > expected_bytes:
+                break
+            yield chunk
+    if expected_bytes not in (None, read_bytes):
+        raise InputError(f"{input_file.path} changed while it was read", reason="unstable input")
+
+
+def _encode_rows(rows: Any) -> tuple[str, Iterator[bytes]]:
+    """Return tables as an Arrow stream, which keeps their column types, and records as lines of JSON."""
+    if isinstance(rows, list | tuple):
+        return "ndjson", _write_lines(rows)
+    from omnigraph.ingest.frames import is_frame, to_arrow_table
+
+    return ("arrow", write_arrow(to_arrow_table(rows))) if is_frame(rows) else ("ndjson", _write_lines(rows))
+
+
+def _write_lines(rows: Any) -> Iterator[bytes]:
+    for row in encode_records(rows):
+        yield json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def write_arrow(table: Any) -> Iterator[bytes]:
+    """Yield a table as an Arrow IPC stream."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    yield sink.getvalue().to_pybytes()
+
+
+def read_file_chunks(file: IO[Any]) -> Iterator[bytes]:
+    """Yield the bytes of an open file, which may be a text file."""
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk.encode() if isinstance(chunk, str) else chunk
