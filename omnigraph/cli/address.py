@@ -17,6 +17,7 @@ from omnigraph.errors import InputError, redact_uri
 from omnigraph.records.frozen import record
 
 from . import show
+from .engines import reject_spark_on_server
 from .options import current_graph, scope_option, settings
 from .positionals import GRAPH_METAVAR, split_arguments, usage_metavar
 
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 STORE_VARIABLE = "OMNIGRAPH_STORE"
 ACTOR_VARIABLE = "OMNIGRAPH_ACTOR"
+# What to do instead of commands that a server cannot run.
+_STORAGE_HINTS = {
+    "omnigraph init": "create the graph where its files will be stored, and start `omnigraph serve` with its location",
+    "omnigraph copy": "run `omnigraph copy` where the files are stored, or use `omnigraph export` for the newest data",
+    "omnigraph upgrade": "stop the server, and run `omnigraph upgrade` where the files are stored",
+}
 _NO_CLUSTER = "clusters are not supported yet: use a path, s3://bucket/prefix or a server"
 
 
@@ -137,7 +144,8 @@ def graph_arguments(*, direct: bool = False, **slots: str) -> Callable[[Command]
 def _reject_server() -> None:
     context = click.get_current_context()
     advice = "requires direct storage access: use a path or s3://bucket/prefix instead of --server"
-    raise click.UsageError(f"{context.info_name} {advice}", context)
+    hint = _STORAGE_HINTS.get(context.command_path)
+    raise click.UsageError(f"{context.info_name} {advice}{'' if hint is None else f'; {hint}'}", context)
 
 
 def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot":
@@ -153,10 +161,13 @@ def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot"
     raise _storage_required(location.server)
 
 
-def resolve_target(address: GraphAddress) -> "GraphRoot | ServerTarget":
+def resolve_target(address: GraphAddress, *, alternative: str = "") -> "GraphRoot | ServerTarget":
     """Return the graph that a command names, for commands that also work on a server."""
-    location = _resolve_location(address, "")
-    return parse_storage_uri(location) if isinstance(location, str) else _locate_on_server(location)
+    location = _resolve_location(address, alternative)
+    if isinstance(location, str):
+        return parse_storage_uri(location)
+    reject_spark_on_server()
+    return _locate_on_server(location)
 
 
 @record
@@ -266,11 +277,12 @@ def _storage_required(server: str) -> InputError:
 
     context = click.get_current_context(silent=True)
     command = "omnigraph" if context is None else context.command_path
+    local_hint = f"run `{command}` on the machine that has the graph's files, with a path or s3://bucket/prefix"
     shown_server = f"{server.partition('://')[0]}://…" if is_server_url(server) else server
     return InputError(
         f"'{shown_server}' is a server address; this command requires direct storage access",
         reason="requires direct storage",
-        hint=f"run `{command}` on the machine that has the graph's files, with a path or s3://bucket/prefix",
+        hint=_STORAGE_HINTS.get(command) or local_hint,
     )
 
 

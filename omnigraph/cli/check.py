@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import GraphAddress, graph_arguments, resolve_root
+from .address import GraphAddress, graph_arguments, resolve_target
 from .engines import engine_arguments, engine_options
+from .opening import open_graph
 from .options import settings, shared_options
+from .server_target import ServerTarget
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.finding import Checkup
@@ -39,7 +41,7 @@ _CHECKSUM_COUNTS = ("verified", "unrecorded")
     help="Run a quick check that also verifies the contents of this percentage of files",
 )
 @engine_options("for 32 GiB of files or more")
-@graph_arguments(direct=True)
+@graph_arguments()
 @shared_options
 def check(  # noqa: PLR0913, PLR0917 - an argument for each option
     address: GraphAddress,
@@ -59,7 +61,7 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
     instead that an entity is completely erased, and exits with code 5 if traces of it remain.
     Nothing is written.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     if absent is not None:
         if quick or sample is not None:
             raise click.UsageError("--absent cannot be combined with --quick or --sample")
@@ -71,16 +73,13 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
     _check_whole_graph(root, quick, sample_fraction, engine_arguments(engine, master, remote))
 
 
-def _check_whole_graph(root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]) -> None:
-    # Do not open a graph handle here: a check must work even if the graph cannot be opened.
-    from omnigraph.api.engine_choice import choose_check_executor
-    from omnigraph.maintenance.check import check_graph
-    from omnigraph.storage.effects import Effects
-    from omnigraph.storage.store import open_store
-
-    store = open_store(root.uri, effects=Effects(read_only=True))
-    executor = choose_check_executor(store, (engine_choice["engine"], engine_choice.get("spark")))
-    report = check_graph(store, quick=quick, sample=sample, executor=executor)
+def _check_whole_graph(
+    root: "GraphRoot | ServerTarget", quick: bool, sample: float | None, engine_choice: dict[str, Any]
+) -> None:
+    if isinstance(root, ServerTarget):
+        report = open_graph(root, read_only=True).maintenance.check(quick=quick, sample=sample, **engine_choice)
+    else:
+        report = _check_files(root, quick, sample, engine_choice)
     if settings().json:
         show.document({"uri": root.uri, **report.to_json()})
     else:
@@ -89,6 +88,18 @@ def _check_whole_graph(root: "GraphRoot", quick: bool, sample: float | None, eng
         raise click.exceptions.Exit(exits.FAILED)
     if report.findings:
         raise click.exceptions.Exit(exits.DIFFERENCES)
+
+
+def _check_files(root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]) -> "Checkup":
+    # Do not open a graph handle here: a check must work even if the graph cannot be opened.
+    from omnigraph.api.engine_choice import choose_check_executor
+    from omnigraph.maintenance.check import check_graph
+    from omnigraph.storage.effects import Effects
+    from omnigraph.storage.store import open_store
+
+    store = open_store(root.uri, effects=Effects(read_only=True))
+    executor = choose_check_executor(store, (engine_choice["engine"], engine_choice.get("spark")))
+    return check_graph(store, quick=quick, sample=sample, executor=executor)
 
 
 def _print_report(report: "Checkup", quick: bool) -> None:
@@ -122,10 +133,8 @@ def _print_report(report: "Checkup", quick: bool) -> None:
     show.result(f"{', '.join(verdict) or 'graph is healthy'}; {coverage}")
 
 
-def _check_absent(root: "GraphRoot", absent: tuple[str, str], also: tuple[str, ...]) -> None:
-    from omnigraph.api.opening import open as open_graph
-
-    absence = open_graph(root.uri, read_only=True).maintenance.check_absent(*absent, also=also)
+def _check_absent(root: "GraphRoot | ServerTarget", absent: tuple[str, str], also: tuple[str, ...]) -> None:
+    absence = open_graph(root, read_only=True).maintenance.check_absent(*absent, also=also)
     if settings().json:
         show.document({"uri": root.uri, **absence.to_json()})
     else:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import GraphAddress, announce_target, graph_arguments, require_consent, resolve_root, yes_option
+from .address import GraphAddress, announce_target, graph_arguments, require_consent, resolve_target, yes_option
 from .engines import engine_arguments, engine_options
+from .opening import open_graph
 from .options import settings, shared_options
 from .progress import show_progress
 
@@ -34,7 +35,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations that are listed 
 @click.option("--purge-dropped", is_flag=True, help="Also remove tables that are no longer referenced")
 @engine_options("for 100,000 files or more")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
-@graph_arguments(direct=True)
+@graph_arguments()
 @yes_option
 @shared_options
 def cleanup(address: GraphAddress, no_progress: bool, yes: bool, **options: Any) -> None:
@@ -43,16 +44,14 @@ def cleanup(address: GraphAddress, no_progress: bool, yes: bool, **options: Any)
     Everything that branches, tags, merge bases and running operations need is kept. Reads and
     writes can continue during a cleanup. Without --confirm, nothing is removed.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     if options["keep"] is None and options["older_than"] is None:
         raise click.UsageError(f"cleanup requires a retention policy: {_ADVICE}")
     if options["confirm"]:
         require_consent("cleanup", root, yes=yes)
     announce_target("cleanup" if options["confirm"] else "cleanup preview", root)
-    from omnigraph.api.opening import open as open_graph
-
     engine_choice = engine_arguments(options.pop("engine"), options.pop("master"), options.pop("remote"))
-    graph = open_graph(root.uri, read_only=not options["confirm"])
+    graph = open_graph(root, read_only=not options["confirm"])
     with show_progress("cleanup", hidden=no_progress or not options["confirm"]) as progress_bar:
         report = graph.maintenance.cleanup(progress=progress_bar, **options, **engine_choice)
     if settings().json:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from . import exits, show
-from .address import GraphAddress, graph_arguments, has_address, resolve_root
+from .address import GraphAddress, graph_arguments, has_address, resolve_target
 from .options import settings, shared_options
+from .server_target import ServerTarget
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.doctor import EnvironmentDiagnosis
+    from omnigraph.storage.root import GraphRoot
 
 _OUTCOME_LABELS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 
@@ -20,20 +22,14 @@ _OUTCOME_LABELS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 @graph_arguments()
 @shared_options
 def doctor(address: GraphAddress, no_probe: bool) -> None:
-    """Diagnose this machine (versions, Java and caches) and, if given, a store.
+    """Diagnose this machine (versions, Java and caches) and, if given, a store or a server.
 
     For a store, the command creates a small temporary object to verify that the store refuses to
-    overwrite existing objects, and compares the store's clock with the local clock. Exits with
-    code 1 if a check fails.
+    overwrite existing objects, and compares the store's clock with the local clock. For a server, it
+    compares versions and clocks, and checks the token. Exits with code 1 if a check fails.
     """
-    root = resolve_root(address) if has_address(address) else None
-    from omnigraph.maintenance.doctor import diagnose_environment
-    from omnigraph.spark.diagnosis import diagnose_java
-
-    diagnoses = diagnose_environment(
-        root.uri if root is not None else None, probe=not no_probe, spark_probe=diagnose_java
-    )
-    diagnoses.append(_diagnose_config())
+    root = resolve_target(address) if has_address(address) else None
+    diagnoses = [*_diagnose_target(root, probe=not no_probe), _diagnose_config()]
     if settings().json:
         show.document({"ok": _is_healthy(diagnoses), "diagnoses": [diagnosis.to_json() for diagnosis in diagnoses]})
     else:
@@ -43,6 +39,20 @@ def doctor(address: GraphAddress, no_probe: bool) -> None:
                 show.result(f"         {diagnosis.hint}")
     if not _is_healthy(diagnoses):
         raise click.exceptions.Exit(exits.FAILED)
+
+
+def _diagnose_target(root: "GraphRoot | ServerTarget | None", *, probe: bool) -> "list[EnvironmentDiagnosis]":
+    """Diagnose this machine, and the store or the server of a graph."""
+    from omnigraph.maintenance import doctor as diagnosis
+
+    if isinstance(root, ServerTarget):
+        from .remote.diagnosis import diagnose_server
+
+        return [*diagnosis.diagnose_client(), *diagnose_server(root)]
+    from omnigraph.spark.diagnosis import diagnose_java
+
+    uri = root.uri if root is not None else None
+    return diagnosis.diagnose_environment(uri, probe=probe, spark_probe=diagnose_java)
 
 
 def _diagnose_config() -> "EnvironmentDiagnosis":

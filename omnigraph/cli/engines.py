@@ -36,6 +36,15 @@ def engine_arguments(engine: str, master: str | None, remote: str | None) -> dic
     return {"engine": "spark", "spark": open_spark_session(master, remote)}
 
 
+def reject_spark_on_server() -> None:
+    """Raise an error if the running command is asked to use Spark, because Spark needs direct access to the files."""
+    parameters = click.get_current_context().params
+    if parameters.get("engine") == "spark" or parameters.get("master") or parameters.get("remote"):
+        from .remote.graph import not_supported
+
+        raise not_supported("--engine spark")
+
+
 def open_spark_session(master: str | None, remote: str | None) -> Any:
     """Open a session at the given Spark URL; return None if no URL is given."""
     if master is None and remote is None:

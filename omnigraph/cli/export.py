@@ -1,7 +1,6 @@
 """`omnigraph export`: write a snapshot as NDJSON that can be loaded again."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -71,14 +70,14 @@ def _export_from_server(
 ) -> None:
     from .remote.graph import not_supported
 
-    if options["form"] is not None or (out is not None and "://" in out):
-        raise not_supported("an export with Spark" if options["form"] is not None else "an export to an object store")
+    if options["form"] is not None:
+        raise not_supported("an export with Spark")
     chunks, commit_id = graph.export_chunks(types, iso_dates=options["iso_dates"])
     if out is None:
         for chunk in chunks:
             click.echo(chunk, nl=False)
         return
-    from omnigraph.api.output_files import write_lines
+    from omnigraph.api.output_files import write_export
 
     entity_count = 0
 
@@ -88,7 +87,7 @@ def _export_from_server(
             entity_count += chunk.count(b"\n")
             yield chunk
 
-    write_lines(Path(out), count_lines())
+    write_export(out, count_lines())
     _report_file(uri, out, entity_count, commit_id)
 
 

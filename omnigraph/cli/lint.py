@@ -10,7 +10,7 @@ from omnigraph.errors import LanguageError
 from omnigraph.errors.diagnostics import SourceText
 
 from . import exits, files, show
-from .address import GraphAddress, graph_arguments, open_snapshot, resolve_root
+from .address import GraphAddress, graph_arguments, open_snapshot, resolve_target
 from .lint_fixes import fix_query_files, fix_schema_file
 from .options import settings, shared_options
 
@@ -40,7 +40,7 @@ from .options import settings, shared_options
     show_default=True,
     help="Output format; sarif is for code scanning services",
 )
-@graph_arguments(direct=True)
+@graph_arguments()
 @shared_options
 @click.pass_context
 def lint(
@@ -87,8 +87,8 @@ def _read_schema(schema_path: str | None, address: GraphAddress, branch: str | N
 
 
 def _read_graph_schema(address: GraphAddress, branch: str | None) -> SourceText:
-    root = resolve_root(address, alternative="--schema FILE")
-    return SourceText(root.uri, open_snapshot(root.uri, branch, None).schema.source)
+    root = resolve_target(address, alternative="--schema FILE")
+    return SourceText(root.uri, open_snapshot(root, branch, None).schema.source)
 
 
 def lint_files(schema: SourceText | LanguageError, query_paths: Sequence[str]) -> LintReport:

@@ -53,6 +53,7 @@ _COMMANDS = {
     "upgrade": LazyCommand("omnigraph.cli.upgrade", "upgrade", "Upgrade a graph to the current storage format"),
     "doctor": LazyCommand("omnigraph.cli.doctor", "doctor", "Diagnose this machine and a store"),
     "recovery": LazyCommand("omnigraph.cli.recovery", "recovery", "Inspect interrupted operations"),
+    "job": LazyCommand("omnigraph.cli.job", "job", "List and wait for the maintenance jobs of a server"),
     "lint": LazyCommand("omnigraph.cli.lint", "lint", "Check queries and their schema"),
     "schema": LazyCommand("omnigraph.cli.schema", "schema", "Check, compare, show and apply schemas"),
     "fmt": LazyCommand("omnigraph.cli.fmt", "fmt", "Format schema and query files"),

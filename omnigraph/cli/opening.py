@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .server_target import ServerTarget
+from .server_target import ServerTarget, is_server_url, locate_served_graph
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 def open_graph(target: "GraphRoot | ServerTarget | str", **options: Any) -> "Graph":
     """Open a graph. A graph on a server has the part of the interface that commands use."""
+    if isinstance(target, str) and is_server_url(target):
+        from .operator_config import load_config
+
+        target = locate_served_graph(load_config(), target)
     if isinstance(target, ServerTarget):
         from .remote.graph import open_served_graph
 

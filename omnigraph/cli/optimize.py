@@ -5,8 +5,9 @@ from typing import Any
 import click
 
 from . import exits, show
-from .address import GraphAddress, announce_target, current_branch, graph_arguments, resolve_root
+from .address import GraphAddress, announce_target, current_branch, graph_arguments, resolve_target
 from .engines import engine_arguments, engine_options
+from .opening import open_graph
 from .options import settings, shared_options
 
 _branch_option = click.option("--branch", metavar="NAME", help="Branch to maintain  [default: main]")
@@ -16,7 +17,7 @@ _branch_option = click.option("--branch", metavar="NAME", help="Branch to mainta
 @click.option("--type", "types", multiple=True, metavar="T", help="Optimize only this type; may be repeated")
 @engine_options("for workloads of 1 GiB or more")
 @_branch_option
-@graph_arguments(direct=True)
+@graph_arguments()
 @shared_options
 def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, **engine_choice: Any) -> None:
     """Compact small table fragments, and update indexes to cover all rows.
@@ -24,11 +25,9 @@ def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, 
     The data does not change, and reads and writes can continue. Small writes already do most of this
     work; run this command after large loads and deletes.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     announce_target("optimize", root)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=branch or current_branch(root.uri))
+    graph = open_graph(root, branch=branch or current_branch(root.uri))
     report = graph.maintenance.optimize(types=types or None, **engine_arguments(**engine_choice))
     if settings().json:
         dataset_documents = [dataset.to_json() for dataset in report.datasets]
@@ -77,7 +76,7 @@ def _describe_dataset(dataset: Any) -> str:
 )
 @engine_options("for workloads of 1 GiB or more")
 @_branch_option
-@graph_arguments(direct=True)
+@graph_arguments()
 @shared_options
 def ensure_indices(
     address: GraphAddress, branch: str | None, rebuild: bool, names: tuple[str, ...], **engine_choice: Any
@@ -85,11 +84,9 @@ def ensure_indices(
     """Build the indexes that the schema declares, so that they cover all rows."""
     if names and not rebuild:
         raise click.UsageError("--index requires --rebuild")
-    root = resolve_root(address)
+    root = resolve_target(address)
     announce_target("ensure-indices", root)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, branch=branch or current_branch(root.uri))
+    graph = open_graph(root, branch=branch or current_branch(root.uri))
     report = graph.maintenance.ensure_indices(rebuild=names or rebuild, **engine_arguments(**engine_choice))
     pending_indexes = graph.maintenance.pending_indices()
     if settings().json:

@@ -45,6 +45,10 @@ class ProgressBar:
         bar_text = render_bar(f"{self.label}: {step.name}", step.done, max(step.total, 1))
         self._display_text(f"{bar_text}  ~{step.rate:,.0f} rows/s" if step.rate >= 1 else bar_text)
 
+    def show_text(self, text: str) -> None:
+        """Show what is being done, for work whose amount is not known."""
+        self._display_text(f"{self.label}: {text}")
+
     def clear(self) -> None:
         """Erase the line."""
         if self.shown_width:

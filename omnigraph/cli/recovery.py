@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from omnigraph.errors import NotFound
+
 from . import show
 from .address import (
     GraphAddress,
@@ -12,15 +14,18 @@ from .address import (
     announce_target,
     graph_arguments,
     require_consent,
-    resolve_root,
+    resolve_target,
     yes_option,
 )
 from .group import LazyCommand, LazyGroup
+from .opening import open_graph
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
+    from omnigraph.cli.server_target import ServerTarget
     from omnigraph.history.recovery_records import RecoveryRecord
     from omnigraph.publish.intent import PendingIntent, SetAsideIntent
+    from omnigraph.storage.root import GraphRoot
 
 _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List recovered, pending and set-aside operations"),
@@ -46,10 +51,8 @@ def list_(address: GraphAddress) -> None:
     operation that recovery cannot resolve is set aside: it does not block other operations, and its data
     is kept. Fix the cause and retry the operation, or drop it.
     """
-    root = resolve_root(address)
-    from omnigraph.api.opening import open as open_graph
-
-    graph = open_graph(root.uri, read_only=True)
+    root = resolve_target(address)
+    graph = open_graph(root, read_only=True)
     outcomes = graph.maintenance.operations.recoveries()
     pending = graph.maintenance.operations.pending()
     set_aside = graph.maintenance.operations.set_aside()
@@ -79,7 +82,7 @@ def list_(address: GraphAddress) -> None:
 
 
 @click.command()
-@graph_arguments(direct=True, operation_id="ID")
+@graph_arguments(operation_id="ID")
 @actor_option
 @shared_options
 def retry(operation_id: str, address: GraphAddress, actor: str | None) -> None:
@@ -87,11 +90,9 @@ def retry(operation_id: str, address: GraphAddress, actor: str | None) -> None:
 
     If recovery fails again, the error is reported and the operation stays set aside.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     announce_target("recovery retry", root)
-    from omnigraph.api.opening import open as open_graph
-
-    outcome = open_graph(root.uri, actor=actor).maintenance.operations.retry(operation_id)
+    outcome = open_graph(root, actor=actor).maintenance.operations.retry(operation_id)
     if settings().json:
         show.document({"uri": root.uri, "outcome": outcome.to_json() if outcome else None})
         return
@@ -100,7 +101,7 @@ def retry(operation_id: str, address: GraphAddress, actor: str | None) -> None:
 
 @click.command()
 @click.option("--confirm", is_flag=True, help="Drop the operation; the default is a preview")
-@graph_arguments(direct=True, operation_id="ID")
+@graph_arguments(operation_id="ID")
 @actor_option
 @yes_option
 @shared_options
@@ -109,28 +110,30 @@ def drop(operation_id: str, confirm: bool, address: GraphAddress, actor: str | N
 
     The drop is recorded. Without --confirm, nothing changes.
     """
-    root = resolve_root(address)
-    from omnigraph.api.opening import open as open_graph
-
+    root = resolve_target(address)
     if not confirm:
-        _preview_drop(root.uri, operation_id)
+        _preview_drop(root, operation_id)
         return
     require_consent("recovery drop", root, yes=yes)
     announce_target("recovery drop", root)
-    outcome = open_graph(root.uri, actor=actor).maintenance.operations.drop(operation_id)
+    outcome = open_graph(root, actor=actor).maintenance.operations.drop(operation_id)
     if settings().json:
         show.document({"uri": root.uri, "outcome": outcome.to_json()})
         return
     show.result(_outcome_line(outcome))
 
 
-def _preview_drop(uri: str, operation_id: str) -> None:
-    from omnigraph.api.opening import open as open_graph
-    from omnigraph.publish.set_aside import find_set_aside_operation
-
-    operation = find_set_aside_operation(open_graph(uri, read_only=True)._handle.store, operation_id)
+def _preview_drop(root: "GraphRoot | ServerTarget", operation_id: str) -> None:
+    set_aside = open_graph(root, read_only=True).maintenance.operations.set_aside()
+    operation = next((operation for operation in set_aside if operation.id == operation_id), None)
+    if operation is None:
+        raise NotFound(
+            f"no set-aside operation '{operation_id}'",
+            what=f"operation '{operation_id}'",
+            hint="run `omnigraph recovery list` to list set-aside operations",
+        )
     if settings().json:
-        show.document({"uri": uri, "outcome": None, "set_aside": [operation.to_json()]})
+        show.document({"uri": root.uri, "outcome": None, "set_aside": [operation.to_json()]})
     else:
         show.result(_set_aside_line(operation))
     show.note("nothing was changed; pass --confirm to drop the operation")

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import GraphAddress, announce_target, graph_arguments, require_consent, resolve_root, yes_option
+from .address import GraphAddress, announce_target, graph_arguments, require_consent, resolve_target, yes_option
+from .opening import open_graph
 from .options import mark_as_write, settings, shared_options
+from .server_target import ServerTarget
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.repair_report import Repair
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--drop", metavar="ULID|NAME", help="Delete only this branch or tag, whose name was lost")
 @click.option("--commit", metavar="ID", help="Republish a commit that `omnigraph check` reports as possibly lost")
 @yes_option
-@graph_arguments(direct=True)
+@graph_arguments()
 @shared_options
 def repair(address: GraphAddress, branch: str, confirm: bool, force: bool, yes: bool, **options: Any) -> None:
     """Report or adopt changes made by external writers; restore lost names and versions.
@@ -38,7 +40,7 @@ def repair(address: GraphAddress, branch: str, confirm: bool, force: bool, yes: 
     other external changes are rejected; with --confirm, the exit code is then 1. Missing
     files are listed together with the newest readable commit on each branch.
     """
-    root = resolve_root(address)
+    root = resolve_target(address)
     if force and not confirm:
         raise click.UsageError("--force requires --confirm: review the preview first")
     if confirm:
@@ -54,9 +56,17 @@ def repair(address: GraphAddress, branch: str, confirm: bool, force: bool, yes: 
         raise click.exceptions.Exit(exits.FAILED)
 
 
-def _repair_branch(root: "GraphRoot", branch: str, confirm: bool, force: bool, options: dict[str, Any]) -> "Repair":
+def _repair_branch(
+    root: "GraphRoot | ServerTarget", branch: str, confirm: bool, force: bool, options: dict[str, Any]
+) -> "Repair":
+    if isinstance(root, ServerTarget):
+        graph = open_graph(root, branch=branch, read_only=not confirm)
+        return graph.maintenance.repair(confirm=confirm, force=force, **options)
+    return _repair_files(root, branch, confirm, force, options)
+
+
+def _repair_files(root: "GraphRoot", branch: str, confirm: bool, force: bool, options: dict[str, Any]) -> "Repair":
     """Repair a branch; if it cannot be opened, only report damage or restore its manifest."""
-    from omnigraph.api.opening import open as open_graph
     from omnigraph.errors import GraphNotInitialized, StorageError
     from omnigraph.maintenance.repair import repair_graph, repair_manifests
     from omnigraph.maintenance.restore_names import NameChoice
@@ -64,7 +74,7 @@ def _repair_branch(root: "GraphRoot", branch: str, confirm: bool, force: bool, o
     from omnigraph.storage.store import open_store
 
     try:
-        graph = open_graph(root.uri, branch=branch, read_only=not confirm)
+        graph = open_graph(root, branch=branch, read_only=not confirm)
     except (StorageError, GraphNotInitialized):
         opened_store = open_store(root.uri, effects=Effects(read_only=not confirm))
         if not confirm:
@@ -73,7 +83,7 @@ def _repair_branch(root: "GraphRoot", branch: str, confirm: bool, force: bool, o
         version_repairs = repair_manifests(opened_store, confirm=True)
         if not any(version_repair.action == "restored" for version_repair in version_repairs):
             raise
-        report = open_graph(root.uri, branch=branch).maintenance.repair(confirm=True, force=force, **options)
+        report = open_graph(root, branch=branch).maintenance.repair(confirm=True, force=force, **options)
         return replace(report, versions=(*version_repairs, *report.versions))
     return graph.maintenance.repair(confirm=confirm, force=force, **options)
 

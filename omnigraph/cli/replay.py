@@ -113,7 +113,7 @@ def _replay_commit(verb: str, commit: str | None, branch: str, options: dict[str
 
 def _find_last_change(graph: Any) -> str:
     """Return `HEAD`, or the id of the newest commit before it that is not a maintenance commit."""
-    from omnigraph.history.branch_info import MAINTENANCE_OPERATIONS
+    from omnigraph.history.commit import MAINTENANCE_OPERATIONS
 
     recent_commits = graph.log(limit=_MAX_SKIPPED_COMMITS)
     head = candidate = recent_commits[0]
@@ -131,7 +131,7 @@ def _other_side(verb: str, commit: str) -> str:
 
 
 def _changed_schema(graph: Any, details: Mapping[str, Any]) -> bool:
-    """Return whether a reverted commit or range changed the schema, or False for a revert on a server."""
+    """Return whether a reverted commit or range changed the schema."""
     last = details.get("commit")
     if last is None:
         return False

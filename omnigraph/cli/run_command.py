@@ -50,9 +50,10 @@ def report_errors(group: click.Group, invocation: Invocation, call: Callable[[],
 def report_interruption(error: BaseException) -> int:
     """Report Ctrl-C or SIGTERM and return the exit code."""
     was_terminated = isinstance(error, TerminatedError) or isinstance(error.__cause__, TerminatedError)
+    notes = [*getattr(error, "__notes__", ()), *getattr(error.__cause__, "__notes__", ())]
     with suppress(OSError):  # standard error is closed
         cause = "terminated" if was_terminated else "interrupted"
-        click.echo(f"{cause}; no partial changes were left behind", err=True)
+        click.echo(f"{cause}; {notes[0] if notes else 'no partial changes were left behind'}", err=True)
     return exits.TERMINATED if was_terminated else exits.INTERRUPTED
 
 
@@ -77,7 +78,8 @@ def _report_failure(error: Exception, invocation: Invocation) -> int:
         traceback.print_exception(error)
     typed_error = _to_typed_error(error)
     with suppress(OSError):  # the output is closed
-        if settings.json_errors and not isinstance(error, OSError):
+        is_stream_error = isinstance(error, OSError) and typed_error is not error
+        if settings.json_errors and not is_stream_error:
             from . import show
 
             show.document(typed_error.to_json())

@@ -5,23 +5,22 @@ from typing import TYPE_CHECKING
 import click
 
 from . import show
-from .address import GraphAddress, graph_arguments, resolve_root
+from .address import GraphAddress, graph_arguments, resolve_target
+from .opening import open_graph
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
-    from omnigraph.maintenance.status import Status
+    from omnigraph.maintenance.status_report import Status
 
 
 @click.command()
 @click.option("--branch", default="main", show_default=True, help="Branch to show")
-@graph_arguments(direct=True)
+@graph_arguments()
 @shared_options
 def status(address: GraphAddress, branch: str) -> None:
     """Show fragments, versions, size and index coverage for each table, and recommend commands."""
-    root = resolve_root(address)
-    from omnigraph.api.opening import open as open_graph
-
-    graph_status = open_graph(root.uri, branch=branch, read_only=True).maintenance.status()
+    root = resolve_target(address)
+    graph_status = open_graph(root, branch=branch, read_only=True).maintenance.status()
     if settings().json:
         show.document({"uri": root.uri, **graph_status.to_json()})
         return

@@ -142,8 +142,8 @@ def test_copy(omnigraph: Program, graph: str) -> None:
     [
         "init --schema small.pg https://example.org/g",
         "copy g http://example.org/g",
-        "check --uri HTTP://example.org/g",
-        "optimize --store http://example.org/g",
+        "upgrade --uri HTTP://example.org/g",
+        "upgrade --store http://example.org/g",
     ],
 )
 def test_server_address_is_rejected_as_storage(omnigraph: Program, graph: str, words: str) -> None:

@@ -110,7 +110,7 @@ def test_profile_of_a_server_contacts_it(omnigraph: Program, home: Home) -> None
 
 def test_profile_of_a_server_is_refused_by_commands_that_need_the_files(omnigraph: Program, home: Home) -> None:
     home.write(CONFIG)
-    ended = omnigraph("check", "--profile", "remote")
+    ended = omnigraph("upgrade", "--profile", "remote")
     assert (ended.code, ended.out) == (1, "")
     assert "is a server address; this command requires direct storage access" in ended.err
 

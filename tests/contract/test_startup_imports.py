@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 from tests.rig.http_server import serving
-from tests.server.conftest import make_graph
+from tests.server.conftest import SCHEMA, make_graph
 
 LIBRARIES = frozenset({"lark", "lance", "pyarrow", "numpy", "obstore", "pyspark", "pandas", "polars"})
 # Standard modules that take longer to import than a small command needs.
@@ -41,7 +41,7 @@ for command in json.loads(sys.argv[1]):
 def loaded_modules(*commands: list[str]) -> Iterator[tuple[str, set[str]]]:
     """Run commands in a new process; yield each with the modules in memory after it."""
     program = [sys.executable, "-c", PROGRAM, json.dumps(commands)]
-    output = subprocess.run(program, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(program, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
     for line in output.splitlines():
         command, code, modules = json.loads(line)
         assert code == 0, command
@@ -80,6 +80,9 @@ def test_commands_without_tables_load_neither_lance_nor_arrow(root: str) -> None
 
 def test_commands_on_a_server_load_no_libraries(tmp_path: Path) -> None:
     (tmp_path / "more.ndjson").write_text('{"type": "Person", "data": {"name": "zed"}}\n')
+    (tmp_path / "people.csv").write_text("name,age\nyan,3\n")
+    (tmp_path / "new.pg").write_text(SCHEMA + "node Note { text: String }")
+    (tmp_path / "q.gq").write_text(f"query all() {{ {QUERY} }}")
     with serving(tmp_path, make_graph(tmp_path / "graph"), "--unauthenticated") as server:
         url = f"http://{server.address}/graphs/default"
         commands = [
@@ -96,9 +99,32 @@ def test_commands_on_a_server_load_no_libraries(tmp_path: Path) -> None:
             ["changes", "poll", "--store", url, "--start", "beginning"],
             ["mutate", "--store", url, "-e", 'insert Person { name: "cyd" }'],
             ["load", url, "--data", str(tmp_path / "more.ndjson"), "--mode", "append"],
+            ["load", url, "--data", f"Person={tmp_path / 'people.csv'}", "--mode", "merge"],
+            ["undo", url],
+            ["snapshot", url],
+            ["blame", "Person", "ada", "--store", url],
+            ["changes", "baseline", "--out", str(tmp_path / "baseline.ndjson"), "--store", url],
+            ["branch", "create", url, "side"],
+            ["branch", "merge", "side", "--store", url],
+            ["branch", "delete", url, "side", "--yes"],
+            ["tag", "create", "v1", "--store", url],
+            ["schema", "plan", url, "--schema", str(tmp_path / "new.pg")],
+            ["schema", "apply", url, "--schema", str(tmp_path / "new.pg")],
+            ["status", url],
+            ["check", url],
+            ["check", url, "--absent", "Person", "nobody"],
+            ["optimize", url],
+            ["ensure-indices", url],
+            ["cleanup", url, "--keep", "1", "--confirm", "--yes"],
+            ["repair", url],
+            ["recovery", "list", url],
+            ["job", "list", url],
+            ["doctor", url],
         ]
         for command, modules in loaded_modules(*commands):
             assert modules & NO_REMOTE == set(), command
+        for command, modules in loaded_modules(["lint", url, "--query", str(tmp_path / "q.gq")], ["shell", url]):
+            assert modules & (NO_REMOTE - {"lark"}) == set(), command
 
 
 def test_a_query_loads_only_the_query_engine(root: str) -> None:

@@ -229,14 +229,3 @@ def test_snapshot_reports_when_optimize_is_due(shell: Program, graph: Graph) -> 
     assert city["index_coverage"]["id"] == {"kind": "BTREE", "covered_rows": 1}
     assert city["lance_version"] == str(entry.lance_version)
     assert (city["lance_head_version"], person["lance_head_version"]) == (1, 2)
-
-
-@pytest.mark.parametrize("verb", ["optimize", "ensure-indices", "cleanup", "repair", "check"])
-def test_maintenance_requires_direct_storage_access(shell: Program, verb: str) -> None:
-    keep = ("--keep", "1") if verb == "cleanup" else ()
-    gone = shell(verb, "http://example.org/g", *keep)
-    assert (gone.code, gone.out) == (1, "")
-    assert "this command requires direct storage" in gone.err
-    named = shell(verb, "--server", "http://example.org", *keep)
-    assert (named.code, named.out) == (2, "")
-    assert f"{verb} requires direct storage" in named.err

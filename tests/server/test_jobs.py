@@ -4,6 +4,8 @@ import http.client
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from omnigraph.errors import Shutdown
 from omnigraph.server.jobs import JobStore
 from tests.rig.http_server import HttpServer, serving, wait_until, workers_of
 from tests.rig.stalled_file import StalledFile, edge_file, stalled
+from tests.rig.timeouts import PATIENCE
 from tests.server.conftest import make_graph
 
 GRAPH = "/graphs/default"
@@ -58,6 +61,27 @@ def job_at(server: HttpServer, path: str) -> dict[str, Any]:
     assert reply.status == 200, reply.body
     job: dict[str, Any] = reply.json()
     return job
+
+
+def test_job_continues_after_its_command_is_interrupted(template: Path, tmp_path: Path) -> None:
+    uri = str(shutil.copytree(template, tmp_path / "graph"))
+    program = [sys.executable, "-m", "omnigraph"]
+    with serving(tmp_path, uri, "--unauthenticated") as server, stalled(edge_file(uri)) as file:
+        url = f"http://{server.address}{GRAPH}"
+        command = subprocess.Popen([*program, "check", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_until(lambda: "/jobs/{job_id}" in server.log.read_text())  # the command has requested the state
+            job_id = server.get(f"{GRAPH}/jobs").json()["jobs"][0]["job_id"]
+            command.send_signal(signal.SIGINT)
+            output, errors = command.communicate(timeout=PATIENCE)
+        finally:
+            command.kill()
+        advice = f"the job continues on the server; run `omnigraph job wait {url} {job_id}` to wait for its result"
+        assert (command.returncode, output, errors.strip()) == (130, "", f"interrupted; {advice}")
+        assert job_at(server, f"{GRAPH}/jobs/{job_id}")["state"] == "running"
+        file.release()
+        waited = subprocess.run([*program, "job", "wait", url, job_id], capture_output=True, text=True, check=True)
+        assert "succeeded" in waited.stdout
 
 
 def test_a_reload_lets_a_running_job_finish(template: Path, tmp_path: Path) -> None:

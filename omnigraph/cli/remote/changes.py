@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.client.baselines import RemoteBaseline
+from omnigraph.client.commit_documents import Document
 from omnigraph.history.commit import Commit
 from omnigraph.records.frozen import record
 
@@ -20,7 +22,7 @@ class ServedBlock:
     """A commit and its changes."""
 
     graph: Any
-    document: records.Document
+    document: Document
     cursor: str | None = None
 
     @property
@@ -38,7 +40,7 @@ class ServedBlock:
         """The schema change, or None."""
         return records.read_schema_change(self.document)
 
-    def to_json(self) -> records.Document:
+    def to_json(self) -> Document:
         """Return the block as received."""
         return self.document
 
@@ -47,7 +49,7 @@ class ServedBlock:
 class ServedPage:
     """A page of the changes of one commit."""
 
-    document: records.Document
+    document: Document
 
     @property
     def changes(self) -> Sequence[records.ServedChange]:
@@ -55,7 +57,7 @@ class ServedPage:
         return [records.read_change(change) for change in self.document["changes"]]
 
     @property
-    def documents(self) -> Sequence[records.Document]:
+    def documents(self) -> Sequence[Document]:
         """The changes as received."""
         return self.document["changes"]  # type: ignore[no-any-return]
 
@@ -74,7 +76,7 @@ class ServedPage:
         """The token of the next page, or None."""
         return self.document.get("next_page_token")
 
-    def to_json(self) -> records.Document:
+    def to_json(self) -> Document:
         """Return the page as received."""
         return self.document
 
@@ -105,7 +107,7 @@ class ServedFeed:
         if pending is not None:
             yield self._finish(pending)
 
-    def _finish(self, document: records.Document) -> ServedBlock:
+    def _finish(self, document: Document) -> ServedBlock:
         self.at_start = False
         return ServedBlock(self._graph, document, self.cursor)
 
@@ -154,15 +156,15 @@ class ServedChanges:
 
     def baseline(self, out: str, **filters: Any) -> Any:
         """Capture a baseline in a file."""
-        from .graph import not_supported
-
-        raise not_supported("changes baseline")
+        captured = RemoteBaseline(self._graph.exchange, self._graph.branch_name, filter_parameters(filters))
+        captured.write(out)
+        return captured
 
 
 class ServedDiff:
     """The differences between two revisions."""
 
-    def __init__(self, document: records.Document) -> None:
+    def __init__(self, document: Document) -> None:
         self.document = document
         self.from_commit, self.to_commit = document["from_commit_id"], document["to_commit_id"]
         self.schema_change = records.read_schema_change(document)
@@ -177,7 +179,7 @@ class ServedDiff:
         """Return the number of changes, in total and by type."""
         return self.document["summary"]
 
-    def change_documents(self) -> Iterator[records.Document]:
+    def change_documents(self) -> Iterator[Document]:
         """Yield the changes as JSON."""
         return iter(self.document["feed_changes"])
 

@@ -6,22 +6,26 @@ sent only by `omnigraph.client`. A method or option that the server does not sup
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.cli.options import Invocation, settings
 from omnigraph.cli.server_target import ServedHandle, ServerTarget
+from omnigraph.client.commit_documents import read_commit
 from omnigraph.client.exchange import NDJSON, Exchange
 from omnigraph.client.locations import parse_graph_address
-from omnigraph.client.retries import NO_RETRIES
+from omnigraph.client.retries import ONLY_READS
 from omnigraph.errors import NotSupportedRemotely, UsageError
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.history.commit import Commit
 
 from . import records
 from .source_errors import with_source
+
+if TYPE_CHECKING:
+    from .maintenance import ServedMaintenance
 
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -31,10 +35,9 @@ def open_served_graph(target: ServerTarget, *, branch: str = "main", **options: 
     if options.get("external_blobs"):
         raise not_supported("--external-blobs", "the server decides which external blobs are allowed")
     _reject_actor()
-    policy = None if options.get("read_only") else NO_RETRIES
-    exchange = Exchange(parse_graph_address(target.uri), token=target.token, policy=policy)
+    exchange = Exchange(parse_graph_address(target.uri), token=target.token, policy=ONLY_READS)
     click.get_current_context().call_on_close(exchange.close)
-    return CommandGraph(exchange, branch)
+    return CommandGraph(exchange, branch, uri=target.uri)
 
 
 def not_supported(what: str, hint: str | None = None) -> NotSupportedRemotely:
@@ -58,18 +61,24 @@ class CommandGraph(ServedHandle):
 
     warnings: tuple[str, ...] = ()
 
-    def __init__(self, exchange: Exchange, branch: str, revision: str | None = None) -> None:
-        self.exchange, self.branch_name, self.revision = exchange, branch, revision
+    def __init__(self, exchange: Exchange, branch: str, revision: str | None = None, *, uri: str = "") -> None:
+        self.exchange, self.branch_name, self.revision, self.uri = exchange, branch, revision, uri
         self.actor: str | None = None
 
     def at(self, revision: str) -> "CommandGraph":
         """Return the graph at a past revision."""
-        return CommandGraph(self.exchange, self.branch_name, revision)
+        return CommandGraph(self.exchange, self.branch_name, revision, uri=self.uri)
 
     @property
     def position(self) -> dict[str, str]:
         """The parameters that select the branch or the revision."""
         return {"branch": self.branch_name} if self.revision is None else {"snapshot": self.revision}
+
+    @property
+    def head(self) -> Commit:
+        """The commit that reads use."""
+        commit_id = self.exchange.get("snapshot", **self.position)["graph_commit_id"]
+        return read_commit(self.exchange.get("commits", commit_id))
 
     # Reads --------------------------------------------------------------------------------------
 
@@ -125,7 +134,7 @@ class CommandGraph(ServedHandle):
             **criteria,
         )
         names = {commit_id: tuple(labels) for commit_id, labels in document.get("refs", {}).items()}
-        return CommitLog(map(records.read_commit, document["commits"]), lambda: names)
+        return CommitLog(map(read_commit, document["commits"]), lambda: names)
 
     # Writes -------------------------------------------------------------------------------------
 
@@ -162,8 +171,7 @@ class CommandGraph(ServedHandle):
 
     def merge(self, source: str, into: str, **options: Any) -> records.ServedMerge:
         """Merge a branch or another revision into a branch, or preview the merge."""
-        if options.pop("engine", "auto") not in ("auto", "local") or options.pop("spark", None):
-            raise not_supported("--engine spark")
+        options.pop("engine")
         is_preview, condition = options.pop("dry_run"), options.pop("if_commit", None)
         body = {"source": source, "target": into, **options}
         segments = ("branches", "merge", *(("preview",) if is_preview else ()))
@@ -188,10 +196,10 @@ class CommandGraph(ServedHandle):
         """Return the commit in a response. With --json, also request the types that the commit changed."""
         if document is None:
             return None
-        commit = records.read_commit(document)
+        commit = read_commit(document)
         if not settings().json:
             return commit
-        return replace(commit, tables=records.read_commit(self.exchange.get("commits", commit.id)).tables)
+        return replace(commit, tables=read_commit(self.exchange.get("commits", commit.id)).tables)
 
     # Facets -------------------------------------------------------------------------------------
 
@@ -222,6 +230,13 @@ class CommandGraph(ServedHandle):
         from .changes import ServedChanges
 
         return ServedChanges(self)
+
+    @property
+    def maintenance(self) -> "ServedMaintenance":
+        """Maintenance jobs, and the status of the graph."""
+        from .maintenance import ServedMaintenance
+
+        return ServedMaintenance(self)
 
     @property
     def schema(self) -> Any:

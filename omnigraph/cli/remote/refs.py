@@ -1,5 +1,6 @@
 """The branches and tags of a graph on a server."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.options import settings
@@ -64,6 +65,9 @@ class ServedTags:
 
     def __init__(self, graph: "CommandGraph") -> None:
         self._graph = graph
+
+    def __iter__(self) -> Iterator[str]:
+        return (tag.name for tag in self.values())
 
     def values(self) -> list[records.ServedTag]:
         """Return all tags, sorted by name."""

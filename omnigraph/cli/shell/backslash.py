@@ -13,6 +13,7 @@ import click
 
 from omnigraph.cli import exits, files, show
 from omnigraph.cli.address import open_snapshot
+from omnigraph.cli.opening import open_graph
 from omnigraph.errors import InputError
 from omnigraph.records.frozen import record
 
@@ -82,12 +83,15 @@ def _show_help(session: Session, words: list[str]) -> int | None:
     return None
 
 
-def _switch_branch(session: Session, arguments: list[str]) -> None:
-    from omnigraph.api.opening import open as open_graph
+def find_branch(uri: str, name: str) -> str:
+    """Return the name of a branch; raise `BranchNotFound` if it does not exist."""
+    graph = open_graph(uri, branch=name, read_only=True)
+    return graph.branch_name if graph.head else name
 
+
+def _switch_branch(session: Session, arguments: list[str]) -> None:
     if arguments:
-        graph = open_graph(session.current.uri, branch=arguments[0], read_only=True)
-        session.move_to(branch=graph.branch_name, revision=None, commit_id=None)
+        session.move_to(branch=find_branch(session.current.uri, arguments[0]), revision=None, commit_id=None)
         return
     names = open_current(session).branches.names()
     print_list(f"{'*' if name == session.current.branch else ' '} {name}" for name in names)
@@ -97,8 +101,6 @@ def _pin_revision(session: Session, arguments: list[str]) -> None:
     if not arguments:
         session.move_to(revision=None, commit_id=None)
         return
-    from omnigraph.api.opening import open as open_graph
-
     graph = open_graph(session.current.uri, branch=session.current.branch, read_only=True)
     session.move_to(revision=arguments[0], commit_id=graph.at(arguments[0]).head.id)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from omnigraph.cli.address import GraphAddress, actor_option, graph_arguments, resolve_root, yes_option
+from omnigraph.cli.address import GraphAddress, actor_option, graph_arguments, resolve_target, yes_option
 from omnigraph.cli.options import CurrentGraph, settings, shared_options
 
 
@@ -26,16 +26,16 @@ def shell(
     graph, such as `branch list`. Commands use the current branch by default. `\h` lists the shell commands, and
     Ctrl-D exits the shell. If the input is not a terminal, the shell exits at the first error with its exit code.
     """
-    from omnigraph.api.opening import open as open_graph
     from omnigraph.cli.main import cli
 
+    from .backslash import find_branch
     from .session import Session, open_session, run_statements
 
-    root = resolve_root(address)
+    root = resolve_target(address)
     scope_flags = {name: value for name, value in (("actor", actor), ("yes", yes)) if value}
     session = Session(cli, CurrentGraph(root.uri, branch), settings(), scope_flags, keep_going)
     with open_session(session):
-        session.move_to(branch=open_graph(root.uri, branch=branch, read_only=True).branch_name)
+        session.move_to(branch=find_branch(root.uri, branch))
         if sys.stdin.isatty() and sys.stdout.isatty():
             from .terminal import run_terminal
 

@@ -6,7 +6,7 @@ as they are for commands, and they never end the shell. This module does not rea
 
 import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field, replace
 from typing import Any, TextIO
 
@@ -15,6 +15,7 @@ import click
 from omnigraph.cli import exits, show
 from omnigraph.cli.options import CurrentGraph, Invocation, Settings
 from omnigraph.cli.run_command import report_errors, run_command
+from omnigraph.cli.server_target import is_server_url
 from omnigraph.values import clock_and_ids
 
 from .statements import explained_query, is_mutation, is_query_text
@@ -169,13 +170,19 @@ def _branch_defaults(session: Session, command: click.Command) -> dict[str, Any]
 @contextmanager
 def open_session(session: Session) -> Iterator[Session]:
     """Share open graphs between a session's commands, and close its output file at the end."""
-    from omnigraph.api.shared_handles import share_handles
-
-    with share_handles():
+    with _share_graphs(session.current.uri):
         try:
             yield session
         finally:
             session.write_to(None)
+
+
+def _share_graphs(uri: str) -> AbstractContextManager[None]:
+    if is_server_url(uri):
+        return nullcontext()
+    from omnigraph.api.shared_handles import share_handles
+
+    return share_handles()
 
 
 def print_list(lines: Iterable[str]) -> None:
