@@ -3,7 +3,7 @@
 Recently used datasets stay open, because reopening a version takes two requests. A Lance session caches the manifest,
 the transaction and the index list of every table version that it has opened or committed, and offers no way to remove
 them. A process that writes or follows a graph keeps opening new versions, so this module replaces the session after a
-fixed number of versions.
+number of versions that depends on the size of their manifests.
 """
 
 import threading
@@ -13,6 +13,9 @@ from typing import Any
 
 _MAX_OPEN_DATASETS = 512
 _VERSIONS_PER_SESSION = 1024
+# Lance reports less than a tenth of the memory that a session uses. A version uses about 20 KB more than the size of
+# its manifest, which lists the row ids and row versions of each fragment and therefore grows with every small commit.
+_BYTES_PER_SESSION, _BYTES_PER_VERSION = 40 << 20, 20 << 10
 _INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # number of bytes that Lance may cache
 
 
@@ -53,10 +56,12 @@ class DatasetCache:
 
     limit: int = _MAX_OPEN_DATASETS
     versions_per_session: int = _VERSIONS_PER_SESSION
+    bytes_per_session: int = _BYTES_PER_SESSION
     _datasets: OrderedDict[tuple[str, int], Any] = field(default_factory=OrderedDict)
     _checked_keys: set[tuple[str, int]] = field(default_factory=set)
     _session: Any = None
     _session_versions: int = 0
+    _session_bytes: int = 0  # an estimate
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -95,11 +100,13 @@ class DatasetCache:
                 self._checked_keys.add((location, version))
 
     def put(self, location: str, dataset: Any) -> None:
-        """Cache a dataset. After `versions_per_session` datasets, drop all of them together with their session."""
+        """Cache a dataset. When the session has reached its limits, drop it together with all datasets instead."""
+        version_bytes = _BYTES_PER_VERSION + len(dataset._ds.serialized_manifest())
         with self._lock:
             self._session_versions += 1
-            if self._session_versions > self.versions_per_session:
-                self._session, self._session_versions = None, 0
+            self._session_bytes += version_bytes
+            if self._session_versions > self.versions_per_session or self._session_bytes > self.bytes_per_session:
+                self._session, self._session_versions, self._session_bytes = None, 0, 0
                 self._drop_datasets()
                 return
             self._datasets[location, dataset.version] = dataset

@@ -75,6 +75,7 @@ def grown_types(step: Callable[[], object], *, steps: int, samples: int) -> dict
     """Return the types of which at least one object per step remains, after the same number of steps to warm up."""
     for _ in range(steps):
         step()
+    count_objects()  # the first count creates objects itself
     before = smallest_counts(step, steps, samples)
     after = smallest_counts(step, steps, samples)
     return {name: after[name] - before[name] for name in after if after[name] - before[name] >= steps}

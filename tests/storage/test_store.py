@@ -82,3 +82,14 @@ def test_unreachable_store_does_not_report_absent_tables(
     with pytest.raises(StorageError) as caught:
         replace(store, root=root).open_dataset("nodes/shelf", version)
     assert not isinstance(caught.value, AbsentError)
+
+
+def test_session_is_replaced_when_its_versions_use_too_much_memory(tmp_path: Path) -> None:
+    cache = DatasetCache(bytes_per_session=100_000)
+    store = replace(open_store(str(tmp_path)), dataset_cache=cache)
+    sessions = []
+    for number in range(12):
+        create_table(store, f"nodes/{number}", pa.schema([("id", pa.string())]))
+        sessions.append(cache.session)
+    changes = [number for number in range(1, 12) if sessions[number] is not sessions[number - 1]]
+    assert changes == [4, 9]  # an empty table uses a bit more than 20 KiB
