@@ -5,7 +5,7 @@ import gc
 
 def main() -> None:
     """Run the command-line interface and exit."""
-    gc.disable()  # imports create many objects but little garbage, so collection would only slow start-up
+    gc.disable()  # imports create many objects but little garbage, so collection would only slow startup
     from omnigraph.cli.main import main as run_program
 
     gc.enable()

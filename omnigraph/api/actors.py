@@ -1,4 +1,4 @@
-"""Choose the actor for a handle or a write: an explicit actor, or the `OMNIGRAPH_ACTOR` environment variable."""
+"""Determine the actor for a handle or a write, from the caller's argument or from `OMNIGRAPH_ACTOR`."""
 
 import os
 

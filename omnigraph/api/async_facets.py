@@ -42,7 +42,7 @@ AsyncWait = Callable[[float], Awaitable[object]]
 
 
 class AsyncBranches(AsyncFacet[Branches]):
-    """A graph's branches, as in `async for name in graph.branches` or `await graph.branches["main"]`."""
+    """A graph's branches. Use `async for name in graph.branches`, or `await graph.branches["main"]` for one branch."""
 
     names = in_thread(Branches.names)
     get = in_thread(Branches.get)
@@ -95,7 +95,7 @@ class AsyncBranches(AsyncFacet[Branches]):
 
 
 class AsyncTags(AsyncFacet[Tags]):
-    """A graph's tags, as in `async for name in graph.tags` or `await graph.tags["v1"]`."""
+    """A graph's tags. Use `async for name in graph.tags`, or `await graph.tags["v1"]` for one tag."""
 
     values = in_thread(Tags.values)
     names = in_thread(Tags.names)

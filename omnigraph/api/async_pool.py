@@ -12,7 +12,7 @@ from omnigraph.history.revisions import Revision
 
 
 class AsyncQueryPool(AsyncFacet[QueryPool]):
-    """Processes that run queries on a graph in parallel; see `Graph.pool`. `sync` is the same pool."""
+    """Processes that run queries in parallel; see `Graph.pool`. `sync` is the same pool with blocking methods."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -20,11 +20,11 @@ class BlobFile(io.RawIOBase):
         self._size, self._read_range, self._position = size, read_range, 0
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: every blob is readable."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
+        """Return True: every blob supports random access."""
         return True
 
     def tell(self) -> int:
@@ -69,7 +69,7 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> int:
 
 
 class _ReadFailedError(Exception):
-    """Wraps a storage error, so that it is not reported as a failure to write the file."""
+    """A storage error, wrapped so that it is not reported as a failure to write the file."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))

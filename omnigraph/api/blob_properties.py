@@ -36,7 +36,7 @@ class BlobAddress:
 
     @property
     def table_key(self) -> TableKey:
-        """The key for the entity's table."""
+        """The key that identifies the entity's table."""
         return TableKey.of(self.kind, self.type_name)
 
     def not_found_error(self, *, row_exists: bool) -> EntityNotFound:

@@ -115,7 +115,7 @@ class Blob(Guarded):
     # Reading ------------------------------------------------------------------------------------
 
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
-        """Return the bytes from `start` up to, but not including, `stop`, or to the end of the blob.
+        """Return the bytes from `start` to the end of the blob or, if `stop` is given, up to but not including `stop`.
 
         Raises `RangeNotSatisfiable` if the range lies outside the blob. The only call that returns no bytes is `read()`
         on an empty blob.
@@ -227,8 +227,8 @@ def blob(
     """Open a blob, as in `graph.blob("Doc", "a", "body").read()`. `key` is a node's key or an edge's id.
 
     The blob is read at this graph's current commit. Raises `EntityNotFound` if the entity does not exist or the blob is
-    NULL, `InputError` if the property is not a blob, and `BlobPreconditionFailed` if `if_match` is given and the blob
-    does not have this ETag.
+    NULL, `InputError` if the property is not a blob, and `BlobPreconditionFailed` if `if_match` is given but is not the
+    blob's ETag.
     """
     snapshot = handle.latest_snapshot()
     address = resolve_address(snapshot.schema.ir, type_name, key, property_name, kind)

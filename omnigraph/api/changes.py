@@ -86,8 +86,8 @@ class Changes(Facet):
         """Follow the feed indefinitely. Check for new commits every `poll` seconds.
 
         The iteration ends when `stop` is set or the handle is closed. The start position is determined when this method
-        is called, not when the first block is requested. `wait(seconds)`, if given, replaces the default sleep between
-        polls.
+        is called, not when the first block is requested. If `wait` is given, `wait(seconds)` is called between polls
+        instead of the default sleep.
         """
         handle = self._handle
         check_followable(handle, poll)
@@ -113,7 +113,7 @@ class Changes(Facet):
         """Return one page of the feed, for services that poll it.
 
         A page that ends inside a commit has a `next_page_token` for the next call. A page that ends
-        after a commit has a `cursor`, and sets `caught_up` if that was the newest commit.
+        after a commit has a `cursor`, and its `caught_up` is true if that commit is the newest.
         """
         handle, filter_request = self._handle, ChangeFilterRequest(types, kinds, ops)
         limits = PageLimits(limit, max_bytes, max_commits)
@@ -177,8 +177,8 @@ class Changes(Facet):
     ) -> Baseline:
         """Return the current content of the branch, and a cursor from which a feed continues.
 
-        Iterate over the result, or pass a path to write an NDJSON file (.gz and .zst are
-        compressed). `.cursor` is None until everything has been read. `ops` does not affect
+        Iterate over the result, or pass a path to write an NDJSON file, which is compressed if the
+        path ends in .gz or .zst. `.cursor` is None until everything has been read. `ops` does not affect
         the baseline; it only filters the feed that continues from the cursor.
         """
         handle = self._handle

@@ -90,7 +90,7 @@ def diff(
 ) -> "Diff":
     """Return the changes from `a` to `b`, entity by entity. `b` defaults to this graph's current state.
 
-    `a` and `b` are each a graph, or a branch, a commit id, a version, a point in time or another revision, such as
+    `a` and `b` can each be a graph, a branch, a commit id, a version, a point in time or another revision, such as
     `HEAD~3`. `main..dev` specifies both revisions in one argument, and `main...dev` means the changes on `dev` since it
     diverged from `main`.
 

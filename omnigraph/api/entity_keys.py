@@ -1,4 +1,4 @@
-"""Parse the key of an entity in a command line or a URL."""
+"""Parse an entity's key from a command line or a URL."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from omnigraph.lang.schema.catalog import Catalog
 def parse_entity_key(catalog: Catalog, type_name: str, kind: str | None, text: str) -> Any:
     """Return the key that a string represents; the string is parsed as JSON unless the key is a single String.
 
-    A composite key is given as the id of the entity.
+    A composite key must be passed as the entity's id.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> catalog = compile_schema("node Room { number: I32 @key }  node Person { name: String @key }")

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class BranchesSurface(Protocol):
-    """`graph.branches`."""
+    """The members of `graph.branches`."""
 
     def names(self) -> list[str]: ...
 
@@ -96,7 +96,7 @@ class BranchesSurface(Protocol):
 
 
 class TagsSurface(Protocol):
-    """`graph.tags`."""
+    """The members of `graph.tags`."""
 
     def values(self) -> list[Tag]: ...
 
@@ -118,7 +118,7 @@ class TagsSurface(Protocol):
 
 
 class RevisionsSurface(Protocol):
-    """`graph.revisions`."""
+    """The members of `graph.revisions`."""
 
     def commit(self, commit_id: str) -> Commit: ...
 
@@ -160,7 +160,7 @@ class RevisionsSurface(Protocol):
 
 
 class ChangesSurface(Protocol):
-    """`graph.changes`."""
+    """The members of `graph.changes`."""
 
     def feed(
         self,
@@ -241,7 +241,7 @@ class ChangesSurface(Protocol):
 
 
 class OperationsSurface(Protocol):
-    """`graph.maintenance.operations`."""
+    """The members of `graph.maintenance.operations`."""
 
     def recoveries(self) -> list[RecoveryRecord]: ...
 
@@ -255,7 +255,7 @@ class OperationsSurface(Protocol):
 
 
 class MaintenanceSurface(Protocol):
-    """`graph.maintenance`."""
+    """The members of `graph.maintenance`."""
 
     @property
     def operations(self) -> OperationsSurface: ...
@@ -337,7 +337,7 @@ class MaintenanceSurface(Protocol):
 
 
 class SparkSurface(Protocol):
-    """`graph.spark`."""
+    """The members of `graph.spark`."""
 
     def frames(self, session: Any = None, *, master: str | None = None, remote: str | None = None) -> SparkGraph: ...
 

@@ -136,7 +136,7 @@ class Graph(Guarded):
 
     @property
     def is_remote(self) -> bool:
-        """Whether calls are sent to a server. False for a graph that this process opened."""
+        """Whether calls are sent to a server. Always false, because this process reads the graph's files itself."""
         return False
 
     def refresh(self) -> Self:
@@ -305,11 +305,11 @@ class Graph(Guarded):
     ) -> Iterator[bytes] | int:
         """Export one snapshot as NDJSON that can be loaded again, with nodes before edges.
 
-        If a path is given, the export is written to that file, which appears only once it is complete, and the number
-        of entities is returned. The path may be an `s3://` URI. The file is compressed if its name ends in .gz or .zst.
-        Without a path, the lines are returned. A Date is exported as the number of days and a DateTime as the number of
-        milliseconds since 1970. With `iso_dates`, dates and times are exported as ISO strings, which can be loaded as
-        well. Cleanup never removes data that a running export is reading.
+        If a path is given, the export is written to that file, and the number of entities is returned. The file appears
+        only once it is complete. The path may be an `s3://` URI. The file is compressed if its name ends in .gz or
+        .zst. Without a path, the lines are returned. A Date is exported as the number of days and a DateTime as the
+        number of milliseconds since 1970. With `iso_dates`, dates and times are exported as ISO strings, which can be
+        loaded as well. Cleanup never removes data that a running export is reading.
         """
         handle = self._handle.for_read(branch, at)
         return queries.export_graph(handle, path, types, iso_dates=iso_dates)
@@ -330,7 +330,7 @@ class Graph(Guarded):
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
         """Call `fn(graph)`, and repeat the call after each conflict that a refresh may resolve.
 
-        The wait between attempts is random. Its upper bound doubles each time, from 4 up to 500 milliseconds.
+        The wait between attempts is random. Its upper bound doubles after each attempt, from 4 to 500 milliseconds.
         """
         return writes.retry_on_conflict(self._handle, lambda: fn(self), attempts)
 
@@ -341,7 +341,7 @@ class Graph(Guarded):
     log = delegate(lambda: comparisons.log)
 
     def acting(self, actor: str | None) -> "Graph":
-        """Return a graph on the same branch or commit, whose writes are attributed to `actor` (or to no actor).
+        """Return a graph on the same branch or commit that attributes its writes to `actor`, or to no actor if None.
 
         The graph has its own read set.
         """

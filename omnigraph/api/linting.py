@@ -132,7 +132,7 @@ class LintReport:
         return f"<table><tbody>{rows}</tbody></table>" if rows else "<p>no findings</p>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON: totals, plus the report for the only query file or one report per file."""
+        """Return the report as JSON: the totals and one report per query file. A single file's report is not nested."""
         severities = [finding.severity for finding in self]
         severity_order: tuple[DiagnosticSeverity, ...] = ("error", "warning", "info")
         schema_name = self.schema.json_document["schema_source"]

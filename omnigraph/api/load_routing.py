@@ -56,7 +56,7 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class EngineReason:
-    """The engine of a load and, if "auto" chose it, the reason."""
+    """The engine for a load and, if "auto" chose it, the reason."""
 
     engine: Literal["local", "spark"] = "local"
     reason: str = ""
@@ -73,7 +73,7 @@ class SparkInput:
 def resolve_load_source(
     data: Any, mode: LoadMode, file_options: FileOptions, options: EngineOptions, *, has_rows: bool = False
 ) -> tuple[SparkInput | StreamedInput | InputFiles | None, EngineReason]:
-    """Determine the input and the engine of a load, and the reason for the engine.
+    """Determine a load's input and engine, and the reason for choosing the engine.
 
     The input is None if it needs no preparation: a small NDJSON file, or no files at all. Such an input is always read
     by this process. `has_rows` indicates whether the graph has rows that a merge may replace.

@@ -99,16 +99,17 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     are not specified are detected for each file. An edge's endpoints may be called either `from` and `to` or `src` and
     `dst`.
 
-    With `on_error="report"`, invalid input produces a `LoadReport` with all errors, or only the first `max_errors`. If
-    `rejects` names a folder, every error is written there, regardless of `max_errors`. `dry_run` only checks the input.
-    `max_row_bytes` is the maximum size of a row with all its values, by default `OMNIGRAPH_MAX_ROW_BYTES`, or 32 MiB
-    without the large blobs in NDJSON, which are streamed.
+    With `on_error="report"`, invalid input produces a `LoadReport` with all errors, or with the first `max_errors` if
+    that is given. If `rejects` is a folder, every error is written there, regardless of `max_errors`. `dry_run` only
+    checks the input. `max_row_bytes` is the maximum size of a row, including all of its values. The default is
+    `OMNIGRAPH_MAX_ROW_BYTES` or, if that is not set, 32 MiB, not counting the large blobs that are streamed from
+    NDJSON.
 
     Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process), "spark" (the session
     `spark`, or a new one) or "auto". With "auto", Spark loads Spark DataFrames, files that it is predicted to load
     faster than this process, and files for which this process does not have enough memory. The receipt's
     `engine_reason` shows why the engine was chosen. With `assume_utc`, a `datetime` or a timestamp column without a
-    time zone (also in Parquet files) is in UTC; such a load always runs in this process.
+    time zone (also in a Parquet file) is assumed to be in UTC; such a load always runs in this process.
     """
     on_error = check_on_error(on_error)
     engine = _require_local(engine) if assume_utc else engine
@@ -226,7 +227,7 @@ def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: boo
 
 @dataclass(slots=True)
 class StrictRows:
-    """The requirement for a load. For a patch or delete, it is not known until the input has been read."""
+    """The requirement for a load. For a patch or a delete, it is determined while the input is read."""
 
     handle: Handle
     requirement: UnchangedReads
@@ -238,7 +239,7 @@ class StrictRows:
 
 
 def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> UnchangedReads:
-    """Require that the types replaced by an overwrite, or all types if it reads a file, are unchanged."""
+    """Require that the types replaced by an overwrite are unchanged, or all types if the input does not list them."""
     if mode != "overwrite":
         return handle.require_unchanged(())
     source_names = _source_type_names(source)
@@ -250,7 +251,7 @@ def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> Unchanged
 
 
 def _source_type_names(source: Any) -> set[str] | None:
-    """Return the case-folded names of the types in the input, or None if each record names its own type."""
+    """Return the case-folded names of the types in the input, or None if each record specifies its own type."""
     names = source if isinstance(source, Mapping) else getattr(source, "type_names", None)
     return None if names is None else {str(name).casefold() for name in names}
 

@@ -16,7 +16,7 @@ from omnigraph.values import clock_and_ids
 
 LOGGER = logging.getLogger("omnigraph")
 LOGGER.addHandler(logging.NullHandler())
-# Called with the name and the seconds of each phase that ends in the current context.
+# Called whenever a phase ends in the current context, with the phase's name and duration in seconds.
 PHASE_LISTENER: ContextVar[Callable[[str, float], None] | None] = ContextVar("omnigraph_phases", default=None)
 
 
@@ -129,7 +129,7 @@ def _format_event(event_data: dict[str, Any]) -> str:
 
 
 class JsonLinesFormatter(logging.Formatter):
-    """Formats each record as one JSON object on one line."""
+    """A log formatter that writes each record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a log record's event, or its message if it has no event, with the record's level and time."""

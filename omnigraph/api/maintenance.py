@@ -67,8 +67,8 @@ class Maintenance(Facet):
         blocked.
 
         `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto",
-        which uses Spark, if available, for 1 GiB of work or more. The result does not depend on the
-        engine.
+        which uses Spark if it is available and there is at least 1 GiB to read. The result does not
+        depend on the engine.
 
         Raises `InputError` for an unknown type, `ConcurrentCommit` if the branch is too busy, `ServerError` if Spark
         fails, and `ReadOnlyError` if the graph is read-only.
@@ -123,17 +123,17 @@ class Maintenance(Facet):
     ) -> Cleanup:
         """Remove commits that are neither recent nor among the `keep` newest commits on a branch.
 
-        `older_than` and `grace` are a number of seconds, a `timedelta`, or a string such as `7d`. A commit's age is the
-        time since it stopped being the newest. Data that branches, tags, merge bases and running operations need is
-        kept. `grace` (one hour by default) protects running reads. Unless `confirm` is true, nothing is removed and the
-        report is a preview. `erase` first rewrites the files that contain deleted rows, so that no trace of the rows
-        remains (GDPR deletion). Readers and writers are never blocked. Tables that are no longer referenced, because
-        their types were permanently dropped or their branch was deleted, are reported as `unreferenced_paths`. They are
-        removed only if `purge_dropped` or `erase` is true.
+        `older_than` and `grace` can be a number of seconds, a `timedelta`, or a string such as `7d`. A commit's age is
+        the time since it stopped being the newest on its branch. Data that branches, tags, merge bases and running
+        operations need is kept. `grace` (one hour by default) protects running reads. Unless `confirm` is true, nothing
+        is removed and the report is a preview. `erase` first rewrites the files that contain deleted rows, so that no
+        trace of the rows remains (GDPR deletion). Readers and writers are never blocked. Tables that are no longer
+        referenced, because their types were permanently dropped or their branch was deleted, are reported as
+        `unreferenced_paths`. They are removed only if `purge_dropped` or `erase` is true.
 
         `engine` determines where files are listed and removed: "local" (this process), "spark" (the
-        session `spark`, or a new one) or "auto", which uses Spark, if available, for 100,000 files
-        or more.
+        session `spark`, or a new one) or "auto", which uses Spark if it is available and there are at
+        least 100,000 files.
 
         Raises `InputError` for invalid arguments, `ConcurrentCommit` while another cleanup runs, `Conflict` if data
         that must be kept cannot be read, `ServerError` if Spark fails (the next cleanup removes the rest), and
@@ -184,8 +184,8 @@ class Maintenance(Facet):
         requests a quick check that also verifies the checksums of that fraction of the files.
 
         `engine` determines where files are compared: "local" (this process), "spark" (the session
-        `spark`, or a new one) or "auto", which uses Spark, if available, for 32 GiB of files or
-        more.
+        `spark`, or a new one) or "auto", which uses Spark if it is available and there are at least
+        32 GiB of files.
         """
         from omnigraph.maintenance.check import check_graph
 
@@ -244,7 +244,7 @@ class Maintenance(Facet):
     ) -> CopySummary:
         """Copy the whole graph, with all branches and history, to an empty location.
 
-        Every file that has a checksum is verified. Pass `verify=False` to copy damaged files too, so that you can save
-        the intact files.
+        Every file that has a checksum is verified, and a damaged file stops the copy. With `verify=False`, damaged
+        files are copied as they are, so that you can still save the intact files.
         """
         return runs.copy_graph_to(self._handle, uri, progress, storage_options, verify=verify)

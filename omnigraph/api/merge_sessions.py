@@ -232,7 +232,7 @@ class MergeSession(Guarded):
     def resolve_all(
         self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None
     ) -> "MergeSession":
-        """Resolve all open conflicts, or only those of one type or kind, first in schemas and then in rows."""
+        """Resolve all open conflicts, or only those of one type or kind, starting with schema conflicts."""
 
         def select_open() -> list[found_conflicts.DetectedConflict]:
             merge_plan = self._update_plan()
@@ -256,7 +256,7 @@ class MergeSession(Guarded):
         return build_merge_result(self._run_merge(replace(self._request, dry_run=True)))
 
     def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
-        """Publish the merge. Concurrent maintenance on the target does not prevent this.
+        """Publish the merge, even if maintenance has changed the target in the meantime.
 
         Raises `MergeConflict` if a conflict remains, and `ReadSetConflict` if the target has
         changed.
@@ -298,7 +298,7 @@ class MergeSession(Guarded):
 
     def _run_merge(self, request: MergeRequest) -> MergeReport:
         resolved_count = len(self.conflicts) - len(self.open)
-        if not self._planner.open_schema_conflicts:  # the merge counts decided schema conflicts
+        if not self._planner.open_schema_conflicts:  # the merge itself counts the decided schema conflicts
             resolved_count -= self._planner.decided_schema_conflicts
         return merge_captured(self._merge_inputs, request, self._planner, self._decisions, resolved_count)
 

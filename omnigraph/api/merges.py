@@ -222,7 +222,7 @@ def _open_source(handle: Handle, name: str | None) -> MergeSource:
 
 
 def _merge_metadata(handle: Handle, source: MergeSource, target: BranchState, authorship: Authorship) -> CommitMetadata:
-    """Return the metadata for a merge commit. The default message names both sides."""
+    """Return the metadata for a merge commit. The default message mentions both sides."""
     message, actor = authorship
     if message is None:
         kind = "branch" if isinstance(source, BranchState) else "commit"

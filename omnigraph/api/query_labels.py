@@ -7,7 +7,7 @@ ANONYMOUS = "anonymous"
 
 
 def describe_origin(query_name: str | None) -> str:
-    """Return the part of a message that names the query, or an empty string for an unnamed query.
+    """Return the part of a message that identifies the query, or an empty string for an unnamed query.
 
     >>> describe_origin("adults"), describe_origin(ANONYMOUS)
     (' via adults', '')

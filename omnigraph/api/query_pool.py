@@ -1,7 +1,7 @@
-"""`graph.pool()`: processes that answer queries in parallel.
+"""`graph.pool()`: processes that run queries in parallel.
 
-Python runs one thread at a time, so several threads do not answer more queries per second than one thread. Each process
-of a pool opens the graph and answers queries on the newest commit, or on the commit that the graph is pinned to. This
+Python runs one thread at a time, so several threads do not run more queries per second than one thread. Each process
+in a pool opens the graph and runs queries on the newest commit, or on the commit that the graph is pinned to. This
 module starts, replaces and stops the processes, which run `pool_worker`.
 """
 
@@ -49,7 +49,7 @@ class _PoolWorker:
     is_ready: bool = False
 
     def ask(self, request: Any) -> tuple[dict[str, Any], Any] | Exception:
-        """Send a pickled request and return the reply: facts and content of the result, or the error of the query."""
+        """Send a pickled request and return the reply: the result's metadata and content, or the query's error."""
         if not self.is_ready:
             opening_error: Exception | None = self.connection.recv()
             if opening_error is not None:
@@ -242,8 +242,8 @@ def pool(handle: Handle, processes: int = DEFAULT_PROCESSES) -> QueryPool:
     a time. If queries take a few milliseconds, two processes on two cores can run more of them per second than one
     process. If queries take less than one millisecond, `query` itself is faster than a pool, because sending a query to
     a process and its result back takes about 0.4 ms. Each process opens the graph and has its own caches. Queries in a
-    pool see the same commits as `query` on this graph, but writes do not check whether their results have changed.
-    Close the pool, or use it as a context manager.
+    pool see the same commits as `query` on this graph, but later writes do not check whether the data that these
+    queries read has changed. Close the pool, or use it as a context manager.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:

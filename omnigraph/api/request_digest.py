@@ -73,7 +73,7 @@ _SPARSE_FORM_NAMES: dict[type, str] = {
 
 
 def digest_request(request: object) -> str:
-    """Return the digest of a request, which is a write plan with its arguments, records, or a list of these.
+    """Return a request's digest. A request is a write plan with its arguments, records, or a list of these.
 
     >>> digest_request(("append", [("Person", [[("name", "'ann'")]])]))[:16]
     '5784f9f6d4e3190e'

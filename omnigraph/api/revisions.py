@@ -1,6 +1,6 @@
 """`graph.revisions`: commits, and the history of individual entities.
 
-As in git, a revision is anything that names a commit, such as an id, a tag or `HEAD~1`. The most common methods
+As in git, a revision is anything that identifies a commit, such as an id, a tag or `HEAD~1`. The most common methods
 (`graph.log`, `graph.at` and `graph.diff`) are on the graph itself. This facet contains the less common ones.
 """
 
@@ -82,7 +82,7 @@ class Revisions(Facet):
         granularity: "Granularity" = "property",
         dry_run: bool = False,
     ) -> "MergeResult":
-        """Undo the changes made by a commit or range, in a new commit. Later changes are kept.
+        """Undo the changes made by a commit or a range of commits, in a new commit. Later changes are kept.
 
         For a range `A..B`, this undoes the net effect of the commits after A, up to and including B. B defaults to the
         head. A must be an ancestor of B.
@@ -120,7 +120,7 @@ class Revisions(Facet):
         granularity: "Granularity" = "property",
         dry_run: bool = False,
     ) -> "MergeResult":
-        """Apply the changes made by one commit to a branch, by default this one.
+        """Apply the changes made by one commit to a branch, by default this graph's branch.
 
         Conflicts are handled as in a merge, where `ours` is the branch and `theirs` is the commit.
 

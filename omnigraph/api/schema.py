@@ -39,10 +39,10 @@ class HasSchema(Protocol):
 
 
 class Schema:
-    """A checked schema. Schemas with the same meaning are equal, whatever their layout, order and comments.
+    """A checked schema. Schemas with the same meaning are equal, regardless of layout, order and comments.
 
-    `schema` is `.pg` text, the path to a `.pg` file, or another schema. Every function that takes a schema also takes a
-    `Schema` object. If the schema is invalid, raises one language error that lists every mistake.
+    `schema` is `.pg` text, the path to a `.pg` file, or another schema. Every function that accepts a schema also
+    accepts a `Schema` object. An invalid schema raises a single language error, which lists every mistake.
 
     >>> schema = Schema("node Person { name: String @key  age: I32? } edge Knows: Person -> Person")
     >>> schema
@@ -76,12 +76,12 @@ class Schema:
     def from_classes(cls, *classes: type) -> "Schema":
         """Return a schema with one type per dataclass or pydantic model.
 
-        Each field becomes a property: `str` becomes String, `int` I64, `float` F64, `bytes` Blob, `list[T]` a list, an
-        Enum or a Literal of strings an enum, and `T | None` is nullable. `Annotated[str, omnigraph.key]` marks the key.
-        Other schema annotations are written as text, as in `Annotated[str, "@unique"]`, and `Annotated[int, "I32"]`
-        names the type. A class with two fields that refer to other classes becomes an edge type from the first class to
-        the second. `Annotated[str, Person]` refers to a class by its node id. Raises `UsageError` for a class or type
-        that a schema cannot express.
+        Each field becomes a property. A `str` becomes a String, an `int` an I64, a `float` an F64, `bytes` a Blob, a
+        `list[T]` a list, and an Enum or a Literal of strings an enum. `T | None` makes the property nullable.
+        `Annotated[str, omnigraph.key]` marks the key. Other schema annotations are written as text, as in
+        `Annotated[str, "@unique"]`, and `Annotated[int, "I32"]` specifies the type. A class with two fields that refer
+        to other classes becomes an edge type from the first class to the second. `Annotated[str, Person]` refers to a
+        class by its node id. Raises `UsageError` for a class or type that a schema cannot express.
 
         >>> from dataclasses import dataclass
         >>> from typing import Annotated
@@ -114,8 +114,8 @@ class Schema:
         `data` maps type names to Arrow tables, pandas or polars frames, lists of dicts, or paths to CSV, NDJSON or
         Parquet files. It can also be a path or a list of paths, in which case types are named after the files. A unique
         column becomes the key. A table with the columns `from` and `to`, or `src` and `dst`, becomes an edge type if
-        their values are keys in other types. At most `sample_rows` rows are read per type. Raises `InputError` if the
-        data cannot be read.
+        the values in these columns are keys in other types. At most `sample_rows` rows are read per type. Raises
+        `InputError` if the data cannot be read.
 
         >>> people = [{"name": "ada", "age": 36}, {"name": "bob", "age": None}]
         >>> print(Schema.infer({"Person": people, "Knows": [{"from": "ada", "to": "bob"}]}))

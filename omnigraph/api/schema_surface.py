@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class GraphSchemaSurface(Protocol):
-    """`graph.schema`."""
+    """The members of `graph.schema`."""
 
     @property
     def source(self) -> str: ...

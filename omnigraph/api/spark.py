@@ -43,7 +43,7 @@ class Spark(Facet):
         rejects: str | PathLike[str] | None = None,
         available_now: bool = False,
     ) -> Any:
-        """Load a streaming DataFrame, each batch exactly once, and return the streaming query.
+        """Load each batch of a streaming DataFrame exactly once, and return the streaming query.
 
         `name` identifies the stream, and `checkpoint` is the folder in which Spark records its progress. If
         `available_now` is true, the query stops when all available data has been loaded.

@@ -53,7 +53,7 @@ class WriteOptions:
 
 @dataclass(slots=True)
 class AttemptCounter:
-    """Counts the attempts at a write, and stops the write if the caller is no longer waiting."""
+    """A requirement that counts the attempts at a write, and stops the write if the caller is no longer waiting."""
 
     count: int = 0
     stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)

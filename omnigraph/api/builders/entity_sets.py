@@ -87,8 +87,8 @@ class EntitySet(LazyResult):
     def where(self, *predicates: Never, **values: Any) -> Self:
         """Keep the entities whose properties have the given values.
 
-        None matches entities without the property, and a list matches entities whose value is in the list. A list
-        property matches if it contains the given value.
+        None matches entities in which the property is null, and a list matches entities whose value is in the list. A
+        list property matches if it contains the given value.
         """
         if predicates:
             reason = "where accepts values by property name, as in where(age=30)"

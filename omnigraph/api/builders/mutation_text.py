@@ -1,4 +1,4 @@
-"""Build the mutation text and the records for convenience writes (update, delete, connect).
+"""Build the mutation text and the records for the convenience methods (update, delete and connect_nodes).
 
 Values are never inserted into query text. Instead, each value is passed as a parameter with the type of its property.
 """
@@ -31,7 +31,7 @@ def build_update(
     entity_type = resolve_type(catalog, type_name)
     property_types = {declared_property.name: declared_property.type for declared_property in entity_type.properties}
     if not new_values:
-        raise UsageError(reason="set must name at least one property")
+        raise UsageError(reason="set must contain at least one property")
     parameter_types, assignments = dict[str, str](), list[str]()
     for parameter_index, (property_name, value) in enumerate(new_values.items()):
         if property_name not in property_types:

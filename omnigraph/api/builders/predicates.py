@@ -227,7 +227,7 @@ def _parameter_types(
 def _declare_parameter(
     tokens: list[PredicateToken], token_index: int, properties: Mapping[str, PropertyType], value: Any
 ) -> str:
-    """Return the type to declare for a parameter: that of the property it is compared with, or else of its value."""
+    """Return the type to declare for a parameter: the compared property's type or, failing that, the value's type."""
     comparison, operand_text = "", ""
     if token_index >= 2 and tokens[token_index - 1][1] in _COMPARISONS:
         comparison, operand_text = tokens[token_index - 1][1], tokens[token_index - 2][1]

@@ -35,7 +35,7 @@ from omnigraph.values.name_rules import quote_name, require_text
 QuerySource = str | PathLike[str] | SourceText
 _CACHE_SIZE = 512
 _BARE_BODY = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|upsert|patch|update|delete)\b", re.DOTALL)
-# Options of `Graph.query` and `Graph.mutate`, which cannot also be keywords for parameters.
+# Options of `Graph.query` and `Graph.mutate`. Query parameters with the same names must be passed in `params`.
 _CALL_OPTIONS = ("name", "params", "branch", "at", "timeout", "assume_utc", "lazy")
 _COMMIT_OPTIONS = ("if_commit", "message", "actor", "idempotency_key")
 _UNDECLARED_MESSAGE = re.compile(r"`\$(\w+)` is not (?:bound|a parameter)")

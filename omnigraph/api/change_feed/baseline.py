@@ -56,7 +56,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         yield self._closing_line()
 
     def _parts_with_cursor(self) -> Iterator[bytes]:
-        """Yield what `lines` returns, without joining the parts of a line with large blobs."""
+        """Yield the same text as `lines`, but a line that contains large blobs may be split into several parts."""
         yield from self._entity_parts
         yield self._closing_line()
 

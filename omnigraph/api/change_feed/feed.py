@@ -63,7 +63,7 @@ class ChangeFilterRequest:
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """Where a reader starts: at a named start, a cursor, or a page token. The default is `now`."""
+    """A reader's start position: a named start, a cursor, or a page token. The default is `now`."""
 
     start: str | None = None
     cursor: str | None = None
@@ -263,7 +263,7 @@ def encode_cursor(cursor_binding: CursorBinding, commit_id: str) -> str:
 
 
 def commits_after_token(snapshot: Snapshot, commit_id: str, token: str) -> CommitRange:
-    """Return the commits after a token's commit. Reject a token that is not in the branch's history."""
+    """Return the commits after a token's commit. Reject a commit that is not in the branch's history."""
     try:
         commit_range = commits_after(snapshot, commit_id)
     except ChangeFeedGap as error:

@@ -191,7 +191,7 @@ def _decode_position(token: str, cursor_binding: CursorBinding, commit_id: str) 
 
 
 def _validate_position(position: Any) -> EntityPosition:
-    """Return the position if it is inside a commit. Reject any other position."""
+    """Return the position if it identifies an entity in a commit. Reject any other position."""
     position_facts = position if isinstance(position, dict) else {}
     required_names = ("id",) if "id" in position_facts else ("prefix", "digest")
     are_texts = all(isinstance(position_facts.get(member_name), str) for member_name in required_names)

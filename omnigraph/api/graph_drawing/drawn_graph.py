@@ -140,7 +140,7 @@ def _resolve_endpoints(entities: _Entities) -> Iterator[_EdgeFacts]:
 
 
 def _learn_endpoint_types(entities: _Entities, types_by_id: Mapping[str, list[str]]) -> dict[tuple[str, str], str]:
-    """Return the node type at each end of an edge type, where the node ids in the result determine it."""
+    """Return the node type at each end of an edge type. Omit ends whose type the result does not determine."""
     return {
         (edge_type, side): types_by_id[edge[side]][0]
         for (edge_type, _), edge in entities.edges.items()

@@ -124,7 +124,7 @@ def _draw_nodes(graph: DrawnGraph, centers: Sequence[tuple[float, float]]) -> It
 
 
 def _place_names(graph: DrawnGraph, curves: Sequence[Curve], occupied: Sequence[Box]) -> Iterator[str]:
-    """Draw the type on each edge that has room for it. If there is only one edge type, only the legend names it."""
+    """Draw the type on each edge that has room for it. If there is only one edge type, only the legend shows it."""
     if len({edge.type for edge in graph.edges}) < 2:
         return
     taken = list(occupied)

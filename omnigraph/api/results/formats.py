@@ -170,7 +170,7 @@ def _render_csv(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
 
 
 def _quote_csv_field(field_text: str, null_texts: Sequence[str] = ()) -> str:
-    """Quote a text that contains special characters, or that a reader would take for null without the quotes."""
+    """Quote a text that contains special characters, or that would be read as null without the quotes."""
     if field_text in null_texts or any(special_character in field_text for special_character in ',"\r\n'):
         return '"' + field_text.replace('"', '""') + '"'
     return field_text

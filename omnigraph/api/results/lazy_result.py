@@ -1,6 +1,6 @@
-"""The base class for query builders that turn into a `Result` when rows are needed.
+"""The base class for query builders, which run their query when rows are needed.
 
-It provides the methods that query builders share with results. Each method runs the query and delegates to the result.
+This class has the same methods as a result. Each method runs the query and delegates to the result.
 """
 
 from collections.abc import Iterator
