@@ -1,7 +1,7 @@
 """Build the objects of the public API from the JSON that a server returns.
 
-The classes are those of an embedded graph, so that callers can treat both kinds of graphs the same way. This module
-sends no requests.
+The classes are the same as for an embedded graph, so that callers can treat both kinds of graph the same way. This
+module sends no requests.
 """
 
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def read_optional_commit(document: Document | None) -> Commit | None:
 
 
 def read_receipt(document: Document, *, elapsed: float, replayed: bool = False) -> Receipt:
-    """Parse the receipt of a mutation, of written records or of a transaction."""
+    """Parse the receipt for a mutation, a record write or a transaction."""
     return Receipt(
         read_optional_commit(document["commit"]),
         document.get("nodes", {}),
@@ -44,7 +44,7 @@ def read_receipt(document: Document, *, elapsed: float, replayed: bool = False) 
 
 
 def read_load_receipt(document: Document, *, elapsed: float, replayed: bool = False) -> Receipt:
-    """Parse the receipt of a load."""
+    """Parse the receipt for a load."""
     return Receipt(
         read_optional_commit(document["commit"]),
         {entry["name"]: entry["entities_loaded"] for entry in document["nodes"]},

@@ -29,8 +29,8 @@ async def open(  # noqa: PLR0913 - all but the first are keywords
 ) -> AsyncGraph:
     """Open a graph for an asynchronous program, from its files or on a server; see `omnigraph.open`.
 
-    The properties `head` and `actor` of a graph on a server send a request and block the event loop until it is
-    answered. All other requests are sent from threads.
+    If the graph is on a server, reading the property `head` or `actor` sends a request and blocks the event loop until
+    the server responds. All other requests are sent from threads.
     """
     graph = await run(
         opening.open,

@@ -40,7 +40,7 @@ class RemoteBaseline(Iterator[dict[str, Any]]):
         return record
 
     def _read_entities(self) -> Iterator[bytes]:
-        """Yield the lines of all entities, and read the cursor from the record after them."""
+        """Yield one line per entity, and read the cursor from the closing record."""
         for line in self._lines:
             if line.startswith(b'{"baseline"'):
                 self.cursor = json.loads(line)["baseline"]["resume_cursor"]

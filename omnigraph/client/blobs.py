@@ -1,4 +1,4 @@
-"""Blobs of a graph on a server: read them in ranges, save them to files, and replace them."""
+"""Blobs on a server: read them in ranges, save them to files, and replace them."""
 
 import hashlib
 import io
@@ -81,14 +81,14 @@ class RemoteBlob:
         return self._facts.content_hash
 
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
-        """Return the bytes, or a range of them."""
+        """Return the bytes of the blob, or of a range; see `Blob.read`."""
         first, last = self._clip_range(start, stop)
         return b"".join(self._read_range(first, last))
 
     def iter_chunks(
         self, chunk_bytes: int = CHUNK_BYTES, *, start: int = 0, stop: int | None = None
     ) -> Iterator[bytes]:
-        """Yield the bytes of the blob, or of a range."""
+        """Yield the blob, or a range of it, in chunks."""
         if chunk_bytes < 1:
             raise UsageError(reason="chunk_bytes must be at least 1")
         first, last = self._clip_range(start, stop)
@@ -148,7 +148,7 @@ def _cut_chunks(chunks: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
 
 
 def open_blob(handle: RemoteHandle, name: BlobName, kind: str | None, if_match: str | None) -> RemoteBlob:
-    """Read the headers of a blob. Without a kind, the schema determines whether the type is a node or an edge type."""
+    """Read a blob's headers. If no kind is given, the schema determines whether the type is a node or an edge type."""
     handle.require_open()
     address = resolve_address(handle.schema_ir(), *name, kind)
     names = {"entity": address.kind, "type": address.type_name, "property": address.property_name}
@@ -212,7 +212,7 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
     options: WriteOptions,
     progress: ProgressOption = None,
 ) -> Receipt:
-    """Replace the blob of a node as one commit. Bytes can be sent again, but files and streams cannot."""
+    """Replace a node's blob in one commit. Bytes can be sent again after a failure, but files and streams cannot."""
     handle.require_writable("replacing a blob")
     check_write_options(handle, options)
     if content is None or isinstance(content, str):

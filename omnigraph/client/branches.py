@@ -1,4 +1,4 @@
-"""`graph.branches` on a server: list, create, rename, reset and delete branches, and branch blocks."""
+"""`graph.branches` on a server: list, create, rename, reset and delete branches, and run branch blocks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -50,7 +50,7 @@ class RemoteBranches(RemoteFacet):
     def create(
         self, name: str, *, from_: Revision | None = None, commit: Revision | None = None, exist_ok: bool = False
     ) -> "RemoteGraph":
-        """Create a branch and return a graph on it; see `Graph.branches.create`."""
+        """Create a branch and return a graph on it; see `Branches.create`."""
         if from_ is not None and commit is not None and not isinstance(from_, str):
             raise UsageError(reason="pass a branch as `from_` if you also pass `commit`")
         return self._graph_on(create_branch(self._handle, name, from_, commit, exist_ok=exist_ok))
@@ -63,7 +63,7 @@ class RemoteBranches(RemoteFacet):
         return self._graph_on(self._handle.on_branch(document["name"]))
 
     def delete(self, name: str, *, force: bool = False) -> None:
-        """Delete a branch. Unless `force` is true, a branch with unmerged commits is kept."""
+        """Delete a branch. If it has unmerged commits, raise `BranchBusy` unless `force` is true."""
         self._handle.require_writable("deleting a branch")
         self._handle.exchange.call("DELETE", ("branches", strip_name(name)), {"force": force})
 
@@ -77,7 +77,7 @@ class RemoteBranches(RemoteFacet):
         if_commit: str | None = None,
         dry_run: bool = False,
     ) -> RemoteMergeResult:
-        """Restore the state of a revision on a branch, with a new commit."""
+        """Reset a branch to the state at a revision, in a new commit; see `Branches.reset`."""
         self._handle.require_writable("resetting a branch", dry_run=dry_run)
         self._handle.reject_actor(actor)
         branch = self._handle.on_branch(strip_name(name))

@@ -1,6 +1,6 @@
-"""Blocks and pages of changes that a server sends. Their members are those of an embedded graph's blocks and pages.
+"""Blocks and pages of changes that a server sends. They have the same members as on an embedded graph.
 
-The commit of a block, and the schema that determines the types of values, are requested on first use.
+A block's commit, and the schema that determines the types of values, are requested on first use.
 """
 
 import json
@@ -65,7 +65,7 @@ class RemoteBlockChanges:
         )
 
     def _find_type(self, kind: str, type_name: str) -> NodeType | EdgeType | None:
-        """Return a type of the commit's schema, or of the schema before a commit that dropped the type."""
+        """Return a type from the commit's schema or, if the commit dropped the type, from its parent's schema."""
         parent_id = self._document["cause"].get("parent_commit_id")
         for commit_id in (self._commit_id, parent_id):
             if commit_id is None:

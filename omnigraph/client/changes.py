@@ -1,7 +1,7 @@
 """`graph.changes` on a server: the change feed as blocks, pages and baselines.
 
-A feed requests one commit at a time, because a cursor must point past each commit. A reader that follows the feed waits
-on the server, which answers as soon as there is a commit.
+A feed requests one commit at a time, because a cursor must point past each commit. To follow a feed, the client sends
+requests that the server holds until there is a new commit or a short time has passed.
 """
 
 import threading
@@ -84,7 +84,7 @@ def read_page(
     *,
     wait: float | None = None,
 ) -> Any:
-    """Request one page of the feed of the handle's branch."""
+    """Request one page of the change feed for the handle's branch."""
     handle.require_open()
     limit, max_bytes, max_commits = limits
     parameters = {"limit": limit, "max_bytes": max_bytes, "max_commits": max_commits, "wait": wait}
@@ -123,7 +123,8 @@ class RemoteChanges(RemoteFacet):
     ) -> Iterator[Any]:
         """Follow the feed indefinitely; see `Changes.follow`.
 
-        The server answers as soon as there is a commit. If `wait` is given, it is called with `poll` instead.
+        The server responds as soon as there is a new commit. If `wait` is given, `wait(poll)` is called between
+        requests instead.
         """
         if self._handle.pinned:
             raise UsageError(reason="a handle on a past commit cannot follow changes")

@@ -16,7 +16,7 @@ _SIDES = ("ours", "theirs")
 
 
 def decode_conflicts(handle: RemoteHandle, conflicts: Iterable[EntityConflict]) -> tuple[EntityConflict, ...]:
-    """Return conflicts with values of the types that the schema of the handle declares."""
+    """Return the conflicts with values of the Python types that the handle's schema requires."""
     conflicts = tuple(conflicts)
     if not any(conflict.base or conflict.ours or conflict.theirs for conflict in conflicts):
         return conflicts

@@ -24,7 +24,7 @@ _MAX_IDLE_CONNECTIONS = 16
 
 @record
 class TlsOptions:
-    """The CA that issued the server's certificate (by default, the system's CAs), and the client's certificate."""
+    """The CA file for verifying the server (by default, the system's CAs), and the client's certificate and key."""
 
     ca_file: str | None = None
     certificate_file: str | None = None
@@ -58,7 +58,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class ConnectionPool:
-    """The idle connections to one server. It is thread-safe, and a forked process starts with an empty pool."""
+    """A thread-safe pool of idle connections to one server. A forked process starts with an empty pool."""
 
     def __init__(self, address: ServerAddress, tls: TlsOptions, connect_seconds: float | None) -> None:
         self._address, self._tls_options, self._connect_seconds = address, tls, connect_seconds
@@ -78,7 +78,7 @@ class ConnectionPool:
             self.close()
 
     def take(self, timeout: float | None) -> http.client.HTTPConnection:
-        """Return an open connection. Raises `OSError` if none can be opened, before anything has been sent."""
+        """Return an open connection. If none can be opened, raise `OSError` before anything has been sent."""
         connection = self._take_idle() or self._open()
         assert connection.sock is not None  # noqa: S101 - the connection is open
         connection.timeout = timeout
@@ -133,7 +133,7 @@ class ConnectionPool:
 
 
 def _is_closed_by_server(connection: http.client.HTTPConnection) -> bool:
-    """Return whether an idle connection has input. Without a request, this can only be the end of the stream."""
+    """Return whether an idle connection has input, which can only be the end of the stream if no request is pending."""
     if connection.sock is None:
         return True
     poller = select.poll()

@@ -1,4 +1,4 @@
-"""Compare two revisions on a server. The result is the `Diff` of an embedded graph, with the same tables."""
+"""Compare two revisions on a server. The result is a `Diff` with the same tables as on an embedded graph."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ def compare_revisions(handle: RemoteHandle, old: str, new: str | None, filters: 
 
 
 def filter_parameters(filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the filters of a call as URL parameters."""
+    """Return a call's filters as URL parameters."""
     return {option[:-1]: _read_names(filters.get(option), option[:-1]) for option in ("types", "kinds", "ops")}
 
 
@@ -54,7 +54,7 @@ def _read_names(names: Any, label: str) -> list[str] | None:
 
 
 def _read_tables(handles: Sequence[RemoteHandle], changes: list[Document]) -> Iterator[TableChanges]:
-    """Yield the changes of each type as Arrow tables with the columns of the newest schema that has the type."""
+    """Yield each type's changes as Arrow tables. Their columns come from the newest schema that has the type."""
     by_key: dict[TableKey, list[Document]] = defaultdict(list)
     for change in changes:
         by_key[TableKey.of(change["kind"], change["type"]["name"])].append(change)

@@ -1,7 +1,7 @@
 """Send requests to one graph on a server, and repeat those that are safe to repeat after a transient failure.
 
-`retries` decides what is repeated, and `replies` reads the answers. Errors of the server are raised as the exceptions
-that the embedded graph raises. This module does not depend on any routes.
+`retries` decides which requests are repeated, and `replies` reads the responses. Server errors are raised as the same
+exceptions that an embedded graph raises. This module does not depend on any routes.
 """
 
 import http.client
@@ -29,7 +29,7 @@ _UNCHANGING_METHODS = ("GET", "HEAD")
 class RequestOptions(TypedDict, total=False):
     """The parts of a request besides its path and parameters. `condition` is the required head of the branch.
 
-    A body that is a function can be sent again, because every call returns all of the bytes.
+    If the body is a function, the request can be repeated, because every call returns all of the bytes.
     """
 
     json_body: Mapping[str, Any] | None
@@ -59,7 +59,7 @@ class _Request:
 
 
 class Exchange:
-    """Requests to one graph, or to the server itself if the address names no graph."""
+    """A client for one graph, or for the server itself if the address does not identify a graph."""
 
     def __init__(
         self,
@@ -81,30 +81,30 @@ class Exchange:
         return self.call("GET", segments, parameters)
 
     def get_from_server(self, *segments: str) -> Any:
-        """Return a JSON document that belongs to the server instead of a graph."""
+        """Return a JSON document about the server rather than about a graph."""
         path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
         target = RequestTarget(str(self.server), str(self.server), "GET", path, JSON, "none")
         headers = {"Accept": JSON, **self._authorization}
         return self._send(_Request(target, self.server.prefix + path, None, headers), reads_body=True).json()
 
     def post(self, *segments: str, body: Mapping[str, Any], condition: str | None = None, **options: Any) -> Any:
-        """Send a JSON body and return the JSON answer. `condition` is the required head of the branch."""
+        """Send a JSON body and return the JSON response. `condition` is the required head of the branch."""
         return self.call("POST", segments, {}, json_body=body, condition=condition, **options)
 
     def call(self, method: str, segments: Iterable[str], parameters: Mapping[str, Any], **options: Any) -> Any:
-        """Send a request and return the JSON answer."""
+        """Send a request and return the JSON response."""
         return self.fetch(method, segments, parameters, **options).json()
 
     def fetch(
         self, method: str, segments: Iterable[str], parameters: Mapping[str, Any], **options: Unpack[RequestOptions]
     ) -> Reply:
-        """Send a request and return the answer with its whole body; repeat the request if the body is incomplete."""
+        """Send a request and return the response with its whole body. If the body is incomplete, repeat the request."""
         return self._send(self._build_request(method, segments, parameters, options), reads_body=True)
 
     def stream(
         self, method: str, segments: Iterable[str], parameters: Mapping[str, Any], **options: Unpack[RequestOptions]
     ) -> Reply:
-        """Send a request and return the answer, whose body has not been read yet."""
+        """Send a request and return the response, whose body has not been read yet."""
         return self._send(self._build_request(method, segments, parameters, options), reads_body=False)
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ def _read_error(reply: Reply, request: _Request, retry_after: float | None) -> O
 
 
 def _write_request(connection: http.client.HTTPConnection, request: _Request) -> None:
-    """Send a request. Ignore a broken pipe, because the server may answer before it has read the whole body."""
+    """Send a request. Ignore a broken pipe, because the server may respond before it has read the whole body."""
     content = request.content() if callable(request.content) else request.content
     is_chunked = not isinstance(content, bytes | None) and "Content-Length" not in request.headers
     try:

@@ -96,14 +96,14 @@ def decode_error(
 ) -> OmnigraphError:
     r"""Return the exception for an error response.
 
-    `effect_if_foreign` is the effect of the request if another program answered with a server error.
+    `effect_if_foreign` is the effect to report if a program other than the server, such as a proxy, sent a 5xx error.
 
     >>> error = decode_error(404, b'{"error": "branch \'dev\' not found", "kind": "BranchNotFound",'
     ...     b' "details": {"branch": "dev"}}')
     >>> type(error).__name__, error.branch
     ('BranchNotFound', 'dev')
     >>> print(decode_error(502, b"<h1>Bad&nbsp;Gateway</h1>").message)
-    the server answered with status 502: Bad Gateway
+    the server returned status 502: Bad Gateway
     """
     members = _read_members(body)
     if not isinstance(members.get("error"), str):
@@ -120,14 +120,14 @@ def decode_error(
 
 
 def build_error(members: dict[str, Any]) -> OmnigraphError:
-    """Return the exception for the error of a failed job."""
+    """Return the exception for a failed job's error."""
     return _build_error(_find_class(members, 500), str(members.get("error") or "the job failed"), members)
 
 
 def _read_members(body: bytes) -> dict[str, Any]:
     try:
         members = json.loads(body)
-    except (ValueError, RecursionError):  # a proxy answered with a page of its own
+    except (ValueError, RecursionError):  # a proxy returned its own page
         return {}
     return members if isinstance(members, dict) else {}
 
@@ -135,7 +135,7 @@ def _read_members(body: bytes) -> dict[str, Any]:
 def _describe_foreign_answer(status: int, body: bytes, effect: Effect) -> dict[str, Any]:
     """Return the members of an error that another program sent. A gateway may have forwarded the request."""
     text = _extract_text(body)
-    members: dict[str, Any] = {"error": f"the server answered with status {status}" + (f": {text}" if text else "")}
+    members: dict[str, Any] = {"error": f"the server returned status {status}" + (f": {text}" if text else "")}
     if status >= _FIRST_SERVER_ERROR:
         members |= {"effect": effect, "hint": "check the URL, and the proxies between this program and the server"}
     if status in _GATEWAY_STATUSES:
@@ -162,7 +162,7 @@ def _find_class(members: dict[str, Any], status: int) -> type[OmnigraphError]:
 
 @cache
 def _classes_by_code() -> dict[str, type[OmnigraphError]]:
-    """Return all error classes by their stable name. Of classes that share a name, the most general one is used."""
+    """Return all error classes, keyed by stable name. If several classes share a name, use the most general one."""
     classes: dict[str, type[OmnigraphError]] = {}
     pending: list[type[OmnigraphError]] = [OmnigraphError]
     while pending:

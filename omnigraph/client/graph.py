@@ -72,7 +72,7 @@ class RemoteGraph(RemoteWrites):
 
     @property
     def head(self) -> Commit:
-        """The commit that this graph reads from: the pinned commit, or the newest commit of the branch."""
+        """The commit that this graph reads from: the pinned commit, or the newest commit on the branch."""
         return self._handle.head()
 
     @property
@@ -325,7 +325,7 @@ class RemoteGraph(RemoteWrites):
         return RemoteGraph(self._handle.at(point))
 
     def tag(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag:
-        """Tag a revision, or the commit that this graph reads from."""
+        """Tag a revision, by default the commit that this graph reads from; see `Graph.tag`."""
         return tags.create_tag(self._handle, name, point, message)
 
     def log(

@@ -1,4 +1,4 @@
-"""The notebook card of a graph on a server, with the same facts as the card of an embedded graph."""
+"""The notebook card for a graph on a server, with the same content as an embedded graph's card."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _MAX_TYPES = 200
 
 
 def graph_card(handle: RemoteHandle) -> str:
-    """Return the branch, the head and the row counts of a graph as HTML."""
+    """Return a graph's branch, head and row counts as HTML."""
     head = handle.head()
     document = handle.exchange.get("snapshot", **handle.position)
     datasets = {

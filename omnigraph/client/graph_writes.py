@@ -1,4 +1,4 @@
-"""The methods of `RemoteGraph` that write data. Each call is one commit or has no effect."""
+"""The methods of `RemoteGraph` that write data. Each call makes one commit or has no effect."""
 
 from collections.abc import Iterable, Mapping
 from os import PathLike
@@ -83,7 +83,7 @@ class RemoteWrites:
         assume_utc: bool = False,
         **values: Any,
     ) -> Receipt:
-        """Set properties of the entities that match a predicate; see `Graph.update`."""
+        """Set properties on the entities that match a predicate; see `Graph.update`."""
         call = QueryCall("", None, combine_arguments(params, values), assume_utc=assume_utc)
         options = WriteOptions(if_commit, message, actor, idempotency_key)
         return writes.update_entities(self._handle, type_name, where, set, call, branch, options)
@@ -121,7 +121,7 @@ class RemoteWrites:
         progress: ProgressOption = None,
         **options: Unpack[WriteKeywords],
     ) -> Receipt:
-        """Replace the blob of a node; see `Graph.put_blob`."""
+        """Replace a node's blob; see `Graph.put_blob`."""
         name = (type_name, key, property_name)
         write_options = WriteOptions(*(options.get(option) for option in _WRITE_OPTIONS))  # type: ignore[arg-type]
         conditions = (media_type, if_match, options.get("branch"))

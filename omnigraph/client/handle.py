@@ -1,8 +1,8 @@
 """The state of an open graph on a server: its connection, its branch, and the commit that it is pinned to.
 
 `RemoteGraph` and its facets hold one `RemoteHandle`. The handle resolves revisions and schemas, and runs the checks
-that precede each call. It does not remember what a caller reads: a write depends on a past read only through
-`if_commit`.
+that precede each call. It does not record what a caller reads, so a write depends on an earlier read only if
+the caller passes `if_commit`.
 """
 
 import time
@@ -28,7 +28,7 @@ _NO_DOMAIN = "0" * 26
 
 
 class RemoteHandle:
-    """A branch of a graph on a server, or a past commit."""
+    """A branch or a past commit of a graph on a server."""
 
     def __init__(
         self, exchange: Exchange, uri: str, branch_name: str, *, commit_id: str | None = None, read_only: bool = False
@@ -40,7 +40,7 @@ class RemoteHandle:
 
     @property
     def pinned(self) -> bool:
-        """Whether reads use one commit instead of the newest commit of the branch."""
+        """Whether reads use a fixed commit instead of the newest commit on the branch."""
         return self.commit_id is not None
 
     def describe(self) -> str:
@@ -80,7 +80,7 @@ class RemoteHandle:
 
     @property
     def position(self) -> dict[str, str]:
-        """The members of a request that select the branch or the commit."""
+        """The request members that select the branch or the commit."""
         return {"branch": self.branch_name} if self.commit_id is None else {"snapshot": self.commit_id}
 
     def result_target(self) -> dict[str, str | None]:
@@ -88,7 +88,7 @@ class RemoteHandle:
         return {"branch": None if self.pinned else self.branch_name, "snapshot": self.commit_id}
 
     def resolve(self, revision: Revision) -> str:
-        """Return the id of the commit that a revision names. `HEAD` is the commit that this handle reads from."""
+        """Resolve a revision to a commit id. `HEAD` is the commit that this handle reads from."""
         self.require_open()
         text = write_revision(revision)
         if text == HEAD or text.startswith((f"{HEAD}~", f"{HEAD}^")):
@@ -97,24 +97,24 @@ class RemoteHandle:
         return str(document["graph_commit_id"])
 
     def head(self) -> Commit:
-        """Return the commit that reads use: the pinned commit, or the newest commit of the branch."""
+        """Return the commit that reads use: the pinned commit, or the newest commit on the branch."""
         self.require_open()
         commit_id = self.commit_id or self.exchange.get("snapshot", branch=self.branch_name)["graph_commit_id"]
         return read_commit(self.exchange.get("commits", commit_id))
 
     def schema_document(self) -> Mapping[str, Any]:
-        """Return the schema at the position of this handle, as the server sends it."""
+        """Return the schema at this handle's branch or commit, as the server sends it."""
         self.require_open()
         document: Mapping[str, Any] = self.exchange.get("schema", **self.position)
         return document
 
     def schema_ir(self) -> SchemaIR:
-        """Return the compiled schema. Its ids are those of a new graph, because the server does not send ids."""
+        """Return the compiled schema. Its ids are assigned as for a new graph, because the server does not send ids."""
         return compile_ir(self.schema_document()["schema_source"])
 
     @staticmethod
     def pause_before_retry(attempt: int) -> None:
-        """Wait for a random time, whose upper bound doubles with each attempt, from 4 up to 500 milliseconds."""
+        """Wait for a random time, whose upper bound doubles with each attempt, from 4 to 500 milliseconds."""
         time.sleep(min(0.5, 0.002 * 2**attempt) * clock_and_ids.random_fraction())
 
     # Checks before a call -----------------------------------------------------------------------
@@ -132,32 +132,32 @@ class RemoteHandle:
             raise ReadOnlyError(message, what=action)
 
     def require_writable(self, action: str, *, dry_run: bool = False) -> None:
-        """Raise `ReadOnlyError` if the handle is pinned or was opened read-only. A dry run only needs a branch."""
+        """Raise `ReadOnlyError` if the handle is pinned or was opened read-only. A dry run requires only a branch."""
         self.require_branch(action)
         if self.read_only and not dry_run:
             raise ReadOnlyError(what=action)
 
     def require_opened_writable(self, action: str) -> None:
-        """Raise `ReadOnlyError` if the graph was opened read-only. Branches and tags can start at a pinned commit."""
+        """Raise `ReadOnlyError` if the graph was opened read-only. A handle that is pinned to a commit is allowed."""
         self.require_open()
         if self.opened_read_only:
             raise ReadOnlyError(what=action)
 
     @staticmethod
     def reject_actor(actor: str | None) -> None:
-        """Raise `NotSupportedRemotely` if a call names an actor, because the token determines the actor."""
+        """Raise `NotSupportedRemotely` if a call specifies an actor, because the token determines the actor."""
         if actor is not None:
             reject("acting", what="the option `actor`")
 
 
 @lru_cache(maxsize=64)
 def compile_ir(source: str) -> SchemaIR:
-    """Return the compiled form of a schema text."""
+    """Compile the text of a schema."""
     return new_identity(compile_schema(source, "<schema>"), _NO_DOMAIN)
 
 
 def write_revision(revision: Revision) -> str:
-    """Return a revision as text. Durations are subtracted from the current time of this machine.
+    """Return a revision as text. A duration is subtracted from this machine's current time.
 
     >>> write_revision(3), write_revision(" v1 ")
     ('3', 'v1')

@@ -14,7 +14,7 @@ def read_load_limit(exchange: Exchange, size: int) -> int:
         return size
     try:
         return int(exchange.get("limits")["load_bytes"]) or size
-    except NotFound:  # a server of an earlier version
+    except NotFound:  # an earlier version of the server
         return UNQUESTIONED_BYTES
 
 

@@ -1,7 +1,7 @@
 """Parse the address of a graph on a server.
 
-This module defines the syntax of addresses. An address never contains a secret, and an address with a password is
-rejected without repeating it.
+This module defines the syntax of addresses. An address never contains a secret. An address with a password is rejected,
+and the error does not show the password.
 """
 
 from urllib.parse import quote, unquote, urlsplit
@@ -67,7 +67,7 @@ def is_remote(uri: object) -> bool:
 
 
 def parse_server_address(url: str) -> ServerAddress:
-    """Return the server of a URL such as `https://host:8080` or `http+unix://%2Frun%2Fomnigraph.sock`.
+    """Return the server in a URL such as `https://host:8080` or `http+unix://%2Frun%2Fomnigraph.sock`.
 
     >>> parse_server_address("http://localhost:8080/").port
     8080
@@ -93,7 +93,7 @@ def parse_server_address(url: str) -> ServerAddress:
 
 
 def parse_graph_address(url: str) -> GraphUrl:
-    """Return the server and the graph of a URL. The last path segment after `graphs` is the graph's id.
+    """Return the server and the graph in a URL. The path segment after `graphs` is the graph's id.
 
     >>> str(parse_graph_address("https://host/api/graphs/g/"))
     'https://host/api/graphs/g'
@@ -102,9 +102,9 @@ def parse_graph_address(url: str) -> GraphUrl:
     prefix, separator, graph_id = server.prefix.rpartition("/graphs/")
     if not separator or not graph_id or "/" in graph_id:
         raise InputError(
-            f"'{server}' does not name a graph",
+            f"'{server}' is not the URL of a graph",
             reason="expected https://HOST/graphs/GRAPH",
-            hint="add /graphs/ and the id of the graph to the URL; a server with one graph calls it `default`",
+            hint="add /graphs/ and the graph's id to the URL; if the server has only one graph, its id is `default`",
         )
     address = ServerAddress(server.scheme, server.host, server.port, prefix, server.socket_path)
     return GraphUrl(address, unquote(graph_id))

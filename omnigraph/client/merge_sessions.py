@@ -70,7 +70,7 @@ class RemoteMergeSession:
     def resolve_all(
         self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None
     ) -> "RemoteMergeSession":
-        """Resolve all open conflicts, or only those of one type or kind, first in schemas and then in rows."""
+        """Resolve all open conflicts, or only those of one type or kind, starting with schema conflicts."""
 
         def select_open() -> list[EntityConflict]:
             return [

@@ -1,4 +1,4 @@
-"""Choose the ids of new entities without a key before they are sent.
+"""Choose the ids of new entities whose type has no key, before the entities are sent.
 
 A transaction sends its steps several times, and a reader must see the same ids each time.
 """
@@ -11,7 +11,7 @@ from omnigraph.values import clock_and_ids
 
 
 def add_record_ids(entity_type: NodeType | EdgeType | None, records: list[Any]) -> list[Any]:
-    """Return the records, each with an id unless their type has a key."""
+    """Return the records. If their type has no key, each record has an id."""
     if entity_type is None or entity_type.key is not None:
         return records
     return [_add_id(record) if isinstance(record, dict) else record for record in records]

@@ -39,10 +39,10 @@ def open(  # noqa: PLR0913 - all but the first are keywords
     of these locations as a blob, and the object's bytes are copied into the graph. The default is the space-separated
     list in `OMNIGRAPH_EXTERNAL_BLOBS`. If that is not set, no location is allowed.
 
-    `https://HOST/graphs/GRAPH` opens a graph on a server. `token` is the bearer token; the default is
-    `OMNIGRAPH_TOKEN`. `ca_file` is the CA of the server's certificate, `timeout` limits the wait for each response, in
-    seconds, and `retries` limits how often a request that is safe to repeat is sent again. The graph has the same
-    methods as one that is opened from its files; those that need the files raise `NotSupportedRemotely`.
+    `https://HOST/graphs/GRAPH` opens a graph on a server. `token` is the bearer token, by default `OMNIGRAPH_TOKEN`.
+    `ca_file` is a file with the CA that issued the server's certificate. `timeout` is the maximum time to wait for each
+    response, in seconds. A request that is safe to repeat is sent again at most `retries` times. The graph has the same
+    methods as a graph that is opened from its files, but methods that need the files raise `NotSupportedRemotely`.
     """
     server_options: dict[str, Any] = {"token": token, "ca_file": ca_file, "timeout": timeout}
     file_options: dict[str, Any] = {

@@ -1,6 +1,7 @@
 """Queries, streams, plans, node and edge sets, and exports of a graph on a server.
 
-Rows arrive as an Arrow stream and become the same `Result` as in an embedded graph. No function here writes.
+Rows arrive as an Arrow stream and are returned as a `Result`, as on an embedded graph. No function in this module
+writes to the graph.
 """
 
 import io
@@ -78,7 +79,7 @@ def _send_query(handle: RemoteHandle, call: QueryCall, send: Callable[..., Reply
 
 
 class _ReplyFile(io.RawIOBase):
-    """The body of a response, as a file that Arrow reads sequentially."""
+    """A response body, as a file that Arrow reads sequentially."""
 
     def __init__(self, reply: Reply) -> None:
         self._chunks, self._rest = reply.chunks(), b""
@@ -122,7 +123,7 @@ def _read_step(document: Mapping[str, Any]) -> ExplainedStep:
 
 
 def prepare_query(graph: Any, handle: RemoteHandle, source: QuerySource, name: str | None) -> Prepared:
-    """Check a query with the schema of the graph, and return a `Prepared` object that runs it."""
+    """Check a query against the graph's schema, and return a `Prepared` object that runs it."""
     text, ir = read_source(source, {}), handle.schema_ir()
     queries = COMPILED_QUERIES.get_or_compile(text, f"remote:{hash(ir)}", lambda: ir.catalog, name)
     query = select_query(queries, name)
@@ -145,7 +146,7 @@ def nodes(handle: RemoteHandle, type_name: str) -> NodeSet:
 
 
 def edges(handle: RemoteHandle, type_name: str) -> EdgeSet:
-    """Return the edges of a type."""
+    """Return the edges of a given type, as a set that can be filtered and read."""
     return edge_set(partial(_run_text, handle), handle.schema_ir().catalog, type_name)
 
 

@@ -18,7 +18,7 @@ _SERVER_NAME = "<query>"
 
 
 def build_query_body(query_text: QueryText, name: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a request that contain a query and its parameters."""
+    """Return the request members that contain a query and its parameters."""
     return {"query": query_text.text, "name": name, "params": _encode_parameters(arguments) or None}
 
 
@@ -33,7 +33,7 @@ def _encode_parameter(name: str, value: Any) -> Any:
         if isinstance(encoded, str):
             encoded.encode()
     except InputError:
-        raise ParameterError(parameter=name, expected="a value of a property", actual=describe(value)) from None
+        raise ParameterError(parameter=name, expected="a property value", actual=describe(value)) from None
     except UnicodeEncodeError:
         raise ParameterError(parameter=name, expected="valid Unicode", actual="an unpaired surrogate") from None
     return encoded

@@ -1,4 +1,4 @@
-"""Read the answers of a server, and recognize answers that another program sent, such as a proxy or a login page.
+"""Read the responses of a server, and detect responses from other programs, such as a proxy or a login page.
 
 Redirects are reported with the address to use instead. They are never followed, because the token must not reach
 another host. This module does not depend on routes.
@@ -22,7 +22,7 @@ _FIRST_REDIRECT_STATUS, _FIRST_ERROR_STATUS = 300, 400
 
 @record
 class RequestTarget:
-    """A request's destination, expected media type, and effect to report if its answer is lost (`none` for reads)."""
+    """A request's destination, the expected media type, and the effect to report if the response is lost."""
 
     server: str
     graph: str
@@ -39,7 +39,7 @@ class RequestTarget:
         return ServerUnreachable(server=self.server, reason=reason.lower(), effect=effect or self.effect_if_lost)
 
     def foreign_answer(self, status: int, description: str) -> ServerError:
-        """Return the error for a successful answer that did not come from an Omnigraph server."""
+        """Return the error for a successful response that did not come from an Omnigraph server."""
         return ServerError(
             f"{self.server} sent {description}, which is not a response from an Omnigraph server",
             status=status,
@@ -49,7 +49,7 @@ class RequestTarget:
 
 
 class Reply:
-    """An answer: its status and headers, and the body, which can be read once."""
+    """A response: its status and headers, and the body, which can be read once."""
 
     def __init__(
         self,
@@ -123,14 +123,14 @@ class Reply:
             self._connection.close()
 
     def __del__(self) -> None:
-        self.close()  # an answer that nobody read must not leave an open socket behind
+        self.close()  # an unread response must not leave an open socket behind
 
     def verify(self) -> None:
-        """Raise `ServerError` for a redirect, and for a body of another type than was requested."""
+        """Raise `ServerError` for a redirect, and for a body whose media type is not the requested one."""
         if self.status >= _FIRST_REDIRECT_STATUS:
             self.close()
             raise _describe_redirect(self.status, self.headers.get("Location"), self._target)
-        media_type = self.headers.get_content_type() if "Content-Type" in self.headers else "a page without a type"
+        media_type = self.headers.get_content_type() if "Content-Type" in self.headers else "a body without a type"
         if media_type != self._target.media_type:
             self.close()
             raise self._target.foreign_answer(self.status, media_type)

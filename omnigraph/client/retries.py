@@ -23,7 +23,7 @@ _REJECTED_BEFORE_START = (TooManyRequests, ServerBusy, Shutdown)
 
 @record
 class RetryPolicy:
-    """How often a request is repeated, and how long to wait.
+    """How many times a request is repeated, and the delay before each repetition.
 
     If the server requests a longer wait than `max_wait`, the request is not repeated. If `repeats_writes` is false,
     only reads are repeated.

@@ -37,7 +37,7 @@ class RemoteHistory(EntityHistory):
 
 
 class RemoteRevisions(RemoteFacet):
-    """Commits, and the versions of single entities, of a graph on a server."""
+    """The commits of a graph on a server, and the history of individual entities."""
 
     __slots__ = ()
 
@@ -47,13 +47,13 @@ class RemoteRevisions(RemoteFacet):
         return read_commit(self._handle.exchange.get("commits", resolved_id))
 
     def pin(self) -> "RemoteGraph":
-        """Return a read-only graph on the commit that the graph reads from now."""
+        """Return a read-only graph pinned to the commit that this graph reads from now."""
         return self._graph_on(self._handle.pin(self._handle.head().id))
 
     def history(
         self, type_name: str, key: Any, /, *, kind: str | None = None, limit: int | None = None
     ) -> EntityHistory:
-        """Return the versions of an entity, newest first."""
+        """Return every version of an entity, newest first; see `Revisions.history`."""
         try:
             kind, document = self._read_entity(type_name, key, kind, "history", limit=limit)
         except EntityNotFound:
@@ -65,7 +65,7 @@ class RemoteRevisions(RemoteFacet):
         return history
 
     def blame(self, type_name: str, key: Any, /, *, kind: str | None = None) -> dict[str, Blamed]:
-        """Return the commit that last set each property of an entity."""
+        """Return the commit and actor that last set each of an entity's properties."""
         kind, document = self._read_entity(type_name, key, kind, "blame")
         values = {entry["name"]: entry["value"] for entry in document["properties"]}
         decoded = decode_properties(self._find_type(type_name, kind), values) or {}
@@ -85,7 +85,7 @@ class RemoteRevisions(RemoteFacet):
     def _read_entity(
         self, type_name: str, key: Any, kind: str | None, view: str, **parameters: Any
     ) -> tuple[str, Document]:
-        """Request a view of an entity. If no kind is given, it is determined from the schema."""
+        """Request an entity's history or blame. If no kind is given, the schema determines the kind."""
         kind = kind or resolve_type(self._handle.schema_ir().catalog, type_name).kind
         parameters |= self._handle.position
         return kind, self._handle.exchange.get("entities", kind, type_name, write_key(key), view, **parameters)
@@ -103,7 +103,7 @@ class RemoteRevisions(RemoteFacet):
         granularity: Any = "property",
         dry_run: bool = False,
     ) -> RemoteMergeResult:
-        """Undo a commit or a range of commits with a new commit."""
+        """Undo a commit or a range of commits in a new commit; see `Revisions.revert`."""
         options = {"mainline": mainline, "message": message, "strategy": strategy}
         options |= {"granularity": granularity, "dry_run": dry_run}
         return self._replay("revert", commit, branch, actor, if_commit, options)
@@ -121,7 +121,7 @@ class RemoteRevisions(RemoteFacet):
         granularity: Any = "property",
         dry_run: bool = False,
     ) -> RemoteMergeResult:
-        """Apply the changes from one commit to a branch."""
+        """Apply the changes made by one commit to a branch; see `Revisions.cherry_pick`."""
         options = {"mainline": mainline, "message": message, "strategy": strategy}
         options |= {"granularity": granularity, "dry_run": dry_run}
         return self._replay("cherry-pick", commit, into, actor, if_commit, options)
@@ -150,7 +150,7 @@ class RemoteRevisions(RemoteFacet):
 
 
 def write_key(key: Any) -> str:
-    """Return the key of an entity as the text that the server reads.
+    """Return an entity's key as text, in the format that the server expects.
 
     >>> write_key("ada"), write_key(7)
     ('ada', '7')
@@ -189,7 +189,7 @@ def read_log(  # noqa: PLR0913 - all but two are keywords
     type_name: str | None,
     all_branches: bool,
 ) -> CommitLog:
-    """Return the commits of a branch or of all branches, newest first."""
+    """Return the commits on one branch or on all branches, newest first."""
     handle.require_open()
     check_log_options(since, actor, limit)
     is_pinned = handle.pinned and branch is None and not all_branches

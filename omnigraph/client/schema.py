@@ -1,6 +1,7 @@
 """`graph.schema` on a server: the schema at one commit, and methods to change it.
 
-The client computes plans from the text of the branch's schema. To apply a schema, the server computes its own plan.
+The client computes plans from the text of the branch's schema. When a schema is applied, the server computes its own
+plan.
 """
 
 from collections.abc import Iterator, Mapping
@@ -54,7 +55,7 @@ class RemoteSchema:
 
     @property
     def contract(self) -> StoredSchema:
-        """Raise `NotSupportedRemotely`, because the stored form belongs to the files."""
+        """Raise `NotSupportedRemotely`, because the stored form is available only in the files."""
         reject("schema.contract")
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from .answers import Document
 
 @record
 class ServedSchemaChange:
-    """The schema changes up to a commit.
+    """The schema changes in a commit, a diff or a merge, as sent by a server.
 
     >>> change = ServedSchemaChange("01J", {"steps": [{"kind": "rename_type", "description": "rename Lamp to Light"}]})
     >>> change.op, change.descriptions

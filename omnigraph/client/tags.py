@@ -47,7 +47,7 @@ class RemoteTags(RemoteFacet):
         return None
 
     def create(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag:
-        """Tag a revision, or the commit that the graph reads from."""
+        """Tag a revision, by default the commit that the graph reads from."""
         return create_tag(self._handle, name, point, message)
 
     def delete(self, name: str) -> None:
@@ -57,7 +57,7 @@ class RemoteTags(RemoteFacet):
 
 
 def create_tag(handle: RemoteHandle, name: str, point: Revision | None, message: str | None) -> Tag:
-    """Tag a revision, or the commit that the handle reads from."""
+    """Tag a revision, by default the commit that the handle reads from."""
     handle.require_opened_writable("creating a tag")
     check_option_text(message, "message")
     body = {

@@ -1,7 +1,7 @@
 """Transactions on a server: several writes that are sent together and become one commit.
 
 The server keeps no state between requests. A read inside a transaction sends the steps so far without publishing them.
-At the end, all steps are sent once more with digests of what was read, so the commit fails if a read result changed.
+At the end, all steps are sent once more with digests of the query results, so the commit fails if a result has changed.
 The ids that earlier requests generated are sent as well, so that the commit uses the same ids.
 """
 
@@ -92,7 +92,7 @@ class RemoteTransaction:
     def update(
         self, type_name: str, /, *, where: str, set: Mapping[str, Any], params: Params = None, **values: Any
     ) -> None:
-        """Set properties of the entities that match a predicate."""
+        """Set properties on the entities that match a predicate."""
         arguments = encode_value(combine_arguments(params, values)) or None
         self._add({"op": "update", "type": type_name, "where": where, "set": encode_value(set), "params": arguments})
 
@@ -114,7 +114,7 @@ class RemoteTransaction:
         return {"op": "load", "type": type_name, "records": rows, "mode": mode}
 
     def query(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> Result:
-        """Run a query that sees the earlier writes of the transaction."""
+        """Run a query that sees this transaction's earlier writes."""
         arguments = combine_arguments(params, values)
         text = read_source(source, arguments)
         step = {"op": "query", **build_query_body(text, name, arguments)}

@@ -16,7 +16,7 @@ LIMITATIONS: dict[str, str] = {
     "scan": "lazy scans need direct access to the files; use `graph.stream`",
     "duckdb": "DuckDB views need direct access to the files; pass a query result to DuckDB",
     "pool": "the server runs queries in its own processes",
-    "acting": "the token determines the actor; open the graph with the token of the other actor",
+    "acting": "the token determines the actor; open the graph with the other actor's token",
     "schema.contract": "use `graph.schema.source`",
     "schema.ir": "permanent ids are not sent to clients; use `graph.schema.current`",
     "engine='spark'": "Spark jobs need direct access to the files",

@@ -101,7 +101,7 @@ def encode_records(records: Any) -> list[Any]:
 def decode_properties(
     entity_type: NodeType | EdgeType | InterfaceType | None, values: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
-    """Return the properties of an entity with the Python types that an embedded graph returns."""
+    """Return an entity's properties as values of the Python types that an embedded graph returns."""
     if values is None:
         return None
     types = {} if entity_type is None else {declared.name: declared.type for declared in entity_type.properties}

@@ -31,7 +31,7 @@ _RECORD_OPTIONS = ("branch", "if_commit", "message", "actor", "idempotency_key",
 
 
 def run_mutation(handle: RemoteHandle, call: QueryCall, branch: str | None, options: WriteOptions) -> Receipt:
-    """Run a mutation as one commit."""
+    """Run a mutation in one commit."""
     text = read_source(call.source, call.arguments)
     body = build_query_body(text, call.name, call.arguments) | {"assume_utc": call.assume_utc}
     with with_source(text):
@@ -47,7 +47,7 @@ def update_entities(  # noqa: PLR0913, PLR0917 - the options of one public metho
     branch: str | None,
     options: WriteOptions,
 ) -> Receipt:
-    """Set properties of the entities that match a predicate."""
+    """Set properties on the entities that match a predicate."""
     catalog = handle.for_read(branch, None).schema_ir().catalog
     text, parameters = build_update(catalog, type_name, where, new_values, call.arguments)
     return run_mutation(handle, QueryCall(text, None, parameters, assume_utc=call.assume_utc), branch, options)

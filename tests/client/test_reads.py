@@ -148,7 +148,7 @@ def test_wrong_locations_and_options(url: str, tmp_path: Path) -> None:
         omnigraph.open(url, storage_options={})
     with pytest.raises(UsageError, match="token"):
         omnigraph.open(tmp_path / "g", token="t")
-    with pytest.raises(InputError, match="does not name a graph"):
+    with pytest.raises(InputError, match="is not the URL of a graph"):
         omnigraph.open(url.removesuffix("/graphs/default"))
     with pytest.raises(ServerUnreachable) as raised:
         omnigraph.open("http://127.0.0.1:1/graphs/default", retries=0)
