@@ -226,7 +226,7 @@ class Maintenance(Facet):
         `restore` is the ULID of a branch or tag whose name is unknown or taken. It is restored as the branch `name`, or
         as the tag `name` if `tag` is true. `drop` is the ULID of a branch or tag to delete instead, or a name whose
         branch or tag no longer exists. If `restore` or `drop` is given, no other names are changed. Missing manifest
-        versions are published again if there is proof that they had been published before. `commit` is the id of a
+        versions are published again if there is proof that they were published before. `commit` is the id of a
         commit that you know was acknowledged.
         """
         from omnigraph.maintenance.restore_names import NameChoice

@@ -258,8 +258,8 @@ class MergeSession(Guarded):
     def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
         """Publish the merge, even if maintenance has changed the target in the meantime.
 
-        Raises `MergeConflict` if a conflict remains, and `ReadSetConflict` if the target has
-        changed.
+        Raises `MergeConflict` if a conflict remains, and `ReadSetConflict` if the target's data
+        or schema has changed.
         """
         open_conflicts = self.open
         if open_conflicts:
