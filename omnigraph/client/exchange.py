@@ -1,4 +1,4 @@
-"""Send requests to one graph on a server, and repeat those that are safe to repeat after a transient failure.
+"""Send requests to one graph on a server, and repeat safe requests after a transient failure.
 
 `retries` decides which requests are repeated, and `replies` reads the responses. Server errors are raised as the same
 exceptions that an embedded graph raises. This module does not depend on any routes.

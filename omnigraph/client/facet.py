@@ -1,4 +1,4 @@
-"""The base class of the facets of a graph on a server."""
+"""The base class for the facets of a graph on a server."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Turn the body of an error response back into the exception that the embedded graph raises.
+"""Turn the body of an error response back into the exception that an embedded graph raises.
 
 The server sends the stable name of the error class and its facts, so the client raises the same class with the same
 facts, hint, effect and retry advice. An error from another program, such as a proxy, becomes the exception for its HTTP

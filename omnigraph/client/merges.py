@@ -92,7 +92,7 @@ def merge_branches(
 def run_merge(
     handle: RemoteHandle, segments: tuple[str, ...], body: Document, condition: str | None, *, is_read: bool = False
 ) -> RemoteMergeResult:
-    """Send a merge request and return the effect of the merge."""
+    """Send a merge request and return the merge's effect."""
     check_option_text(body.get("message"), "message")
     try:
         document = handle.exchange.post(*segments, body=body, condition=condition, is_read=is_read)

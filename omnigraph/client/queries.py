@@ -1,4 +1,4 @@
-"""Queries, streams, plans, node and edge sets, and exports of a graph on a server.
+"""Queries, streams, plans, node and edge sets, and exports for a graph on a server.
 
 Rows arrive as an Arrow stream and are returned as a `Result`, as on an embedded graph. No function in this module
 writes to the graph.
@@ -107,7 +107,7 @@ def _iter_batches(reader: pa.RecordBatchReader, reply: Reply) -> Iterator[pa.Rec
 
 
 def explain_query(handle: RemoteHandle, call: QueryCall, *, analyze: bool) -> ExplainedPlan:
-    """Return the plan of a query."""
+    """Return a query's plan."""
     handle.require_open()
     text = read_source(call.source, call.arguments)
     body = build_query_body(text, call.name, call.arguments) | handle.position | {"analyze": analyze}
