@@ -1,8 +1,9 @@
-"""Compare the server with calls in the same process and with a minimal Starlette application.
+"""Compare the server with calls in the same process and with two minimal Starlette applications.
 
 Measures requests per second and CPU time per request for point lookups, for 10,000 rows as JSON and as Arrow, for
-sending the same Arrow bytes without a database, and for writes by 1, 8 and 64 clients on one branch or on many. The
-argument is the number of requests in a round (2,000 by default).
+sending the same Arrow bytes without a database, and for writes by 1, 8 and 64 clients on one branch or on many. One of
+the applications sends back what it receives, and the other one runs the query and does nothing else. The argument is
+the number of requests in a round (2,000 by default).
 """
 
 import json
@@ -67,9 +68,9 @@ def serving_graph(folder: Path, root: str) -> Iterator[HttpServer]:
 
 
 @contextmanager
-def serving_echo(content: Path) -> Iterator[tuple[int, int]]:
-    """Run the minimal application, and yield its port and its process id."""
-    command = [sys.executable, "-m", "bench.echo_app", str(content)]
+def serving_app(module: str, argument: str) -> Iterator[tuple[int, int]]:
+    """Run a minimal application, and yield its port and its process id."""
+    command = [sys.executable, "-m", module, argument]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None  # noqa: S101 - it is a pipe
         try:
@@ -96,14 +97,11 @@ def best_of(rounds: int, measure: Callable[[], LoadReport]) -> LoadReport:
 
 
 def measure_lookups(graph: omnigraph.Graph, server: HttpServer, content: Path, requests: int) -> dict[str, LoadReport]:
-    """Measure point lookups in this process and with one and several clients, and the minimal application."""
+    """Measure point lookups in this process and with one and several clients, and the minimal applications."""
 
-    def lookups(clients: int) -> LoadReport:
+    def lookups(port: int, pid: int, clients: int) -> LoadReport:
         share = requests // clients
-        pid = server.process.pid
-        return run_clients(
-            server.port, pid, clients, lambda client: [lookup_of(client * share + n) for n in range(share)]
-        )
+        return run_clients(port, pid, clients, lambda client: [lookup_of(client * share + n) for n in range(share)])
 
     def echoes(port: int, pid: int) -> LoadReport:
         share = requests // CLIENTS
@@ -111,9 +109,13 @@ def measure_lookups(graph: omnigraph.Graph, server: HttpServer, content: Path, r
         return run_clients(port, pid, CLIENTS, lambda _: [echo] * share)
 
     reports = {"call in the same process": best_of(3, lambda: measure_embedded(graph, requests))}
-    reports["server, 1 client"] = best_of(3, lambda: lookups(1))
-    reports[f"server, {CLIENTS} clients"] = best_of(3, lambda: lookups(CLIENTS))
-    with serving_echo(content) as (port, pid):
+    reports["server, 1 client"] = best_of(3, lambda: lookups(server.port, server.process.pid, 1))
+    reports[f"server, {CLIENTS} clients"] = best_of(3, lambda: lookups(server.port, server.process.pid, CLIENTS))
+    with serving_app("bench.query_app", graph.uri) as (port, pid):
+        for clients in (1, CLIENTS):
+            title = f"minimal query application, {clients} client{'s' if clients > 1 else ''}"
+            reports[title] = best_of(3, lambda: lookups(port, pid, clients))  # noqa: B023 - called at once
+    with serving_app("bench.echo_app", str(content)) as (port, pid):
         reports[f"minimal Starlette echo, {CLIENTS} clients"] = best_of(3, lambda: echoes(port, pid))
     return reports
 
@@ -128,7 +130,7 @@ def measure_rows(server: HttpServer, content: Path, rounds: int) -> dict[str, Lo
 
     reports = {"JSON": repeat(server.port, server.process.pid, query_request(ALL_ROWS))}
     reports["Arrow"] = repeat(server.port, server.process.pid, as_arrow)
-    with serving_echo(content) as (port, pid):
+    with serving_app("bench.echo_app", str(content)) as (port, pid):
         reports["minimal Starlette, the same bytes"] = repeat(port, pid, Request("GET", "/file"))
     return reports
 
@@ -150,9 +152,9 @@ def measure_writes(server: HttpServer, writers: int, writes: int, *, on_one_bran
 
 def show_table(title: str, reports: dict[str, LoadReport]) -> None:
     """Print reports as a table."""
-    print(f"\n{title}\n{'':>36} {'requests/s':>11} {'CPU us/request':>15}")
+    print(f"\n{title}\n{'':>38} {'requests/s':>11} {'CPU us/request':>15}")
     for name, report in reports.items():
-        print(f"{name:>36} {report.per_second:>11.1f} {report.cpu_micros:>15.1f}")
+        print(f"{name:>38} {report.per_second:>11.1f} {report.cpu_micros:>15.1f}")
 
 
 def main(requests: int) -> None:

@@ -15,13 +15,13 @@ from .options import shared_options
     default="127.0.0.1:8080",
     show_default=True,
     metavar="HOST:PORT",
-    help="Address to listen on; port 0 selects a free port",
+    help="Address to listen on; without HOST, all interfaces; port 0 selects a free port",
 )
 @click.option("--unix-socket", metavar="PATH", type=click.Path(), help="Listen on a Unix socket instead of --bind")
 @click.option(
     "--workers", type=click.IntRange(min=1, max=64), default=1, show_default=True, help="Number of worker processes"
 )
-@click.option("--unauthenticated", is_flag=True, help="Disable authentication: anyone can read and write")
+@click.option("--unauthenticated", is_flag=True, help="Let anyone read and write if no tokens are configured")
 @click.option(
     "--token-permission",
     type=click.Choice(["read", "write", "admin"]),
@@ -86,7 +86,14 @@ from .options import shared_options
     help="Seconds to wait for running requests at shutdown",
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Log format")
-@click.option("--log-level", envvar="OMNIGRAPH_LOG", default="info", show_default=True, help="Minimum log level")
+@click.option(
+    "--log-level",
+    envvar="OMNIGRAPH_LOG",
+    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+    default="info",
+    show_default=True,
+    help="Minimum log level",
+)
 @click.option(
     "--tracing",
     is_flag=True,

@@ -10,6 +10,7 @@ import select
 import socket
 import ssl
 import threading
+import weakref
 from typing import Any
 
 from omnigraph.errors import ConfigError
@@ -129,6 +130,8 @@ class ConnectionPool:
         connection.connect()
         if address.socket_path is None:
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # The garbage collector finalizes a cycle in any order, so it may reach the socket before the pool's `__del__`.
+        weakref.finalize(connection, connection.sock.close)
         return connection
 
 

@@ -24,6 +24,7 @@ from omnigraph.values import clock_and_ids
 from omnigraph.values.coerce import ParameterMode
 from omnigraph.values.table_key import TableKey
 
+from .column_size import overflow_error
 from .execution_context import ExecutionContext
 from .operators.dispatch import run_operators
 from .operators.group import distinct_rows, group_rows
@@ -215,7 +216,14 @@ def execute_plan(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table:
 
 
 def execute_rows(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table | ProjectedRows:
-    """Run a plan and return its result."""
+    """Run a plan and return its result; raise `ResourceLimitExceeded` if a column is too large."""
+    try:
+        return _execute_rows(context, read_plan)
+    except pa.ArrowInvalid as error:
+        raise overflow_error(error) from error
+
+
+def _execute_rows(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table | ProjectedRows:
     if isinstance(read_plan, plan.UnionPlan):
         return union_table(context, read_plan, row_bounds(context, read_plan), execute_plan)
     rows = run_operators(context, Rows.single(), read_plan.operators)

@@ -38,7 +38,7 @@ from .responses import (
     send_rejection,
     send_stream,
 )
-from .route_model import Route
+from .route_model import REQUEST_ID_HEADER, Route
 from .routing import MatchedRoute, Router
 from .timing import ENGINE_PHASE
 from .wire.answer import Answer, AnyAnswer, EventAnswer, StreamAnswer
@@ -59,7 +59,6 @@ from .worker_state import WorkerState
 if TYPE_CHECKING:
     from .tracing import RequestTracer
 
-REQUEST_ID_HEADER = "Omnigraph-Request-Id"
 _REQUEST_ID_PATTERN = re.compile(r"[\w-]{1,64}", re.ASCII)
 _CLIENT_GONE_STATUS = 499
 Handler = Callable[[ServerCall], AnyAnswer]

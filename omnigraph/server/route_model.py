@@ -25,6 +25,7 @@ Action = Literal[
     "admin",
 ]
 GRAPH_PREFIX = "/graphs/{graph_id}"
+REQUEST_ID_HEADER = "Omnigraph-Request-Id"
 CONDITION_HEADER = "Omnigraph-If-Graph-Commit"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 

@@ -56,7 +56,7 @@ def test_neighbors_are_edges_and_nodes(server: HttpServer) -> None:
     path = f"{GRAPH}/entities/node/Person/ada/neighbours"
     both = server.get(path).json()
     assert [(edge["type"], edge["to"]) for edge in both["edges"]] == [("Knows", {"type": "Person", "id": "bob"})]
-    assert {node["id"] for node in both["nodes"]} == {"ada", "bob"}
+    assert {node["id"]: node["properties"]["age"] for node in both["nodes"]} == {"ada": 36, "bob": 40}
     assert server.get(f"{path}?direction=in").json()["edges"] == []
     assert server.get(f"{path}?edge=Wrote").json()["edges"] == []
     incoming = server.get(f"{GRAPH}/entities/node/Person/bob/neighbours?direction=in&edge=Knows").json()

@@ -240,6 +240,7 @@ def test_the_changes_of_a_commit_are_paged(server: HttpServer, branch: str) -> N
     second = server.get(f"{GRAPH}/commits/{commit}/changes?limit=1&page_token={first['next_page_token']}").json()
     assert [page["changes"][0]["id"] for page in (first, second)] == ["t1", "t2"]
     assert "next_page_token" not in second
+    assert server.get(f"{GRAPH}/commits/{quote(branch, safe='')}/changes?limit=1").json() == first
     missing = [server.get(f"{GRAPH}/commits/{name}/changes") for name in ("01AAAAAAAAAAAAAAAAAAAAAAAA", "x")]
     assert {reply.status for reply in missing} == {404}
     assert len({reply.json()["error"] for reply in missing}) == 1

@@ -48,12 +48,19 @@ def exchange(server: HttpServer, data: bytes) -> tuple[int, bytes]:
         b"POST /read HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"GET /healthz HTTP/1.1\r\nHost: x\r\n folded: y\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\nHost: x\r\nX\x00Y: z\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
     ],
 )
 def test_what_is_not_http_is_refused_in_json(server: HttpServer, data: bytes) -> None:
     status, body = exchange(server, data)
     assert status == 400, body
-    assert json.loads(body)["code"] == "bad_request"
+    document = json.loads(body)
+    assert (document["code"], document["kind"], len(document["request_id"]) > 0) == ("bad_request", "InputError", True)
+
+
+def test_http_1_0_needs_no_host(server: HttpServer) -> None:
+    assert exchange(server, b"GET /healthz HTTP/1.0\r\n\r\n")[0] == 200
 
 
 def test_large_headers_are_431(server: HttpServer) -> None:

@@ -23,6 +23,8 @@ edge Knows: Person -> Person { since: I32? }
 """
 PEOPLE, BIO = 30_000, "x" * 1000  # more than the sockets of a connection can hold
 ALL = "match { $p: Person } return { $p.name, $p.bio }"
+EDGES = "match { $p: Person  $p knows $q } return { $p.name, $q.name }"
+READ_CALLS = 'omnigraph_lane_calls{lane="read"}'
 HEAVY_CALLS = 'omnigraph_lane_calls{lane="heavy"}'
 LANE_CALLS = 8 + 256  # the threads of a lane, and its queue
 
@@ -68,6 +70,20 @@ def test_a_running_stream_is_not_cut_when_its_lane_is_full(server: HttpServer) -
         assert len(reading.result().splitlines()) == PEOPLE
         for client in clients:
             assert client.recv(5) == b"HTTP/"
+
+
+def test_a_stream_is_closed_after_the_call_that_its_client_abandoned(server: HttpServer) -> None:
+    body = json.dumps({"query": EDGES}).encode()
+    head = f"POST {GRAPH}/query HTTP/1.1\r\nHost: x\r\nAccept: application/x-ndjson\r\nContent-Length: {len(body)}\r\n"
+    with stalled(edge_file(str(server.log.parent / "graph"))) as file:
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+            wait_until(lambda: metric(server, HEAVY_CALLS) + metric(server, READ_CALLS) > 1)
+        for _ in range(3):  # gives the server time to notice that the client has left
+            server.get("/healthz")
+        file.release()
+    wait_until(lambda: metric(server, HEAVY_CALLS) + metric(server, READ_CALLS) == 1)
+    assert not [line for line in server.log.read_text().splitlines() if "RuntimeError" in line]
 
 
 def follow(server: HttpServer, branch: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.engine.column_size import check_column_bytes
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.operators.rows import NULL_ROW, IntArray
 from omnigraph.engine.query_caches import caches_of
@@ -78,14 +79,21 @@ class HotColumn:
         return int(self.values.nbytes) + (self.codes.nbytes if self.codes is not None else 0)
 
 
-def take_columns(columns: Sequence[HotColumn], row_ids: IntArray) -> list[pa.Array]:
-    """Return each column's values for the given rows; a null row id yields null."""
+def take_columns(
+    columns: Sequence[HotColumn], row_ids: IntArray, max_column_bytes: int | None = None
+) -> list[pa.Array]:
+    """Return each column's values for the given rows; a null row id yields null.
+
+    With `max_column_bytes`, raise `ResourceLimitExceeded` if values repeat so often that a column is probably larger.
+    """
     if len(row_ids) == 1:
         row_id = int(row_ids[0])
         return [column.take_single(row_id) for column in columns]
     indices: pa.Array | None = None  # all columns without codes share these indices
     taken_columns = []
     for column in columns:
+        if max_column_bytes is not None and len(row_ids) > len(column.values) > 0:
+            check_column_bytes(column.values.nbytes // len(column.values) * len(row_ids), max_column_bytes)
         if column.codes is not None:
             taken_columns.append(_take_values(column.values, pa.array(column.value_positions(row_ids))))
         elif _covers_all_rows(row_ids, len(column.values)):

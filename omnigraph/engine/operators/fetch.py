@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.engine.column_size import overflow_error
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.hot_columns import hot_columns, take_columns
 from omnigraph.errors import InternalError
@@ -63,11 +64,15 @@ def _columns_read_by(  # noqa: PLR0911 - one return per kind
 
 @dataclass(slots=True, eq=False)
 class RowSource:
-    """A column source for a set of rows. Each column is read on first use."""
+    """A column source for a set of rows. Each column is read on first use.
+
+    `max_column_bytes` limits the estimated size of a column in which values repeat.
+    """
 
     context: ExecutionContext
     rows: Rows
     fetched: dict[VariableColumn, pa.Array] = field(default_factory=dict)
+    max_column_bytes: int | None = None
 
     @property
     def count(self) -> int:
@@ -86,7 +91,8 @@ class RowSource:
 
     def fetch(self, variable: str, column_names: Sequence[str]) -> None:
         """Read the columns of a variable that have not been read yet, with one request."""
-        fetched_columns = fetch_columns(self.context, self.rows.bindings[variable], column_names)
+        binding = self.rows.bindings[variable]
+        fetched_columns = fetch_columns(self.context, binding, column_names, self.max_column_bytes)
         for column_name, column in zip(column_names, fetched_columns, strict=True):
             self.fetched[variable, column_name] = column
 
@@ -111,8 +117,16 @@ class RowSource:
         raise InternalError(reason=f"`{value.function}` cannot be evaluated per row")
 
 
-def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]) -> list[pa.Array]:
-    """Return columns of a variable, aligned with the rows. A value is null where the variable is null."""
+def fetch_columns(
+    context: ExecutionContext,
+    binding: VariableBinding,
+    column_names: Sequence[str],
+    max_column_bytes: int | None = None,
+) -> list[pa.Array]:
+    """Return columns of a variable, aligned with the rows. A value is null where the variable is null.
+
+    Raise `ResourceLimitExceeded` if a column is too large.
+    """
     context.meter.charge_bytes(len(binding.row_ids) * 16 * len(column_names))
     try:
         if binding.paths is not None:
@@ -120,14 +134,20 @@ def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_na
 
             return path_columns(context, binding.paths, binding.row_ids, column_names)
         if len(binding.table_keys) == 1:
-            return _fetch_from_table(context, binding.table_keys[0], binding.row_ids, column_names)
+            return _fetch_from_table(context, binding.table_keys[0], binding.row_ids, column_names, max_column_bytes)
         return _fetch_from_tables(context, binding, column_names)
+    except pa.ArrowInvalid as error:
+        raise overflow_error(error) from error
     finally:
         context.meter.release_bytes(len(binding.row_ids) * 16 * len(column_names))
 
 
 def _fetch_from_table(
-    context: ExecutionContext, table_key: TableKey, row_ids: IntArray, column_names: Sequence[str]
+    context: ExecutionContext,
+    table_key: TableKey,
+    row_ids: IntArray,
+    column_names: Sequence[str],
+    max_column_bytes: int | None = None,
 ) -> list[pa.Array]:
     scanned_rows = context.scanned_rows.get(table_key)
     if scanned_rows is not None and scanned_rows.covers(row_ids, column_names):
@@ -135,7 +155,7 @@ def _fetch_from_table(
         return [stored_rows.column(column_name).combine_chunks() for column_name in column_names]
     cached_columns = hot_columns(context, table_key, column_names, len(row_ids))
     if cached_columns is not None:
-        return take_columns(cached_columns, row_ids)
+        return take_columns(cached_columns, row_ids, max_column_bytes)
     stored_rows = take_rows(context.table(table_key), row_ids, column_names)
     return [stored_rows.column(column_name).combine_chunks() for column_name in column_names]
 

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from omnigraph.engine.column_size import is_column_limit
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.evaluate import true_mask
 from omnigraph.engine.identity_cache import IdentityCache
+from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_of
 from omnigraph.storage.scan import distinct_row_ids
@@ -19,6 +21,7 @@ from .rows import NULL_ROW, Mask, Rows, VariableBinding
 
 MIN_ENTITY_ROWS = 1_000  # with more rows than this, a predicate on a single variable is evaluated once per entity
 _CHUNK_ROWS = 1 << 20  # maximum number of rows whose columns are in memory at the same time
+_CHUNK_COLUMN_BYTES = 64 << 20  # approximate maximum size of such a column; time limits are checked between chunks
 _columns_of_predicate = IdentityCache(columns_read)
 
 
@@ -47,8 +50,18 @@ def matching_mask(context: ExecutionContext, rows: Rows, predicate: plan.Predica
 
 
 def _evaluate_chunk(context: ExecutionContext, chunk_rows: Rows, predicate: plan.Predicate) -> Mask:
+    """Return a mask of the rows for which a predicate is true. If the values are large, divide the rows first."""
     context.meter.check_timeout()
-    source = RowSource(context, chunk_rows).prefetch(_columns_of_predicate(predicate))
+    max_column_bytes = _CHUNK_COLUMN_BYTES if chunk_rows.count > 1 else None
+    source = RowSource(context, chunk_rows, max_column_bytes=max_column_bytes)
+    try:
+        source.prefetch(_columns_of_predicate(predicate))
+    except ResourceLimitExceeded as error:
+        if chunk_rows.count == 1 or not is_column_limit(error):
+            raise
+        middle = chunk_rows.count // 2
+        halves = chunk_rows.slice(0, middle), chunk_rows.slice(middle, chunk_rows.count)
+        return np.concatenate([_evaluate_chunk(context, half, predicate) for half in halves])
     return true_mask(source, predicate)
 
 

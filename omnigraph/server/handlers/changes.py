@@ -23,7 +23,6 @@ from omnigraph.server.wire.answer import Answer, AnyAnswer, EventAnswer, StreamA
 from omnigraph.server.wire.values import to_wire_value
 from omnigraph.storage.layout import MAIN
 from omnigraph.values import clock_and_ids
-from omnigraph.values.clock_and_ids import is_ulid
 
 from .exports import NDJSON_UTF8, ExportChunks
 from .reads import SNAPSHOT_HEADER
@@ -35,16 +34,14 @@ _DEFAULT_DIFF_CHANGES = 1000
 
 def commit_changes(call: ServerCall) -> Answer:
     """Return a page of the changes of one commit."""
-    commit_id, values = call.path_values["commit_id"], call.query_values
-    graph = call.graph_for_read().refresh()
-    if not is_ulid(commit_id):
-        raise CommitNotFound("commit not found")
+    values, graph = call.query_values, call.graph_for_read().refresh()
     try:
-        page = graph.changes.commit_page(
-            commit_id, page_token=values.get("page_token"), **_page_limits(call), **_change_filters(call)
-        )
-    except SnapshotNotFound:
+        commit_id = graph.revisions.commit(call.path_values["commit_id"]).id
+    except (InputError, SnapshotNotFound):
         raise CommitNotFound("commit not found") from None
+    page = graph.changes.commit_page(
+        commit_id, page_token=values.get("page_token"), **_page_limits(call), **_change_filters(call)
+    )
     return Answer(orjson.dumps(page.to_json(), default=str))
 
 

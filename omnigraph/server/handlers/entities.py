@@ -129,7 +129,7 @@ def _neighbor_queries(call: ServerCall, catalog: Catalog, type_name: str, limit:
         if direction in ("in", "both") and edge.target == type_name:
             patterns.append(f"$m: {edge.source}  $m $e:{word} $n")
         for pattern in patterns:
-            body = f"match {{ $n: {type_name}  $n.id = $start  {pattern} }} return {{ $e, $m }} limit {limit}"
+            body = f"match {{ $n: {type_name}  $n.id = $start  {pattern} }} return {{ $n, $e, $m }} limit {limit}"
             yield f"query neighbors($start: String) {{ {body} }}"
 
 

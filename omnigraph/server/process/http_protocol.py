@@ -7,10 +7,13 @@ headers is closed, so that such connections cannot pile up.
 import asyncio
 from typing import Any
 
-import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from omnigraph.errors import InputError, RequestTimeout
+from omnigraph.server.route_model import REQUEST_ID_HEADER
 from omnigraph.server.settings import RequestLimits
+from omnigraph.server.wire.errors import encode_error
+from omnigraph.values import clock_and_ids
 
 _TOO_LARGE = b"431 Request Header Fields Too Large"
 _TOO_LATE = b"408 Request Timeout"
@@ -55,6 +58,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if header_bytes > self.limits.header_bytes:
             self._refuse_request(_TOO_LARGE, "the headers are too large")
             return
+        if not self._has_host():
+            self._refuse_request(_MALFORMED, "the request must have exactly one Host header")
+            return
         if self._has_ambiguous_length():
             self._refuse_request(_MALFORMED, "the length of the body is ambiguous")
             return
@@ -75,6 +81,11 @@ class LimitedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Reject a request that is not valid HTTP."""
         self._refuse_request(_MALFORMED, "this is not a valid HTTP request")
+
+    def _has_host(self) -> bool:
+        """Return whether the request has one Host header, as HTTP/1.1 requires. HTTP/1.0 allows it to be missing."""
+        host_count = sum(name == b"host" for name, _ in self.headers)
+        return host_count == 1 or (host_count == 0 and self.parser.get_http_version() == "1.0")
 
     def _has_ambiguous_length(self) -> bool:
         """Return whether a proxy and this server could disagree about where the request ends."""
@@ -100,7 +111,15 @@ class LimitedProtocol(HttpToolsProtocol):
         """Respond with an error object and close the connection."""
         if self.transport.is_closing():
             return
-        body = orjson.dumps({"error": message, "code": "bad_request"})
-        head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
-        self.transport.write(head % (status, len(body)) + body)
+        error = RequestTimeout(message) if status == _TOO_LATE else InputError(message)
+        request_id = clock_and_ids.new_nonce()
+        body = encode_error(error, request_id).body
+        headers = {
+            "content-type": "application/json",
+            REQUEST_ID_HEADER: request_id,
+            "connection": "close",
+            "content-length": len(body),
+        }
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self.transport.write(b"HTTP/1.1 %s\r\n%s\r\n%s" % (status, lines.encode(), body))
         self.transport.close()
