@@ -8,7 +8,6 @@ import hashlib
 import io
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from omnigraph.history.file_checksums import find_checksums_in_log
 from omnigraph.history.missing_files import explain_missing_files, lacks_table_version
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.publish.read_lease import protect_snapshot
+from omnigraph.records.cached_property import cached_property
 from omnigraph.storage.checksums import find_mismatch
 from omnigraph.values.media_types import LEADING_BYTES, guess_media_type
 

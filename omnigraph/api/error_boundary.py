@@ -6,11 +6,12 @@ bugs in this package, pass through unchanged.
 """
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, wraps
+from functools import wraps
 from types import FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from omnigraph.errors import ConcurrentCommit, Effect, OmnigraphError, StorageError
+from omnigraph.records.cached_property import cached_property
 
 if TYPE_CHECKING:
     from omnigraph.storage.store import Store

@@ -5,7 +5,6 @@ Both work on two captured states, one for each side of the merge. A session chan
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -43,6 +42,7 @@ from omnigraph.merging.strategy import (
     withdraw_answer,
 )
 from omnigraph.publish.write_plan import CommitMetadata
+from omnigraph.records.cached_property import cached_property
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ A block's commit, and the schema that determines the types of values, are reques
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.history.commit import Commit
 from omnigraph.history.entities import EntityChange
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.records.cached_property import cached_property
 
 from .answers import Document, read_commit
 from .handle import RemoteHandle

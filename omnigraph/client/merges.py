@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from omnigraph.api.merge_sessions import MergeResult
@@ -12,6 +11,7 @@ from omnigraph.merging.discarded_changes import DiscardedChange
 from omnigraph.merging.lost_edges import LostEdge
 from omnigraph.merging.parallel_edges import ParallelEdgePair
 from omnigraph.merging.strategy import check_side
+from omnigraph.records.cached_property import cached_property
 from omnigraph.values.option_text import check_option_text
 from omnigraph.values.table_key import TableKey
 

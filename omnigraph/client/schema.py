@@ -5,7 +5,6 @@ plan.
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.schema import DiagramFormat, Schema, SchemaText, read_schema_text
@@ -17,6 +16,7 @@ from omnigraph.history.commit import SchemaRow
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.migrate import MigrationPlan
+from omnigraph.records.cached_property import cached_property
 from omnigraph.values import clock_and_ids
 from omnigraph.values.option_text import check_option_text
 

@@ -8,7 +8,7 @@ The ids that earlier requests generated are sent as well, so that the commit use
 import threading
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from omnigraph.api.results.result import Result
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import UsageError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.records.cached_property import cached_property
 from omnigraph.values.name_rules import require_text
 
 from .answers import Document

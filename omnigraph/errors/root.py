@@ -7,8 +7,10 @@ every `uri` fact.
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 import re
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, ClassVar, Literal
+
+from omnigraph.records.cached_property import cached_property
 
 from .redact import redact_uri
 from .single_line import single_line

@@ -6,12 +6,12 @@ changes.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.records.cached_property import cached_property
 from omnigraph.storage.value_equality import same_values
 from omnigraph.values.table_key import TableKey
 

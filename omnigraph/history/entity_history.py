@@ -8,7 +8,6 @@ distinct table content is read once, and only for a single row. Commits that did
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from omnigraph.errors import ChangeSchemaBoundary, EntityNotFound, HistoryReclai
 from omnigraph.history.merge_bases import find_merge_bases
 from omnigraph.lang.schema.catalog import ENDPOINT_COLUMNS
 from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.records.cached_property import cached_property
 from omnigraph.storage.arrow import table_schema
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find_rows import find

@@ -10,9 +10,9 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
 
+from omnigraph.records.cached_property import cached_property
 from omnigraph.values import clock_and_ids
 
 try:

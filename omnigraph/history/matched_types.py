@@ -6,7 +6,6 @@ old type are converted to the new type. It does not compare constraints or docum
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.migrate.stored_types import can_convert_values, can_hold_values
 from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.records.cached_property import cached_property
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.change_columns import TargetColumn

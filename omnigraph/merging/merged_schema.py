@@ -6,7 +6,6 @@ rows.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from omnigraph.errors import EntityConflict, SchemaMismatch
 from omnigraph.evolve.proposal import SchemaPlan
@@ -20,6 +19,7 @@ from omnigraph.lang.schema.merge import SchemaConflict, SchemaMerge, merge_schem
 from omnigraph.lang.schema.migrate.plan import MigrationPlan
 from omnigraph.lang.schema.migrate.steps import UnsupportedChange
 from omnigraph.lang.schema.migrate.types import all_steps
+from omnigraph.records.cached_property import cached_property
 from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange

@@ -6,7 +6,6 @@ The planner never writes.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from omnigraph.errors import EntityConflict
 from omnigraph.history.commit import TableEntry
@@ -15,6 +14,7 @@ from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.requirements import Requirement
 from omnigraph.publish.write_txn import WriteTxn
+from omnigraph.records.cached_property import cached_property
 from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import Delta, TableDelta
 from omnigraph.rules.lookup import Lookup, RecordingLookup

@@ -6,7 +6,6 @@ error identifies the responsible schema change.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from omnigraph.history.schema_boundary import describe_obstacle, describe_type_c
 from omnigraph.history.schemas import schemas_agree
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.merge import SchemaMerge
+from omnigraph.records.cached_property import cached_property
 from omnigraph.storage.arrow import table_key as key_of_type
 from omnigraph.storage.find_rows import read_rows
 from omnigraph.values.table_key import TableKey

@@ -6,7 +6,6 @@ it is in the target. An entity that the sides changed differently is contested. 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.history.entities import TableChanges
+from omnigraph.records.cached_property import cached_property
 from omnigraph.storage.value_equality import same_rows, same_values
 from omnigraph.values.table_key import TableKey
 

@@ -6,13 +6,13 @@ determines which rows already exist, and `check_delta` decides which changes are
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.records.cached_property import cached_property
 from omnigraph.values.table_key import TableKey
 
 NEW_ROW = -1  # the row must be new, because its id was just generated

@@ -6,7 +6,6 @@ always points to the end of a whole commit. Apart from the cursor, no state is k
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +37,7 @@ from omnigraph.history.revisions import resolve_commit
 from omnigraph.history.schema_changes import SchemaChange
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.records.cached_property import cached_property
 from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.name_rules import quote_name
 

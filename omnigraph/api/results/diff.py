@@ -6,7 +6,6 @@ Each table is compared only once, when it is first read.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from omnigraph.history.diff import diff_snapshots
 from omnigraph.history.entities import OPS, EntityChange, Op, TableChanges
 from omnigraph.history.schema_changes import SchemaChange, compare_schemas
 from omnigraph.history.snapshot import Snapshot
+from omnigraph.records.cached_property import cached_property
 from omnigraph.values.name_rules import quote_name, require_names
 from omnigraph.values.table_key import TableKey
 

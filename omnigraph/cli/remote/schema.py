@@ -1,12 +1,12 @@
 """The schema and the tables of a graph on a server."""
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.client.commit_documents import Document
 from omnigraph.errors.diagnostics import Diagnostic, SourceText
 from omnigraph.history.commit import TableEntry
+from omnigraph.records.cached_property import cached_property
 from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 

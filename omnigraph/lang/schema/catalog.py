@@ -5,10 +5,10 @@ are typed, and everything is sorted by name. Only `check` builds a catalog from 
 """
 
 from dataclasses import field
-from functools import cached_property
 from typing import Literal as OneOf
 
 from omnigraph.errors.diagnostics import NO_SPAN, Span
+from omnigraph.records.cached_property import cached_property
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
 

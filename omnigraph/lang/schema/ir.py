@@ -4,9 +4,9 @@ A graph stores its accepted schema as the record in this module, which also defi
 `assign_identity` assigns the ids, and `ir_reading` reads records back.
 """
 
-from functools import cached_property
 from typing import Any
 
+from omnigraph.records.cached_property import cached_property
 from omnigraph.records.frozen import record
 
 from .canonical_shape import (

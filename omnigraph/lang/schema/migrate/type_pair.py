@@ -5,7 +5,6 @@ Old names are translated to new names, so that a rename is never mistaken for an
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from omnigraph.lang.schema.canonical_shape import constraint_sort_key
@@ -21,6 +20,7 @@ from omnigraph.lang.schema.catalog import (
     Unique,
 )
 from omnigraph.lang.schema.ir import CatalogType, SchemaIR
+from omnigraph.records.cached_property import cached_property
 from omnigraph.records.frozen import record
 
 from .steps import DropMode
