@@ -7,7 +7,7 @@ fail immediately, so requests cannot pile up. This module sets the stop event th
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
@@ -21,20 +21,29 @@ ObserveCalls = Callable[[str, int], None]  # receives the name of a lane and its
 
 
 class LaneContext:
-    """The context of all calls of one request, and the event that stops them."""
+    """The context of all calls of one request, which run one after another, and the event that stops them."""
 
-    __slots__ = ("context", "stop_event")
+    __slots__ = ("_pool_future", "context", "stop_event")
 
     def __init__(self) -> None:
         self.stop_event = threading.Event()
+        self._pool_future: Future[Any] | None = None
         self.context: Context = copy_context()
         self.context.run(STOP_EVENT.set, self.stop_event)
+
+    def submit(self, pool: ThreadPoolExecutor, call: Callable[[], CallResult]) -> "asyncio.Future[CallResult]":
+        """Start a call in a thread of a pool."""
+        self._pool_future = pool_future = pool.submit(self.context.run, call)
+        return asyncio.wrap_future(pool_future)
 
     async def stop(self, future: "asyncio.Future[Any]") -> None:
         """Signal a call to stop, wait for the call to finish, and discard its result."""
         self.stop_event.set()
-        if not future.cancel():
-            await asyncio.wait([future])
+        # Cancelling `future` would not wait for a running thread. The future of the pool can be cancelled only while
+        # the call is still queued.
+        if self._pool_future is not None:
+            self._pool_future.cancel()
+        await asyncio.wait([future])
         if not future.cancelled():
             future.exception()
 
@@ -60,8 +69,7 @@ class Lane:
         if self._call_count >= self._max_calls and not is_admitted:
             raise ServerBusy()
         self._change_call_count(1)
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._pool, lane_context.context.run, call)
+        future = lane_context.submit(self._pool, call)
         future.add_done_callback(self._count_finished)
         return future
 
