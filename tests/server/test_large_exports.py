@@ -38,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
 
 def test_a_large_export_to_a_slow_client_takes_little_memory(server: HttpServer) -> None:
     (worker,) = workers_of(server)
-    read_export(server, worker, most_bytes=100 << 20)  # fills caches and thread pools
+    read_export(server, worker, most_bytes=16 << 20)  # fills caches and thread pools
     before = resident_bytes(worker)
     size, end, peak = read_export(server, worker)
     print(f"{size >> 20} MiB exported, memory grew by at most {(peak - before) >> 20} MiB")

@@ -8,9 +8,11 @@ import asyncio
 from typing import Any
 
 import orjson
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from omnigraph.server.settings import RequestLimits
+
+from .response_end import EndingApp
 
 _TOO_LARGE = b"431 Request Header Fields Too Large"
 _TOO_LATE = b"408 Request Timeout"
@@ -75,6 +77,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Reject a request that is not valid HTTP."""
         self._refuse_request(_MALFORMED, "this is not a valid HTTP request")
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Start the application for a request, and watch how the response ends."""
+        super()._start_asgi_task(cycle, EndingApp(app, cycle))
 
     def _has_ambiguous_length(self) -> bool:
         """Return whether a proxy and this server could disagree about where the request ends."""
