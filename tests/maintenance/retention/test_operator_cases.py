@@ -132,11 +132,12 @@ def test_a_slow_read_of_a_small_graph_is_protected(
     rows = [{"k": f"p{number}"} for number in range(50)]
     graph.load({"P": rows, "Q": [{"k": "of old"}]}, mode="append")
     reader = again(graph)
-    items: Iterator[object] = {
+    readers: dict[str, Callable[[], Iterator[object]]] = {
         "export": reader.export,
         "baseline": reader.changes.baseline,
         "stream": lambda: reader.stream("match { $p: P } return { $p.k }"),
-    }[kind]()
+    }
+    items = readers[kind]()
     assert [next(items), next(items)]
     leases = Path(graph.uri, "__recovery")
     assert len(list(leases.glob("*.json"))) == (seconds == 0.0)
