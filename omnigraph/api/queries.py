@@ -193,6 +193,7 @@ def run_query(handle: Handle, call: QueryCall) -> Result:
 def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
     """Run a query and return its rows as a stream of batches."""
     from omnigraph.engine.run_query import stream_read, tables_read
+    from omnigraph.publish.read_lease import protect_slow_read
 
     with log_operation("stream", handle.branch_name) as event:
         snapshot, query = _compile_read(handle, call, event)
@@ -201,7 +202,7 @@ def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
         handle.record_read(snapshot, tables_read(query))
     return ResultStream(
         schema,
-        explain_missing_batches(snapshot, batches),
+        protect_slow_read(handle.branch_state, snapshot, explain_missing_batches(snapshot, batches)),
         query_name=query.name,
         target=handle.result_target(),
         commit_id=snapshot.commit_id,

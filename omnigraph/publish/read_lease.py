@@ -1,11 +1,12 @@
 """Read leases, which protect data from cleanup during a long read.
 
 A read lease is an intent of kind `read`, which never publishes anything. Its lease is renewed while the read runs. If
-the reader dies, any process that finds the intent discards it.
+the reader dies, any process that finds the intent discards it. A short read needs no lease, because a cleanup has a
+grace period.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TypeVar
 
 from omnigraph.errors import NotFound, StorageError
@@ -22,7 +23,8 @@ from .intent import Intent
 from .lease import READ_OPERATION, keep_lease_alive
 
 ReadItem = TypeVar("ReadItem")
-LONG_READ_ROWS = 100_000  # reading fewer entities than this takes far less time than the grace period of a cleanup
+LONG_READ_ROWS = 100_000  # reading this many entities may take long
+LONG_READ_SECONDS = 60.0  # any read may take long, because its values are large or because its consumer is slow
 
 
 def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:
@@ -93,15 +95,36 @@ def _retire_lease(store: Store, intent: Intent) -> None:
 def protect_while_reading(
     branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]
 ) -> Iterator[ReadItem]:
-    """Yield the items. If the snapshot is large, protect it from cleanup until the last item has been read.
+    """Yield the items. If the snapshot is large or the read takes long, protect the snapshot from cleanup.
 
     If the lease cannot be written, for example without write access to the store, the read continues without
     protection.
     """
-    store = branch_state.store
     is_long_read = sum(entry.row_count for entry in snapshot.tables.values()) >= LONG_READ_ROWS
+    with _try_protect(branch_state, snapshot) if is_long_read else nullcontext():
+        yield from items if is_long_read else protect_slow_read(branch_state, snapshot, items)
+
+
+def protect_slow_read(branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]) -> Iterator[ReadItem]:
+    """Yield the items. Once the read has taken a while, protect the snapshot from cleanup, like a large one."""
+    started, is_protected = clock_and_ids.monotonic(), False
     with ExitStack() as stack:
-        if is_long_read and not store.effects.read_only:
+        close = getattr(items, "close", None)
+        if close is not None:
+            stack.callback(close)
+        for item in items:
+            yield item
+            if not is_protected and clock_and_ids.monotonic() - started >= LONG_READ_SECONDS:
+                stack.enter_context(_try_protect(branch_state, snapshot))
+                is_protected = True
+
+
+@contextmanager
+def _try_protect(branch_state: BranchState, snapshot: Snapshot) -> Iterator[None]:
+    """Protect a snapshot from cleanup while the block runs, if the lease can be written."""
+    store = branch_state.store
+    with ExitStack() as stack:
+        if not store.effects.read_only:
             with suppress(StorageError):
                 stack.enter_context(protect_snapshot(store, branch_state, snapshot))
-        yield from items
+        yield

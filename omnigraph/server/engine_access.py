@@ -4,12 +4,15 @@ Every request has its own actor and its own read set. All requests share one sto
 interpreted as a path.
 """
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
+from omnigraph.api.change_feed.baseline import Baseline
+from omnigraph.api.error_boundary import guarded
 from omnigraph.api.graph import Graph
 from omnigraph.api.opening import open as open_graph
 from omnigraph.api.results.json_encoding import iter_json_rows
@@ -85,6 +88,20 @@ def _with_text_integers(value: Any) -> Any:
         return [_with_text_integers(item) for item in value]
     is_large = isinstance(value, int) and abs(value) > _MAX_SAFE_INTEGER
     return str(value) if is_large else value
+
+
+@guarded
+def export_parts(graph: Graph, type_names: Sequence[str] | None, *, iso_dates: bool) -> Iterator[bytes]:
+    """Yield an export. A line that contains large blobs is split into several parts, which need little memory."""
+    from omnigraph.api import queries
+
+    yield from queries.export_parts(graph._handle, type_names, iso_dates=iso_dates)
+
+
+@guarded
+def baseline_parts(baseline: Baseline) -> Iterator[bytes]:
+    """Yield the lines of a baseline. A line that contains large blobs is split into several parts."""
+    yield from baseline._parts_with_cursor()
 
 
 def warm_up(graph: Graph) -> None:

@@ -7,8 +7,7 @@ fail immediately, so requests cannot pile up. This module sets the stop event th
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future as ThreadFuture
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
@@ -22,39 +21,31 @@ ObserveCalls = Callable[[str, int], None]  # receives the name of a lane and its
 
 
 class LaneContext:
-    """The context of all calls of one request, and the event that stops them."""
+    """The context of all calls of one request, which run one after another, and the event that stops them."""
 
-    __slots__ = ("_thread_futures", "context", "stop_event")
+    __slots__ = ("_pool_future", "context", "stop_event")
 
     def __init__(self) -> None:
         self.stop_event = threading.Event()
+        self._pool_future: Future[Any] | None = None
         self.context: Context = copy_context()
         self.context.run(STOP_EVENT.set, self.stop_event)
-        self._thread_futures: dict[asyncio.Future[Any], ThreadFuture[Any]] = {}
 
     def submit(self, pool: ThreadPoolExecutor, call: Callable[[], CallResult]) -> "asyncio.Future[CallResult]":
-        """Start a call in a thread of the pool."""
-        thread_future = pool.submit(self.context.run, call)
-        future = asyncio.wrap_future(thread_future)
-        self._thread_futures[future] = thread_future
-        future.add_done_callback(self._forget)
-        return future
+        """Start a call in a thread of a pool."""
+        self._pool_future = pool_future = pool.submit(self.context.run, call)
+        return asyncio.wrap_future(pool_future)
 
     async def stop(self, future: "asyncio.Future[Any]") -> None:
-        """Signal a call to stop, wait until its thread is free, and discard its result.
-
-        Cancelling the asyncio future would not wait for the thread, which would then still use the context.
-        """
+        """Signal a call to stop, wait for the call to finish, and discard its result."""
         self.stop_event.set()
-        thread_future = self._thread_futures.get(future)
-        if thread_future is not None:
-            thread_future.cancel()  # succeeds only if no thread has started the call
+        # Cancelling `future` would not wait for a running thread. The future of the pool can be cancelled only while
+        # the call is still queued.
+        if self._pool_future is not None:
+            self._pool_future.cancel()
         await asyncio.wait([future])
         if not future.cancelled():
             future.exception()
-
-    def _forget(self, future: "asyncio.Future[Any]") -> None:
-        self._thread_futures.pop(future, None)
 
 
 class Lane:

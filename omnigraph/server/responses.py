@@ -16,6 +16,7 @@ from .wire.answer import Answer, EventAnswer, StreamAnswer
 from .wire.body import ClientGoneError, Receive, discard_body
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+_PIECE_BYTES = 256 << 10  # a client has the whole time limit for each piece, however large the chunk is
 
 
 class BrokenStreamError(Exception):
@@ -73,8 +74,13 @@ class ResponseStream:
         await self._send({"type": "http.response.start", "status": status, "headers": encode_headers(headers)})
 
     async def write(self, chunk: bytes, *, is_last: bool = False) -> None:
-        """Send a chunk; raise `ClientGoneError` if the client has disconnected or does not read."""
-        message = {"type": "http.response.body", "body": chunk, "more_body": not is_last}
+        """Send a chunk in pieces; raise `ClientGoneError` if the client has disconnected or does not read."""
+        for start in range(0, max(len(chunk), 1), _PIECE_BYTES):
+            piece = chunk[start : start + _PIECE_BYTES]
+            await self._write_piece(piece, is_last=is_last and start + _PIECE_BYTES >= len(chunk))
+
+    async def _write_piece(self, piece: bytes, *, is_last: bool) -> None:
+        message = {"type": "http.response.body", "body": piece, "more_body": not is_last}
         try:
             await asyncio.wait_for(self._send(message), self._write_seconds)
         except TimeoutError:

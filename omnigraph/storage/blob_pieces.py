@@ -19,8 +19,9 @@ from .large_blobs import blob_columns, read_blob_blocks
 from .table import Table
 
 _PIECE_ROWS = 8192
-_FIRST_PIECE_ROWS = 256
-_PIECE_VALUE_BYTES = 64 << 20  # the target for values other than blobs; Lance cannot read 2 GiB of text at once
+_FIRST_PIECE_ROWS = 2  # the size of the values is not known yet
+# The target for values other than blobs. Reading and encoding a piece takes up to twenty times this much memory.
+_PIECE_VALUE_BYTES = 2 << 20
 _MAX_GROWTH = 8  # the number of rows grows at most eightfold after a piece, because later values may be longer
 _PIECE_BYTES = 8 << 20  # maximum total size of the blobs in a piece, unless a single row exceeds it
 _STREAMED_BYTES = 1 << 20  # blobs above this size are streamed

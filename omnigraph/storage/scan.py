@@ -65,8 +65,12 @@ def scan_batches(
     *,
     row_ids: bool = False,
     batch_rows: int = 65_536,
+    batch_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that `scan` would return, in batches. Only a few batches are in memory at a time."""
+    """Yield the rows that `scan` would return, in batches. Only a few batches are in memory at a time.
+
+    `batch_bytes` is a target for the size of the values in a batch. A single row may be larger.
+    """
 
     def start_batches(use_index: bool) -> Iterator[pa.RecordBatch]:
         record_batches: Iterator[pa.RecordBatch] = table.dataset.to_batches(
@@ -74,6 +78,7 @@ def scan_batches(
             filter=filter_expression,
             with_row_id=row_ids,
             batch_size=batch_rows,
+            batch_size_bytes=batch_bytes,
             batch_readahead=2,
             fragment_readahead=1,
             io_buffer_size=_READ_AHEAD_BYTES,

@@ -140,3 +140,24 @@ def test_the_subscribers_of_a_branch_share_one_poll(server: HttpServer) -> None:
         for _, response in streams:
             lines = [response.readline() for _ in range(4)]
             assert any(line.startswith(b"data: ") and b'"new"' in line for line in lines), lines
+
+
+def test_a_client_that_leaves_while_a_chunk_is_read_releases_its_slot(server: HttpServer, tmp_path: Path) -> None:
+    root = str(server.log.parent / "graph")
+    with serving(tmp_path, root, "--unauthenticated", "--export-slots", "1") as limited, ExitStack() as stack:
+        file = stack.enter_context(stalled(edge_file(root)))
+        connection = stack.enter_context(closing(limited.connect()))
+        connection.request("POST", f"{GRAPH}/export", b"{}", {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        line_count = 0
+        while line_count < PEOPLE - 80:  # the last people are in the chunk that waits for the edges
+            line_count += response.read1(1 << 16).count(b"\n")
+        wait_until(lambda: metric(limited, HEAVY_CALLS) == 1)
+        response.close()
+        connection.close()
+        only_people = {"type_names": ["Person"]}
+        assert limited.post(f"{GRAPH}/export", only_people).status == 413, "a thread still reads for the export"
+        file.release()
+        wait_until(lambda: limited.post(f"{GRAPH}/export", only_people).status == 200)
+        wait_until(lambda: "status=499" in limited.log.read_text())
+        assert "Traceback" not in limited.log.read_text()

@@ -20,8 +20,10 @@ from omnigraph.api.change_feed.feed import (
 from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.output_files import write_lines
 from omnigraph.history.branch_state import BranchState
+from omnigraph.history.missing_files import explain_missing_batches
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.export import export_parts, join_lines
+from omnigraph.publish.read_lease import protect_while_reading
 
 
 class Baseline(Guarded, Iterator[dict[str, Any]]):
@@ -39,7 +41,8 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
             build_cursor_binding(snapshot, branch_state, change_filter), snapshot.commit_id
         )
         type_names = None if filter_request.types is None else _as_name_list(filter_request.types)
-        self._entity_parts = self._count_entities(export_parts(snapshot, type_names, kinds=change_filter.kinds))
+        parts = explain_missing_batches(snapshot, export_parts(snapshot, type_names, kinds=change_filter.kinds))
+        self._entity_parts = self._count_entities(protect_while_reading(branch_state, snapshot, parts))
         self._entity_lines = join_lines(self._entity_parts)
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.change_feed.pages import DEFAULT_PAGE_BYTES, DEFAULT_PAGE_CHANGES, DEFAULT_POLL_COMMITS, ChangePage
 from omnigraph.errors import CommitNotFound, InputError, SnapshotNotFound
 from omnigraph.history.entities import EntityChange
+from omnigraph.server import engine_access
 from omnigraph.server.branch_watch import BranchWatch
 from omnigraph.server.call import ServerCall
 from omnigraph.server.engine_access import graph_for_request
@@ -179,7 +180,7 @@ def capture_baseline(call: ServerCall) -> StreamAnswer:
     graph = call.graph_for_read(body.branch)
     baseline = graph.changes.baseline(types=body.type_ or None, kinds=body.kind or None, ops=body.op or None)
     headers = {SNAPSHOT_HEADER: baseline.commit_id}
-    return StreamAnswer(ExportChunks(call, baseline.lines()), NDJSON_UTF8, headers=headers)
+    return StreamAnswer(ExportChunks(call, engine_access.baseline_parts(baseline)), NDJSON_UTF8, headers=headers)
 
 
 def diff(call: ServerCall) -> AnyAnswer:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from omnigraph.server import engine_access
 from omnigraph.server.call import ServerCall
 from omnigraph.server.models.requests import ExportRequest
 from omnigraph.server.route_model import NDJSON
@@ -19,24 +20,24 @@ def export(call: ServerCall) -> StreamAnswer:
     graph = call.graph_for_read(body.branch, body.snapshot)
     pinned = graph.revisions.pin()
     type_names = [*body.type_names, *(TableKey(key).type_name for key in body.table_keys or ())]
-    lines = pinned.export(types=type_names or None, iso_dates=body.iso_dates)
-    return StreamAnswer(ExportChunks(call, lines), NDJSON_UTF8, headers={SNAPSHOT_HEADER: pinned.head.id})
+    parts = engine_access.export_parts(pinned, type_names or None, iso_dates=body.iso_dates)
+    return StreamAnswer(ExportChunks(call, parts), NDJSON_UTF8, headers={SNAPSHOT_HEADER: pinned.head.id})
 
 
 class ExportChunks(Iterator[bytes]):
-    """Iterates over lines in chunks of limited size, and occupies an export slot of the graph until it is closed."""
+    """Joins small parts into chunks, and occupies an export slot of the graph until it is closed."""
 
-    def __init__(self, call: ServerCall, lines: Iterator[bytes]) -> None:
+    def __init__(self, call: ServerCall, parts: Iterator[bytes]) -> None:
         self._admission, self._graph_id = call.state.admission, call.graph.graph_id
-        self._lines, self._chunk_bytes = lines, call.state.settings.limits.stream_bytes
+        self._parts, self._chunk_bytes = parts, call.state.settings.limits.stream_bytes
         self._admission.open_export(self._graph_id)
         self._holds_slot = True
 
     def __next__(self) -> bytes:
         parts, size = [], 0
-        for line in self._lines:
-            parts.append(line)
-            size += len(line)
+        for part in self._parts:
+            parts.append(part)
+            size += len(part)
             if size >= self._chunk_bytes:
                 break
         if not parts:
@@ -45,7 +46,7 @@ class ExportChunks(Iterator[bytes]):
 
     def close(self) -> None:
         """Close the export and release its slot."""
-        close = getattr(self._lines, "close", None)
+        close = getattr(self._parts, "close", None)
         try:
             if close is not None:
                 close()

@@ -7,13 +7,15 @@ headers is closed, so that such connections cannot pile up.
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from omnigraph.errors import InputError, RequestTimeout
 from omnigraph.server.route_model import REQUEST_ID_HEADER
 from omnigraph.server.settings import RequestLimits
 from omnigraph.server.wire.errors import encode_error
 from omnigraph.values import clock_and_ids
+
+from .response_end import EndingApp
 
 _TOO_LARGE = b"431 Request Header Fields Too Large"
 _TOO_LATE = b"408 Request Timeout"
@@ -86,6 +88,10 @@ class LimitedProtocol(HttpToolsProtocol):
         """Return whether the request has one Host header, as HTTP/1.1 requires. HTTP/1.0 allows it to be missing."""
         host_count = sum(name == b"host" for name, _ in self.headers)
         return host_count == 1 or (host_count == 0 and self.parser.get_http_version() == "1.0")
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Start the application for a request, and watch how the response ends."""
+        super()._start_asgi_task(cycle, EndingApp(app, cycle))
 
     def _has_ambiguous_length(self) -> bool:
         """Return whether a proxy and this server could disagree about where the request ends."""

@@ -1,13 +1,14 @@
 """Cleanups in operation: what is kept after merges, what is reported, and how they end."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
+from omnigraph.engine import result_stream
 from omnigraph.errors import AlreadyExists, Conflict, HistoryReclaimed
 from omnigraph.maintenance.retention.report import Cleanup
 from omnigraph.publish import read_lease
@@ -119,6 +120,32 @@ def test_files_of_a_running_export_are_retained(graph: Graph, monkeypatch: pytes
         else:
             with pytest.raises(HistoryReclaimed):
                 list(lines)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+@pytest.mark.parametrize("kind", ["export", "baseline", "stream"])
+def test_a_slow_read_of_a_small_graph_is_protected(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, kind: str, seconds: float
+) -> None:
+    monkeypatch.setattr(result_stream, "BATCH_ROWS", 1)
+    monkeypatch.setattr(read_lease, "LONG_READ_SECONDS", seconds)  # no time passes in this test
+    rows = [{"k": f"p{number}"} for number in range(50)]
+    graph.load({"P": rows, "Q": [{"k": "of old"}]}, mode="append")
+    reader = again(graph)
+    readers: dict[str, Callable[[], Iterator[object]]] = {
+        "export": reader.export,
+        "baseline": reader.changes.baseline,
+        "stream": lambda: reader.stream("match { $p: P } return { $p.k }"),
+    }
+    items = readers[kind]()
+    assert [next(items), next(items)]
+    leases = Path(graph.uri, "__recovery")
+    assert len(list(leases.glob("*.json"))) == (seconds == 0.0)
+    if seconds == 0.0:
+        graph.load({"P": [{"k": "a"}], "Q": [{"k": "of new"}]}, mode="overwrite")
+        clean(graph)
+    assert len(list(items)) == (48 if kind == "stream" else 49)
+    assert not list(leases.glob("*.json"))
 
 
 def test_failed_table_is_reported_and_others_are_cleaned(
