@@ -156,7 +156,46 @@ def http_page() -> str:
         + _table(head, map(_route_row, server_routes))
         + "\n## Graphs\n\nThese paths follow `/graphs/{graph_id}`.\n\n"
         + _table(head, map(_route_row, graph_routes))
+        + f"\n## Idempotency keys\n\n{_KEYS}"
+        + "".join(f"- {_operation_name(route)}\n" for route in graph_routes if _takes_key(route))
     )
+
+
+_KEYS = """\
+The header `Idempotency-Key` prevents a repeated request from being applied twice. If an earlier request of the same
+caller with the same key made a commit on the branch in the last 24 hours, the operation changes nothing and returns the
+result of that request. The response then has the header `Idempotent-Replay: true`. If the earlier request was a
+different one, the status is 400.
+
+- A request with a failure or without an effect does not use its key, so it runs again when it is repeated. This is
+  safe, because at most one commit has the key. However, it may now have an effect: a repeated merge merges what the
+  source has received since then, and `HEAD~1` is another commit if the branch has moved. A condition prevents this.
+- Revisions are compared as they were written. After the first request has made a commit, `HEAD~1` in a repeated request
+  is therefore the same request, although the branch has moved.
+- A repeated merge with `delete_branch` deletes the source if the first request did not, but only if the head of the
+  source is still the merged commit.
+- A condition, a message and limits are not compared. The condition applies only to the first request.
+- If a cleanup has removed the rows that were merged, `stats` does not contain the numbers of changes.
+
+Creating, renaming and deleting branches and tags makes no commit, so these operations reject keys. If the response is
+lost, read the branch or the tag: after a deletion, 404 means success. To create a branch, repeat the request with
+`exist_ok`.
+
+These operations accept keys, and so do their forms below `/if-graph-commit`:
+
+"""
+
+
+def _takes_key(route: "Route") -> bool:
+    return route.takes_idempotency_key and not route.takes_condition
+
+
+def _operation_name(route: "Route") -> str:
+    return f"{route.method} `{_graph_path(route)}`"
+
+
+def _graph_path(route: "Route") -> str:
+    return route.path.removeprefix("/graphs/{graph_id}") or "/"
 
 
 _HTTP = """\
@@ -177,8 +216,7 @@ def _route_row(route: "Route") -> tuple[str, ...]:
     summary = route.summary + (" *(deprecated)*" if route.deprecated else "")
     media_types = ", ".join(f"`{media_type}`" for media_type in route.answers)
     statuses = " ".join(map(str, route.statuses)) or "–"
-    path = route.path.removeprefix("/graphs/{graph_id}") or "/"
-    return (f"{route.method} `{path}`", f"`{route.action}`" if route.action else "–", summary, media_types, statuses)
+    return (_operation_name(route), f"`{route.action}`" if route.action else "–", summary, media_types, statuses)
 
 
 def _code(code: str) -> str:

@@ -121,7 +121,7 @@ class Branches(Facet):
             handle.store, name, current_branch=handle.branch_name, expected_head=expected_head
         )
 
-    def reset(
+    def reset(  # noqa: PLR0913 - all but the first are keywords
         self,
         name: str,
         *,
@@ -130,13 +130,15 @@ class Branches(Facet):
         actor: str | None = None,
         if_commit: str | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> "MergeResult":
         """Reset a branch to the state at a revision, in a new commit. The old commits stay in the branch's log.
 
         `to` is a commit, a tag, a branch, a point in time or another revision, such as `HEAD~3`, where `HEAD` is the
         head of the branch being reset. The new commit refers to the table versions at that revision, so no data is
         copied. Merges and the change feed treat a reset like any other change, and a second reset can undo it. A dry
-        run returns the changes in `delta` and their counts in `stats`.
+        run returns the changes in `delta` and their counts in `stats`. Repeating an `idempotency_key` returns the first
+        result again, and `HEAD~1` then means the same commit as before.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -150,10 +152,12 @@ class Branches(Facet):
         `PreconditionFailed` and `ReadOnlyError`.
         """
         from omnigraph.api.merges import reset_branch
+        from omnigraph.api.write_options import WriteOptions
         from omnigraph.merging.merge import MergeRequest
 
         request = MergeRequest(if_commit=if_commit, dry_run=dry_run)
-        return reset_branch(self._handle, name, to, request, (message, actor))
+        options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return reset_branch(self._handle, name, to, request, options)
 
     def merge_session(  # noqa: PLR0913 - all but two are keywords
         self,
@@ -172,13 +176,14 @@ class Branches(Facet):
         The source and the target are chosen as in `graph.merge`.
         """
         from omnigraph.api.merges import open_session
+        from omnigraph.api.write_options import WriteOptions
 
         return open_session(
             self._handle,
             (source, into),
             granularity=granularity,
             collapse_edges=collapse_edges,
-            authorship=(message, actor),
+            write_options=WriteOptions(message=message, actor=actor),
             engine=(engine, spark),
         )
 

@@ -79,6 +79,7 @@ class BranchesSurface(Protocol):
         actor: str | None = None,
         if_commit: str | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> MergeResult: ...
 
     def merge_session(
@@ -142,6 +143,7 @@ class RevisionsSurface(Protocol):
         strategy: Strategy = None,
         granularity: Granularity = "property",
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> MergeResult: ...
 
     def cherry_pick(
@@ -156,6 +158,7 @@ class RevisionsSurface(Protocol):
         strategy: Strategy = None,
         granularity: Granularity = "property",
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> MergeResult: ...
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from omnigraph.api.facet import Facet
-from omnigraph.api.handle import Handle, report_missing_branch
-from omnigraph.api.schema import DiagramFormat, Schema, SchemaText, read_schema_text
+from omnigraph.api.handle import Handle
+from omnigraph.api.schema import DiagramFormat, Schema, SchemaText
 from omnigraph.api.type_info import EdgeTypeInfo, NodeTypeInfo
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.snapshot import Snapshot
@@ -18,7 +18,6 @@ from omnigraph.lang.schema.ir import SchemaIR
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from omnigraph.api.write_options import WriteOptions
     from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
     from omnigraph.lang.schema.migrate import MigrationPlan
 
@@ -136,7 +135,9 @@ class GraphSchema(Facet):
         delete the history of the dropped data. Raises a language error if the schema is invalid, and `IdentityError` if
         a rename hint cannot be applied.
         """
-        return _plan(self._handle.for_branch(branch), new, allow_data_loss=allow_data_loss)
+        from omnigraph.api.schema_apply import plan_schema_change
+
+        return plan_schema_change(self._handle.for_branch(branch), new, allow_data_loss=allow_data_loss)
 
     def apply(  # noqa: PLR0913 - all but the first are keywords
         self,
@@ -148,51 +149,27 @@ class GraphSchema(Facet):
         message: str | None = None,
         actor: str | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> "SchemaApplied":
         """Change the branch's schema in one commit. Other branches keep their schemas.
 
         `new` is `.pg` text, a path, a `Schema`, or a plan. A plan can be applied only to the schema that it was made
         for. Steps that existing data may violate are checked against the data first. Dropped data stays readable in
         earlier commits, unless `allow_data_loss` is true, in which case its history is also deleted. `dry_run` only
-        runs the checks.
+        runs the checks. Repeating an `idempotency_key` returns the first outcome again.
 
         Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,
         `PreconditionFailed`, `ReadOnlyError`, and a language error if the schema is invalid.
         """
+        from omnigraph.api.schema_apply import SchemaRequest, apply_schema, check_schema_change
         from omnigraph.api.write_options import WriteOptions
-        from omnigraph.evolve.proposal import SchemaPlan
 
         handle = self._handle.for_branch(branch)
         handle.require_branch("changing the schema")
-        if not dry_run:
-            handle.require_writable("changing the schema")
-        plan = new if isinstance(new, SchemaPlan) else _plan(handle, new, allow_data_loss=False)
-        plan = plan.with_data_loss(allow_data_loss or plan.allow_data_loss)
-        return _apply(handle, plan, handle.with_actor(WriteOptions(if_commit, message, actor)), dry_run=dry_run)
-
-
-def _plan(handle: Handle, new: SchemaText, *, allow_data_loss: bool) -> "SchemaPlan":
-    from omnigraph.evolve.proposal import propose_schema
-
-    snapshot = handle.latest_snapshot()
-    text, name = read_schema_text(new)
-    row, contract = snapshot.schema_row, snapshot.schema
-    return propose_schema(row, contract, text, name, allow_data_loss=allow_data_loss)
-
-
-def _apply(handle: Handle, plan: "SchemaPlan", options: "WriteOptions", *, dry_run: bool) -> "SchemaApplied":
-    from omnigraph.api.log_events import log_operation
-    from omnigraph.api.write_options import AttemptCounter
-    from omnigraph.evolve.apply import apply_plan, check_plan
-    from omnigraph.evolve.proposal import SchemaApplied
-
-    branch, commit = handle.branch_name, None
-    with log_operation("apply_schema", branch) as event, report_missing_branch(handle.branch_state):
+        request = SchemaRequest(new, allow_data_loss=allow_data_loss)
         if dry_run:
-            check_plan(handle.branch_state, plan)
-        else:
-            requirement = handle.require_unchanged(())
-            conditions = options.requirements(requirement, AttemptCounter())
-            published = apply_plan(handle.branch_state, plan, options.commit_metadata(), conditions)
-            commit = handle.record_write(published, requirement)
-    return SchemaApplied(plan, commit, branch, event.elapsed_seconds(), dry_run)
+            return check_schema_change(handle, request)
+        handle.require_writable("changing the schema")
+        return apply_schema(
+            handle, request, handle.with_actor(WriteOptions(if_commit, message, actor, idempotency_key))
+        )

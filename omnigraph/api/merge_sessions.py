@@ -12,7 +12,14 @@ import pyarrow as pa
 from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.merge_changes import iter_merge_changes
 from omnigraph.api.results.diff import Diff, LazyTableChanges, sum_change_counts
-from omnigraph.errors import EntityConflict, InputError, MergeConflict, OmnigraphError, ReadSetConflict
+from omnigraph.errors import (
+    EntityConflict,
+    HistoryReclaimed,
+    InputError,
+    MergeConflict,
+    OmnigraphError,
+    ReadSetConflict,
+)
 from omnigraph.errors.conflict_card import conflict_card
 from omnigraph.errors.counts import format_count
 from omnigraph.errors.merge_conflict import conflict_table
@@ -57,7 +64,8 @@ class MergeResult(Guarded):
     the merge base, and `source` and `target` are the commits that were merged. `discarded` lists the changes that were
     dropped when conflicts were resolved. Each entry is a property value, a whole entity or a deletion, together with
     the side that made the change. `lost_edges` are edges that one side deleted together with a node that the merge
-    keeps. These edges are not restored.
+    keeps. These edges are not restored. `replayed` is true if the commit was published by an earlier request with the
+    same idempotency key.
     """
 
     outcome: MergeOutcome
@@ -71,6 +79,7 @@ class MergeResult(Guarded):
     branch_delete_error: str | None = None
     lost_edges: tuple[LostEdge, ...] = ()
     discarded: tuple[DiscardedChange, ...] = ()
+    replayed: bool = field(default=False, compare=False)
     merged: MergeReport | None = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
@@ -86,6 +95,8 @@ class MergeResult(Guarded):
     @cached_property
     def delta(self) -> Diff:
         """The actual or previewed changes to the target, computed on first use."""
+        if self.merged is None and self.commit is not None:
+            raise HistoryReclaimed(f"the rows that commit {self.commit.id} merged have been removed by a cleanup")
         if self.merged is None or self.outcome == "already_up_to_date":
             return Diff(LazyTableChanges(lambda: iter(())), self.target, self.target)
         new_commit_id = self.commit.id if self.commit is not None else self.source
@@ -100,6 +111,8 @@ class MergeResult(Guarded):
     @cached_property
     def stats(self) -> dict[str, Any]:
         """Counts of changes, conflicts, resolutions and combined properties."""
+        if self.merged is None and self.commit is not None:
+            return self._recorded_counts(self.commit)
         merge_plan = self.merged.plan if self.merged is not None else None
         return {
             **self._count_changes(),
@@ -110,6 +123,11 @@ class MergeResult(Guarded):
             "lost_edges": len(self.lost_edges),
             "discarded": len(self.discarded),
         }
+
+    def _recorded_counts(self, commit: Commit) -> dict[str, Any]:
+        """Return the counts that a merge commit records. Its changes cannot be counted without the rows."""
+        recorded = {name: commit.details.get(name, 0) for name in ("resolved", "lost_edges", "discarded")}
+        return {"conflicts": 0, **recorded}
 
     def _count_changes(self) -> dict[str, Any]:
         """Count the changes without reading rows from tables that were compared on Spark."""

@@ -1,5 +1,6 @@
 """Merges, merge sessions, reverts, cherry-picks and resets, each of which publishes one commit or has no effect."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,14 +8,16 @@ from omnigraph.api.engine_choice import Engine, EngineChoice, check_engine
 from omnigraph.api.handle import Handle
 from omnigraph.api.log_events import log_operation
 from omnigraph.api.merge_sessions import MergeResult, MergeSession, build_merge_result
+from omnigraph.api.repeated_merges import describe_merge_request, describe_revision, recover_result
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.merge_inputs import MergeSource, RevisionSource
+from omnigraph.history.refs import find_highest_number
 from omnigraph.history.revision_ranges import is_range, resolve_range
-from omnigraph.history.revisions import Revision, resolve_revision
-from omnigraph.history.snapshot import Snapshot, manifest_snapshot
+from omnigraph.history.revisions import Revision, check_revision_type, resolve_revision
+from omnigraph.history.snapshot import manifest_snapshot
 from omnigraph.history.tags import find_branch_with_commit
 from omnigraph.merging.merge import MergeReport, MergeRequest, open_merge
 from omnigraph.merging.merge import merge as merge_heads
@@ -25,10 +28,10 @@ from omnigraph.merging.reset import RESET_OPERATION, reset
 from omnigraph.merging.strategy import Strategy
 from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish.branch_lifecycle import delete_branch
-from omnigraph.publish.write_plan import CommitMetadata
+from omnigraph.publish.repeated_requests import publish_once
+from omnigraph.values.name_rules import strip_name
 
 BranchPair = tuple[str | None, str | None]  # (source, target); None means the handle's branch
-Authorship = tuple[str | None, str | None]  # (message, actor)
 
 
 def check_granularity(granularity: Granularity) -> Granularity:
@@ -70,6 +73,7 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     limits: MergeLimits | None = None,
     engine: Engine = "auto",
     spark: Any = None,
+    idempotency_key: str | None = None,
 ) -> MergeResult:
     """Merge one branch into another, in one commit with two parents.
 
@@ -89,6 +93,9 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     into main". `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto", which uses
     Spark if both sides together changed millions of rows. The result does not depend on the engine.
 
+    Repeating an `idempotency_key` returns the first result again, even if the source has changed or was deleted. A
+    merge that has nothing to do makes no commit, so it runs again.
+
     Raises `MergeConflict`, `SchemaMismatch`, `PreconditionFailed`, `ReadOnlyError`, and `ReadSetConflict` if the target
     has moved in the meantime.
     """
@@ -96,28 +103,49 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     level = check_granularity(granularity)
     options = MergeOptions(level, collapse_edges, limits or MergeLimits(), elsewhere)
     request = MergeRequest(options, strategy, if_commit, dry_run)
-    names, authorship = (source, into), (message, actor)
-    return merge_branches(handle, names, request, authorship, delete_source=delete_branch)
+    write_options = WriteOptions(if_commit, message, actor, idempotency_key)
+    return merge_branches(handle, (source, into), request, write_options, delete_source=delete_branch)
 
 
 def merge_branches(
-    handle: Handle, branches: BranchPair, request: MergeRequest, authorship: Authorship, *, delete_source: bool
+    handle: Handle, branches: BranchPair, request: MergeRequest, options: WriteOptions, *, delete_source: bool
 ) -> MergeResult:
     """Merge a branch or another revision into a branch, and delete the source branch if requested."""
     handle.require_branch("merging")
     if not request.dry_run:
         handle.require_writable("merging")
-    source, target = _open_source(handle, branches[0]), handle.open_branch_state(branches[1])
-    request = replace(request, commit_metadata=_merge_metadata(handle, source, target, authorship))
-    if delete_source and not isinstance(source, BranchState):
-        raise InputError(f"'{source.name}' is not a branch", reason="only a branch can be deleted after the merge")
+    target, source_name = handle.open_branch_state(branches[1]), strip_name(branches[0] or handle.branch_name)
+    description = describe_merge_request("merge", target.name, source_name, request)
+
+    def run(keyed: MergeRequest) -> MergeResult:
+        source = _open_source(handle, branches[0])
+        if delete_source and not isinstance(source, BranchState):
+            raise InputError(f"'{source.name}' is not a branch", reason="only a branch can be deleted after the merge")
+        message = _merge_message(source, target) if options.message is None else options.message
+        metadata = replace(keyed.commit_metadata, message=message)
+        return _finish(handle, merge_heads(source, target, replace(keyed, commit_metadata=metadata)))
+
     with log_operation("merge", target.name) as event:
-        merged = merge_heads(source, target, request)
-        result = _finish(handle, merged)
-        event.facts["outcome_of_merge"] = merged.outcome
-    if delete_source and isinstance(source, BranchState) and not request.dry_run:
-        return _delete_merged_branch(handle, result, source)
-    return result
+        result = _run_once(handle, target, (request, options, description), run)
+        event.facts["outcome_of_merge"] = result.outcome
+    return _delete_merged_branch(handle, result, source_name) if delete_source and not request.dry_run else result
+
+
+def _run_once(
+    handle: Handle,
+    target: BranchState,
+    call: tuple[MergeRequest, WriteOptions, object],
+    run: Callable[[MergeRequest], MergeResult],
+) -> MergeResult:
+    """Run a request, or return the result of the same request if it has already been run."""
+    request, options, description = call
+    if request.dry_run:
+        options = replace(options, idempotency_key=None)
+    metadata = handle.with_actor(options).commit_metadata(description)
+    request = replace(request, commit_metadata=metadata)
+    return publish_once(
+        target, metadata, lambda: run(request), lambda commit: recover_result(handle, target, commit, request)
+    )
 
 
 def open_session(
@@ -126,7 +154,7 @@ def open_session(
     *,
     granularity: Granularity,
     collapse_edges: bool,
-    authorship: Authorship,
+    write_options: WriteOptions,
     engine: EngineChoice,
 ) -> MergeSession:
     """Open a merge session in which conflicts are resolved one at a time."""
@@ -134,7 +162,10 @@ def open_session(
     source, target = _open_source(handle, branches[0]), handle.open_branch_state(branches[1])
     elsewhere = choose_merge_engine(engine)
     options = MergeOptions(check_granularity(granularity), collapse_edges, offload_engine=elsewhere)
-    request = MergeRequest(options, commit_metadata=_merge_metadata(handle, source, target, authorship))
+    metadata = handle.with_actor(write_options).commit_metadata()
+    if metadata.message is None:
+        metadata = replace(metadata, message=_merge_message(source, target))
+    request = MergeRequest(options, commit_metadata=metadata)
     return MergeSession(open_merge(source, target), request, lambda merged: _finish(handle, merged))
 
 
@@ -148,40 +179,39 @@ class Replay:
     mainline: int | None
 
 
-def replay_commit(handle: Handle, revision: Replay, request: MergeRequest, authorship: Authorship) -> MergeResult:
+def replay_commit(handle: Handle, revision: Replay, request: MergeRequest, options: WriteOptions) -> MergeResult:
     """Revert or cherry-pick a commit on a branch, by default the handle's branch."""
     verb, action = revision.verb, f"a {revision.verb.replace('_', '-')}"
     handle.require_branch(action)
     if not request.dry_run:
         handle.require_writable(action)
+    check_revision_type(revision.commit)
     target = handle.open_branch_state(revision.branch)
+    source = describe_revision(revision.commit), revision.mainline
+    description = describe_merge_request(verb, target.name, source, request)
+    with log_operation(verb, target.name):
+        call = request, options, description
+        return _run_once(handle, target, call, lambda keyed: _replay_revision(handle, revision, target, keyed))
+
+
+def _replay_revision(handle: Handle, revision: Replay, target: BranchState, request: MergeRequest) -> MergeResult:
+    verb = revision.verb
     nearest, origin = handle.latest_snapshot(), handle.branch_state
     if verb == "revert" and target is not origin:  # `HEAD` refers to the head of the target branch
         nearest, origin = manifest_snapshot(handle.store, target, target.last_known()), target
     if verb == "revert" and is_range(revision.commit):
         ends = resolve_range(handle.store, origin, nearest, _require_no_mainline(revision))
-        return _revert_range(handle, target, ends, request, authorship)
+        request = _with_message(request, f"Revert {ends[0].commit_id}..{ends[1].commit_id}")
+        return _finish(handle, revert_range(target, *ends, request))
     snapshot = resolve_revision(handle.store, origin, nearest, revision.commit)
-    message, actor = authorship
-    options = _options_with_actor(handle, message or _replay_message(verb, snapshot.commit), actor)
-    request = replace(request, commit_metadata=options.commit_metadata())
-    with log_operation(verb, target.name):
-        return _finish(handle, replay(verb, target, snapshot, request, revision.mainline))
+    request = _with_message(request, _replay_message(verb, snapshot.commit))
+    return _finish(handle, replay(verb, target, snapshot, request, revision.mainline))
 
 
-def _revert_range(
-    handle: Handle,
-    target: BranchState,
-    ends: tuple[Snapshot, Snapshot],
-    request: MergeRequest,
-    authorship: Authorship,
-) -> MergeResult:
-    message, actor = authorship
-    first, last = ends
-    options = _options_with_actor(handle, message or f"Revert {first.commit_id}..{last.commit_id}", actor)
-    request = replace(request, commit_metadata=options.commit_metadata())
-    with log_operation("revert", target.name):
-        return _finish(handle, revert_range(target, first, last, request))
+def _with_message(request: MergeRequest, default: str | None) -> MergeRequest:
+    """Return a request whose commit has a message: the caller's message, or else a default one."""
+    metadata = request.commit_metadata
+    return replace(request, commit_metadata=replace(metadata, message=metadata.message or default))
 
 
 def _require_no_mainline(revision: Replay) -> str:
@@ -193,22 +223,26 @@ def _require_no_mainline(revision: Replay) -> str:
 
 
 def reset_branch(
-    handle: Handle, branch: str, revision: Revision, request: MergeRequest, authorship: Authorship
+    handle: Handle, branch: str, revision: Revision, request: MergeRequest, options: WriteOptions
 ) -> MergeResult:
     """Reset a branch to the state at a revision, which is resolved relative to that branch."""
     action = "resetting a branch"
     handle.require_branch(action)
     if not request.dry_run:
         handle.require_writable(action)
+    check_revision_type(revision)
     target = handle.open_branch_state(branch)
-    head = manifest_snapshot(handle.store, target, target.refresh())
-    snapshot = resolve_revision(handle.store, target, head, revision)
-    message, actor = authorship
-    options = _options_with_actor(handle, message or _message_about("Reset to", snapshot.commit), actor)
-    request = replace(request, commit_metadata=options.commit_metadata())
-    with log_operation(RESET_OPERATION, target.name):
+
+    def run(keyed: MergeRequest) -> MergeResult:
+        head = manifest_snapshot(handle.store, target, target.refresh())
+        snapshot = resolve_revision(handle.store, target, head, revision)
         retained_by = find_branch_with_commit(handle.store, target, snapshot.commit_id)
-        return _finish(handle, reset(target, snapshot, retained_by, request))
+        keyed = _with_message(keyed, _message_about("Reset to", snapshot.commit))
+        return _finish(handle, reset(target, snapshot, retained_by, keyed))
+
+    description = (RESET_OPERATION, target.name, describe_revision(revision))
+    with log_operation(RESET_OPERATION, target.name):
+        return _run_once(handle, target, (request, options, description), run)
 
 
 def _open_source(handle: Handle, name: str | None) -> MergeSource:
@@ -224,17 +258,10 @@ def _open_source(handle: Handle, name: str | None) -> MergeSource:
     return RevisionSource(str(name).strip(), snapshot, retained_by)
 
 
-def _merge_metadata(handle: Handle, source: MergeSource, target: BranchState, authorship: Authorship) -> CommitMetadata:
-    """Return the metadata for a merge commit. The default message mentions both sides."""
-    message, actor = authorship
-    if message is None:
-        kind = "branch" if isinstance(source, BranchState) else "commit"
-        message = f"Merge {kind} '{source.name}' into {target.name}"
-    return _options_with_actor(handle, message, actor).commit_metadata()
-
-
-def _options_with_actor(handle: Handle, message: str | None, actor: str | None) -> WriteOptions:
-    return handle.with_actor(WriteOptions(message=message, actor=actor))
+def _merge_message(source: MergeSource, target: BranchState) -> str:
+    """Return the default message for a merge commit, which mentions both sides."""
+    kind = "branch" if isinstance(source, BranchState) else "commit"
+    return f"Merge {kind} '{source.name}' into {target.name}"
 
 
 def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
@@ -245,13 +272,19 @@ def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
     return build_merge_result(merged)
 
 
-def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchState) -> MergeResult:
-    """Delete the source. A failure does not affect the merge, which has already been published."""
+def _delete_merged_branch(handle: Handle, result: MergeResult, source_name: str) -> MergeResult:
+    """Delete the source. A failure does not affect the merge, which has already been published.
+
+    If the merge is repeated, the first request may have deleted the branch. A branch with the same name that has been
+    created since then has another head, so it is kept.
+    """
     try:
         bound, head = handle.branch_name, result.source
-        delete_branch(handle.store, source.name, current_branch=bound, expected_head=head)
+        delete_branch(handle.store, source_name, current_branch=bound, expected_head=head)
     except OmnigraphError as error:
-        return replace(result, branch_delete_error=str(error))
+        was_deleted = isinstance(error, BranchNotFound) and find_highest_number(handle.store, source_name) > 0
+        if not (result.replayed and was_deleted):
+            return replace(result, branch_delete_error=str(error))
     return replace(result, branch_deleted=True)
 
 

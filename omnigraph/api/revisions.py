@@ -81,6 +81,7 @@ class Revisions(Facet):
         strategy: "Strategy" = None,
         granularity: "Granularity" = "property",
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> "MergeResult":
         """Undo the changes made by a commit or a range of commits, in a new commit. Later changes are kept.
 
@@ -91,6 +92,7 @@ class Revisions(Facet):
         `theirs` restores the values from before the commit. Other properties of the same entities are kept unless
         `granularity` is "entity". A merge commit is reverted relative to its first parent, or to parent number
         `mainline`. Values from before a schema change are converted to the current schema, which does not change.
+        Repeating an `idempotency_key` returns the first result again, and `HEAD` then means the same commit as before.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -102,10 +104,11 @@ class Revisions(Facet):
         branch has moved in the meantime.
         """
         from omnigraph.api.merges import Replay, replay_commit
+        from omnigraph.api.write_options import WriteOptions
 
         request = _make_request(granularity, strategy, if_commit, dry_run=dry_run)
         replay = Replay("revert", commit, branch, mainline)
-        return replay_commit(self._handle, replay, request, (message, actor))
+        return replay_commit(self._handle, replay, request, WriteOptions(if_commit, message, actor, idempotency_key))
 
     def cherry_pick(  # noqa: PLR0913 - all but the first are keywords
         self,
@@ -119,18 +122,21 @@ class Revisions(Facet):
         strategy: "Strategy" = None,
         granularity: "Granularity" = "property",
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> "MergeResult":
         """Apply the changes made by one commit to a branch, by default this graph's branch.
 
-        Conflicts are handled as in a merge, where `ours` is the branch and `theirs` is the commit.
+        Conflicts are handled as in a merge, where `ours` is the branch and `theirs` is the commit. Repeating an
+        `idempotency_key` returns the first result again.
 
         Raises `MergeConflict`, `ReadOnlyError`, and `ReadSetConflict` if the branch has moved in the meantime.
         """
         from omnigraph.api.merges import Replay, replay_commit
+        from omnigraph.api.write_options import WriteOptions
 
         request = _make_request(granularity, strategy, if_commit, dry_run=dry_run)
         replay = Replay("cherry_pick", commit, into, mainline)
-        return replay_commit(self._handle, replay, request, (message, actor))
+        return replay_commit(self._handle, replay, request, WriteOptions(if_commit, message, actor, idempotency_key))
 
 
 def _make_request(

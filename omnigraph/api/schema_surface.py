@@ -71,4 +71,5 @@ class GraphSchemaSurface(Protocol):
         message: str | None = None,
         actor: str | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> SchemaApplied: ...

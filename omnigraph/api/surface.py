@@ -381,4 +381,5 @@ class GraphSurface(Protocol):
         limits: MergeLimits | None = None,
         engine: Engine = "auto",
         spark: Any = None,
+        idempotency_key: str | None = None,
     ) -> MergeResult: ...

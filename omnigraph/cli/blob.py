@@ -16,7 +16,7 @@ from .conflicts import Command
 from .entity import parse_key
 from .group import LazyCommand, LazyGroup
 from .opening import open_graph
-from .options import mark_as_write, scope_options, settings, shared_options, snapshot_option
+from .options import idempotency_key_option, mark_as_write, scope_options, settings, shared_options, snapshot_option
 from .progress import show_progress
 
 if TYPE_CHECKING:
@@ -107,9 +107,7 @@ def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> 
 @click.option("--branch", default="main", show_default=True, help="Branch to change")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@click.option(
-    "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
-)
+@idempotency_key_option
 @graph_arguments(type_name="TYPE", entity_id="ID", property_name="PROPERTY", file="FILE")
 @actor_option
 @shared_options

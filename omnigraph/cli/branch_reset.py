@@ -8,7 +8,7 @@ from . import show
 from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_target
 from .conflicts import describe_counts
 from .opening import open_graph
-from .options import mark_as_write, settings, shared_options
+from .options import idempotency_key_option, mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.api.merge_sessions import MergeResult
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.option("--message", "-m", help="Commit message")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--dry-run", is_flag=True, help="Show the changes without applying them")
+@idempotency_key_option
 @graph_arguments(name="NAME", revision="TO")
 @actor_option
 @shared_options

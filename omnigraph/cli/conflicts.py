@@ -13,7 +13,7 @@ import click
 from omnigraph.records.frozen import record
 
 from . import exits, show
-from .options import settings
+from .options import idempotency_key_option, settings
 
 if TYPE_CHECKING:
     from omnigraph.api.merge_sessions import MergeResult
@@ -96,6 +96,7 @@ def conflict_options(command: Command) -> Command:
         ),
         click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit"),
         click.option("--message", "-m", help="Commit message"),
+        idempotency_key_option,
     )
     for option in reversed(options):
         command = option(command)
@@ -125,7 +126,7 @@ def describe_counts(merge_result: "MergeResult") -> str:
     """Describe how many changes a merge makes."""
     stats = merge_result.stats
     labels = zip(("added", "changed", "removed"), ("inserts", "updates", "deletes"), strict=True)
-    phrases = [f"{stats[stat_name]} {label}" for label, stat_name in labels]
+    phrases = [f"{stats[stat_name]} {label}" for label, stat_name in labels if stat_name in stats]
     if stats["resolved"]:
         phrases.append(f"{show.count(stats['resolved'], 'conflict')} resolved")
     return ", ".join(phrases)

@@ -22,7 +22,7 @@ from .address import (
 )
 from .engines import engine_options, open_spark_session
 from .opening import open_graph
-from .options import mark_as_write, settings, shared_options
+from .options import idempotency_key_option, mark_as_write, settings, shared_options
 from .progress import show_progress
 
 if TYPE_CHECKING:
@@ -91,9 +91,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--dry-run", is_flag=True, help="Check the data without loading it")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@click.option(
-    "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
-)
+@idempotency_key_option
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @external_blobs_option
 @graph_arguments()

@@ -9,7 +9,7 @@ from omnigraph.errors import PreconditionFailed
 from . import exits, show
 from .address import GraphAddress, actor_option, announce_target, external_blobs_option, resolve_target
 from .opening import open_graph
-from .options import mark_as_write, settings, shared_options
+from .options import idempotency_key_option, mark_as_write, settings, shared_options
 from .query_input import QueryInput, query_options
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 @click.option("--branch", default="main", show_default=True, help="Branch to change")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@click.option(
-    "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
-)
+@idempotency_key_option
 @external_blobs_option
 @actor_option
 @shared_options

@@ -218,3 +218,6 @@ snapshot_option = click.option(
 schema_option = click.option(
     "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg)"
 )
+idempotency_key_option = click.option(
+    "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
+)

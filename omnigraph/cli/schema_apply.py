@@ -17,7 +17,7 @@ from .address import (
     yes_option,
 )
 from .opening import open_graph
-from .options import mark_as_write, settings, shared_options
+from .options import idempotency_key_option, mark_as_write, settings, shared_options
 from .schema import print_plan
 
 _schema_option = click.option(
@@ -72,6 +72,7 @@ def plan(
 @click.option("--dry-run", is_flag=True, help="Check the steps against the data without applying them")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
+@idempotency_key_option
 @graph_arguments()
 @actor_option
 @yes_option

@@ -11,6 +11,7 @@ from omnigraph.history.revisions import Revision
 from omnigraph.values.name_rules import strip_name
 
 from .answers import read_branch
+from .deletions import delete_ref
 from .facet import RemoteFacet
 from .handle import RemoteHandle, write_revision
 from .merges import RemoteMergeResult, check_merge_options, run_merge
@@ -65,9 +66,9 @@ class RemoteBranches(RemoteFacet):
     def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a branch. If it has unmerged commits, raise `BranchBusy` unless `force` is true."""
         self._handle.require_writable("deleting a branch")
-        self._handle.exchange.call("DELETE", ("branches", strip_name(name)), {"force": force})
+        delete_ref(self._handle.exchange, ("branches", strip_name(name)), {"force": force})
 
-    def reset(
+    def reset(  # noqa: PLR0913 - all but the first are keywords
         self,
         name: str,
         *,
@@ -76,13 +77,17 @@ class RemoteBranches(RemoteFacet):
         actor: str | None = None,
         if_commit: str | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> RemoteMergeResult:
         """Reset a branch to the state at a revision, in a new commit; see `Branches.reset`."""
         self._handle.require_writable("resetting a branch", dry_run=dry_run)
         self._handle.reject_actor(actor)
         branch = self._handle.on_branch(strip_name(name))
-        body = {"to": branch.resolve(to), "message": message, "dry_run": dry_run}
-        return run_merge(branch, ("branches", branch.branch_name, "reset"), body, if_commit)
+        # A reset with the caller's key is sent as it was written, so that a repeated request is equal.
+        revision = branch.resolve(to) if idempotency_key is None else write_revision(to)
+        body = {"to": revision, "message": message, "dry_run": dry_run}
+        segments = ("branches", branch.branch_name, "reset")
+        return run_merge(branch, segments, body, if_commit, is_read=dry_run, idempotency_key=idempotency_key)
 
     def merge_session(  # noqa: PLR0913 - all but two are keywords
         self,
@@ -122,7 +127,8 @@ def create_branch(
         "commit": None if commit is None else write_revision(commit),
         "exist_ok": exist_ok,
     }
-    document = handle.exchange.post("branches", body=body)
+    # With `exist_ok`, a repeated request opens the branch that the first one created.
+    document = handle.exchange.post("branches", body=body, is_repeatable=exist_ok)
     return RemoteHandle(handle.exchange, handle.uri, document["name"])
 
 
@@ -154,7 +160,7 @@ def branch_block(
             handle.exchange.get("branches", branch.branch_name)  # raises `BranchNotFound`
             RemoteGraph(handle).merge(branch.branch_name, delete_branch=True)
         elif on_exit == "drop":
-            handle.exchange.call("DELETE", ("branches", branch.branch_name), {"force": True})
+            delete_ref(handle.exchange, ("branches", branch.branch_name), {"force": True})
         elif delete:
             _delete_if_merged(handle, branch)
 
@@ -167,4 +173,4 @@ def _delete_if_merged(handle: RemoteHandle, branch: RemoteHandle) -> None:
         commits = handle.exchange.get("commits", branch=handle.branch_name)["commits"]
         is_merged = any(commit["graph_commit_id"] == info.head.id for commit in commits)
     if is_merged:
-        handle.exchange.call("DELETE", ("branches", branch.branch_name), {"force": True})
+        delete_ref(handle.exchange, ("branches", branch.branch_name), {"force": True})

@@ -29,7 +29,8 @@ _UNCHANGING_METHODS = ("GET", "HEAD")
 class RequestOptions(TypedDict, total=False):
     """The parts of a request besides its path and parameters. `condition` is the required head of the branch.
 
-    If the body is a function, the request can be repeated, because every call returns all of the bytes.
+    If the body is a function, the request can be repeated, because every call returns all of the bytes. A write without
+    an idempotency key can be repeated only if `is_repeatable` is true.
     """
 
     json_body: Mapping[str, Any] | None
@@ -37,6 +38,7 @@ class RequestOptions(TypedDict, total=False):
     headers: Mapping[str, str]
     condition: str | None
     is_read: bool
+    is_repeatable: bool
 
 
 @record
@@ -47,6 +49,7 @@ class _Request:
     path: str
     content: Any
     headers: Mapping[str, str]
+    is_harmless: bool = False  # whether a second run has no further effect
 
     @property
     def is_streamed(self) -> bool:
@@ -55,7 +58,7 @@ class _Request:
     @property
     def is_repeatable(self) -> bool:
         is_safe = self.target.effect_if_lost == "none" or "Idempotency-Key" in self.headers
-        return is_safe and not self.is_streamed
+        return (is_safe or self.is_harmless) and not self.is_streamed
 
 
 class Exchange:
@@ -130,7 +133,8 @@ class Exchange:
         effect: Any = "none" if is_read else "unknown"
         target = RequestTarget(str(self.server), self._address, method, path, headers["Accept"], effect)
         _check_headers(headers)
-        return _Request(target, self.server.prefix + self._graph_path + path, content, headers)
+        is_harmless = options.get("is_repeatable", False)
+        return _Request(target, self.server.prefix + self._graph_path + path, content, headers, is_harmless)
 
     def _send(self, request: _Request, *, reads_body: bool) -> Reply:
         attempt = 0

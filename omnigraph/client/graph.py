@@ -20,6 +20,7 @@ from omnigraph.api.results.diff import Diff
 from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.api.results.subgraph import Subgraph
+from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import EntityNotFound
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
@@ -380,16 +381,17 @@ class RemoteGraph(RemoteWrites):
         limits: Any = None,
         engine: Any = "auto",
         spark: Any = None,
+        idempotency_key: str | None = None,
     ) -> merges.RemoteMergeResult:
         """Merge a branch into another one, by default this graph's branch; see `Graph.merge`."""
         self._handle.require_open()
         self._handle.reject_actor(actor)
-        merges.check_merge_options(strategy, engine, spark)
+        merges.check_merge_options(strategy, engine, spark, idempotency_key)
         self._handle.require_writable("merging", dry_run=dry_run)
-        request = {"message": message, "strategy": strategy, "granularity": granularity}
-        request |= {"collapse_edges": collapse_edges, "delete_branch": delete_branch}
-        request["limits"] = None if limits is None else asdict(limits)
-        return merges.merge_branches(self._handle, source, into, request, if_commit=if_commit, dry_run=dry_run)
+        body = {"strategy": strategy, "granularity": granularity, "collapse_edges": collapse_edges}
+        body |= {"delete_branch": delete_branch, "limits": limits and asdict(limits)}
+        options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return merges.merge_branches(self._handle, source, into, body, options, dry_run=dry_run)
 
 
 if TYPE_CHECKING:

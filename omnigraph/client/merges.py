@@ -6,12 +6,14 @@ from typing import Any
 
 from omnigraph.api.merge_sessions import MergeResult
 from omnigraph.api.results.diff import Diff, LazyTableChanges
+from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import MergeConflict, ReadSetConflict
 from omnigraph.merging.discarded_changes import DiscardedChange
 from omnigraph.merging.lost_edges import LostEdge
 from omnigraph.merging.parallel_edges import ParallelEdgePair
 from omnigraph.merging.strategy import check_side
 from omnigraph.records.cached_property import cached_property
+from omnigraph.values import clock_and_ids
 from omnigraph.values.option_text import check_option_text
 from omnigraph.values.table_key import TableKey
 
@@ -69,33 +71,46 @@ def merge_branches(
     source: str | None,
     target: str | None,
     options: Document,
+    write_options: WriteOptions,
     *,
-    if_commit: str | None,
     dry_run: bool,
 ) -> RemoteMergeResult:
     """Merge or preview a merge. The source and the target default to the handle's branch."""
     body = dict(options) | {
         "source": handle.branch_name if source is None else source,
         "target": handle.branch_name if target is None else target,
+        "message": write_options.message,
     }
     segments, preview_segments = ("branches", "merge"), ("branches", "merge", "preview")
     if callable(options.get("strategy")):
         from .conflict_functions import DecidedMerge
 
         merge = DecidedMerge(handle, segments, preview_segments, body, options["strategy"])
-        return merge.run(if_commit, dry_run=dry_run)
+        return merge.run(write_options.if_commit, dry_run=dry_run)
     if dry_run:
         return run_merge(handle, preview_segments, body, None, is_read=True)
-    return run_merge(handle, ("branches", "merge"), body, if_commit)
+    key = write_options.idempotency_key
+    return run_merge(handle, segments, body, write_options.if_commit, idempotency_key=key)
 
 
 def run_merge(
-    handle: RemoteHandle, segments: tuple[str, ...], body: Document, condition: str | None, *, is_read: bool = False
+    handle: RemoteHandle,
+    segments: tuple[str, ...],
+    body: Document,
+    condition: str | None,
+    *,
+    is_read: bool = False,
+    idempotency_key: str | None = None,
 ) -> RemoteMergeResult:
-    """Send a merge request and return the merge's effect."""
-    check_option_text(body.get("message"), "message")
+    """Send a merge request and return the merge's effect. A merge that changes the graph has an idempotency key."""
+    for name, text in (("message", body.get("message")), ("idempotency_key", idempotency_key)):
+        check_option_text(text, name)
+    headers = {} if is_read else {"Idempotency-Key": idempotency_key or clock_and_ids.new_ulid()}
     try:
-        document = handle.exchange.post(*segments, body=body, condition=condition, is_read=is_read)
+        reply = handle.exchange.fetch(
+            "POST", segments, {}, json_body=body, condition=condition, is_read=is_read, headers=headers
+        )
+        document = reply.json()
     except MergeConflict as error:
         error.conflicts = list(decode_conflicts(handle, error.conflicts))
         raise
@@ -114,14 +129,17 @@ def run_merge(
         branch_delete_error=document.get("branch_delete_error"),
         lost_edges=tuple(map(_read_lost_edge, document["lost_edges"])),
         discarded=tuple(map(_read_discarded, document["discarded"])),
+        replayed="Idempotent-Replay" in reply.headers and idempotency_key is not None,
         document=document,
         handle=handle,
         request=(segments, body),
     )
 
 
-def check_merge_options(strategy: Any, engine: str, spark: Any) -> None:
+def check_merge_options(strategy: Any, engine: str, spark: Any, idempotency_key: str | None = None) -> None:
     """Raise `NotSupportedRemotely` for options that a server does not offer."""
+    # After the merge, there are no conflicts to ask the function about, so a repeated request would differ.
+    reject_if(callable(strategy) and idempotency_key is not None, "idempotency_key=…, strategy=function")
     for side in strategy.values() if isinstance(strategy, Mapping) else ():
         check_side(side)
     reject_if(engine == "spark" or spark is not None, "engine='spark'")

@@ -1,7 +1,8 @@
 """Decide whether and when a request is sent again.
 
-Only requests that cannot apply a write twice are repeated: reads, writes with an idempotency key, requests that never
-reached the server, and requests that the server rejected before it started them. This module never sends anything.
+Only requests that cannot apply a write twice are repeated: reads, writes with an idempotency key, writes whose second
+run has no effect, requests that never reached the server, and requests that the server rejected before it started them.
+This module never sends anything.
 """
 
 from email.utils import parsedate_to_datetime
@@ -56,7 +57,7 @@ ONLY_READS = RetryPolicy(repeats_writes=False)
 def is_worth_repeating(error: OmnigraphError, status: int, *, is_repeatable: bool) -> bool:
     """Return whether the same request may succeed later and is safe to send again.
 
-    `is_repeatable` is true for reads and for writes with an idempotency key.
+    `is_repeatable` is true for reads, writes with an idempotency key, and writes whose second run has no effect.
 
     >>> is_worth_repeating(TooManyRequests(), 429, is_repeatable=False)
     True

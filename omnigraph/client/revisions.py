@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.comparisons import check_log_options
 from omnigraph.api.results.commit_log import CommitLog
+from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import EntityNotFound, InputError
 from omnigraph.history.commit import Commit
 from omnigraph.history.entity_history import Blamed, EntityHistory, EntityVersion
@@ -102,11 +103,13 @@ class RemoteRevisions(RemoteFacet):
         strategy: Any = None,
         granularity: Any = "property",
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> RemoteMergeResult:
         """Undo a commit or a range of commits in a new commit; see `Revisions.revert`."""
         options = {"mainline": mainline, "message": message, "strategy": strategy}
         options |= {"granularity": granularity, "dry_run": dry_run}
-        return self._replay("revert", commit, branch, actor, if_commit, options)
+        write_options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return self._replay("revert", commit, branch, write_options, options)
 
     def cherry_pick(  # noqa: PLR0913 - all but the first are keywords
         self,
@@ -120,33 +123,40 @@ class RemoteRevisions(RemoteFacet):
         strategy: Any = None,
         granularity: Any = "property",
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> RemoteMergeResult:
         """Apply the changes made by one commit to a branch; see `Revisions.cherry_pick`."""
         options = {"mainline": mainline, "message": message, "strategy": strategy}
         options |= {"granularity": granularity, "dry_run": dry_run}
-        return self._replay("cherry-pick", commit, into, actor, if_commit, options)
+        write_options = WriteOptions(if_commit, message, actor, idempotency_key)
+        return self._replay("cherry-pick", commit, into, write_options, options)
 
     def _replay(
         self,
         route: str,
         commit: Revision,
         branch: str | None,
-        actor: str | None,
-        if_commit: str | None,
+        write_options: WriteOptions,
         options: dict[str, Any],
     ) -> RemoteMergeResult:
         self._handle.require_writable("applying the changes from a commit", dry_run=options["dry_run"])
         handle = self._handle if branch is None else self._handle.on_branch(strip_name(branch))
-        handle.reject_actor(actor)
-        check_merge_options(options["strategy"], "auto", None)
+        handle.reject_actor(write_options.actor)
+        if_commit, key = write_options.if_commit, write_options.idempotency_key
+        check_merge_options(options["strategy"], "auto", None, key)
         text = write_revision(commit)
-        if ".." not in text:  # `HEAD` is the target's head in a revert, and this branch's head in a cherry-pick
+        # `HEAD` is the target's head in a revert, and this branch's head in a cherry-pick. With the caller's key, the
+        # text is sent as it was written if the server reads it in the same way, because a repeated request must be
+        # equal even if the head has moved.
+        reads_alike = route == "revert" or handle.branch_name == self._handle.branch_name
+        if ".." not in text and not (reads_alike and key is not None):
             text = (handle if route == "revert" else self._handle).resolve(text)
         body = {"commit": text, "branch": handle.branch_name, **options}
         if callable(options["strategy"]):
             merge = DecidedMerge(handle, (route,), (route,), body, options["strategy"])
             return merge.run(if_commit, dry_run=options["dry_run"])
-        return run_merge(handle, (route,), body, if_commit)
+        is_read = bool(options["dry_run"])
+        return run_merge(handle, (route,), body, if_commit, is_read=is_read, idempotency_key=key)
 
 
 def write_key(key: Any) -> str:

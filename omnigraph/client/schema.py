@@ -28,6 +28,8 @@ from .writes import write_branch
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .replies import Reply
+
 _SERVER_NAME = "<schema>"
 
 
@@ -123,8 +125,10 @@ class RemoteSchema:
         text, name = read_schema_text(new)
         return self._propose(text, name, branch, allow_data_loss=allow_data_loss)
 
-    def _propose(self, text: str, name: str, branch: str | None, *, allow_data_loss: bool) -> SchemaPlan:
-        document = self._handle.for_read(branch, None).schema_document()
+    def _propose(
+        self, text: str, name: str, branch: str | None, *, allow_data_loss: bool, at: str | None = None
+    ) -> SchemaPlan:
+        document = self._handle.for_read(branch, at).schema_document()
         stored = StoredSchema(document["schema_source"], compile_ir(document["schema_source"]))
         base = SchemaRow(document["shape_hash"], "")
         return propose_schema(base, stored, text, name, allow_data_loss=allow_data_loss)
@@ -139,24 +143,36 @@ class RemoteSchema:
         message: str | None = None,
         actor: str | None = None,
         dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> SchemaApplied:
         """Change the branch's schema in one commit; see `Graph.schema.apply`."""
         handle, started = self._handle, clock_and_ids.monotonic()
         handle.require_writable("changing the schema", dry_run=dry_run)
         handle.reject_actor(actor)
-        check_option_text(message, "message")
+        for option_name, option in (("message", message), ("idempotency_key", idempotency_key)):
+            check_option_text(option, option_name)
         text, name = (new.source, new.name) if isinstance(new, SchemaPlan) else read_schema_text(new)
         loses_data = allow_data_loss or (isinstance(new, SchemaPlan) and new.allow_data_loss)
-        plan = self._propose(text, name, branch, allow_data_loss=loses_data)
+        # A change with the caller's key is sent first, because the branch may already have the new schema.
+        plan = None if idempotency_key else self._propose(text, name, branch, allow_data_loss=loses_data)
         target = write_branch(handle, branch)
         body = {"schema_source": text, "branch": target, "message": message, "dry_run": dry_run}
-        document = self._send(body | {"allow_data_loss": loses_data}, if_commit, SourceText(name, text))
-        commit = read_optional_commit(document["commit"])
-        return SchemaApplied(plan, commit, target, clock_and_ids.monotonic() - started, dry_run)
+        headers = {} if dry_run else {"Idempotency-Key": idempotency_key or clock_and_ids.new_ulid()}
+        reply = self._send(body | {"allow_data_loss": loses_data}, if_commit, headers, SourceText(name, text))
+        commit = read_optional_commit(reply.json()["commit"])
+        if plan is None:
+            base_id = None if commit is None else commit.parents[0]
+            plan = self._propose(text, name, branch, allow_data_loss=loses_data, at=base_id)
+        is_replay = "Idempotent-Replay" in reply.headers and idempotency_key is not None
+        return SchemaApplied(plan, commit, target, clock_and_ids.monotonic() - started, dry_run, is_replay)
 
-    def _send(self, body: dict[str, Any], if_commit: str | None, source: SourceText) -> Any:
+    def _send(
+        self, body: dict[str, Any], if_commit: str | None, headers: Mapping[str, str], source: SourceText
+    ) -> "Reply":
         try:
-            return self._handle.exchange.post("schema", "apply", body=body, condition=if_commit)
+            return self._handle.exchange.fetch(
+                "POST", ("schema", "apply"), {}, json_body=body, condition=if_commit, headers=headers
+            )
         except LanguageError as error:
             error.source = source
             error.message = error.message.replace(f"{_SERVER_NAME}:", f"{source.name}:")

@@ -10,6 +10,7 @@ from omnigraph.values.name_rules import strip_name
 from omnigraph.values.option_text import check_option_text
 
 from .answers import read_tag
+from .deletions import delete_ref
 from .facet import RemoteFacet
 from .handle import RemoteHandle
 
@@ -53,7 +54,7 @@ class RemoteTags(RemoteFacet):
     def delete(self, name: str) -> None:
         """Delete a tag."""
         self._handle.require_writable("deleting a tag")
-        self._handle.exchange.call("DELETE", ("tags", strip_name(name, "tag")), {})
+        delete_ref(self._handle.exchange, ("tags", strip_name(name, "tag")), {})
 
 
 def create_tag(handle: RemoteHandle, name: str, point: Revision | None, message: str | None) -> Tag:

@@ -76,13 +76,17 @@ class SchemaPlan:
 
 @dataclass(frozen=True, slots=True)
 class SchemaApplied:
-    """The outcome of a schema change. It is truthy if the change created a commit."""
+    """The outcome of a schema change. It is truthy if the change created a commit.
+
+    `replayed` is true if an earlier request with the same idempotency key created the commit.
+    """
 
     plan: SchemaPlan
     commit: Commit | None
     branch: str
     elapsed: float = 0.0
     dry_run: bool = False
+    replayed: bool = False
 
     def __bool__(self) -> bool:
         return self.commit is not None

@@ -63,24 +63,34 @@ def capture_merge_inputs(source: MergeSource, target_branch: BranchState) -> Mer
     """Take snapshots of both sides, and determine how their commits are related."""
     if isinstance(source, RevisionSource):
         named_snapshot = replace(source.snapshot, branch=source.name)
-        return _relate_sides(None, target_branch, named_snapshot, source.retained_by)
+        return _relate_to_newest(None, target_branch, named_snapshot, source.retained_by)
     source_snapshot = manifest_snapshot(source.store, source, source.refresh())
-    return _relate_sides(source, target_branch, source_snapshot)
+    return _relate_to_newest(source, target_branch, source_snapshot)
 
 
 def recapture_target(merge_inputs: MergeInputs) -> MergeInputs:
     """Take a new snapshot of the target, and reuse the snapshot of the source."""
     source = merge_inputs.source_branch, merge_inputs.target_branch, merge_inputs.source_snapshot
-    return _relate_sides(*source, merge_inputs.retained_by)
+    return _relate_to_newest(*source, merge_inputs.retained_by)
 
 
-def _relate_sides(
+def _relate_to_newest(
     source_branch: BranchState | None,
     target_branch: BranchState,
     source_snapshot: Snapshot,
     retained_by: BranchState | None = None,
 ) -> MergeInputs:
-    target_manifest = target_branch.refresh()
+    return relate_sides(source_branch, target_branch, target_branch.refresh(), source_snapshot, retained_by)
+
+
+def relate_sides(
+    source_branch: BranchState | None,
+    target_branch: BranchState,
+    target_manifest: LoadedManifest,
+    source_snapshot: Snapshot,
+    retained_by: BranchState | None = None,
+) -> MergeInputs:
+    """Determine how the commits of the source and of the target, as loaded in `target_manifest`, are related."""
     target_snapshot = manifest_snapshot(target_branch.store, target_branch, target_manifest)
     base_ids, source_only_commits = find_merge_bases(target_snapshot, source_snapshot)
     if not base_ids:

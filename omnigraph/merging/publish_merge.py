@@ -14,6 +14,7 @@ from omnigraph.history.delete_queue import check_versions_retained
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.refs import find_ref
 from omnigraph.publish.long_operations import publish_long_operation
+from omnigraph.publish.repeated_requests import require_own_commit
 from omnigraph.publish.requirements import SameHead
 from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
@@ -29,10 +30,17 @@ def publish_merge(
     commit_metadata: CommitMetadata,
     details: Mapping[str, Any],
 ) -> Commit:
-    """Publish a planned merge. `details` records how conflicts were resolved."""
+    """Publish a planned merge. `details` records how conflicts were resolved.
+
+    Raises `ReadSetConflict` if the target has moved, also if another process published the same request.
+    """
     migration = None if plan.merged_schema is None else plan.merged_schema.migration
 
+    own_id: str | None = None
+
     def stage(txn: WriteTxn) -> PublishPlan:
+        nonlocal own_id
+        own_id = txn.commit_id
         _check_still_captured(merge_inputs, txn)
         check_versions_retained(txn.store, plan.adopted_tables.values(), merge_inputs.source_snapshot.commit_id)
         staged = (
@@ -65,7 +73,7 @@ def publish_merge(
     )
     if published is None:  # a merge always publishes a commit with its lineage, so None does not mean an empty merge
         raise ReadSetConflict(member="graph_head", expected=merge_inputs.target_snapshot.commit_id)
-    return published
+    return require_own_commit(published, own_id, merge_inputs.target_snapshot.commit_id)
 
 
 def _stage_same_schema(merge_inputs: MergeInputs, txn: WriteTxn, plan: MergePlan) -> PublishPlan:

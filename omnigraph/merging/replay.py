@@ -24,6 +24,7 @@ from omnigraph.history.schema_changes import compare_schemas
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.ingest.stage import stage_tables
 from omnigraph.publish.publish import publish
+from omnigraph.publish.repeated_requests import require_own_commit
 from omnigraph.publish.requirements import ExpectedHead, SameLookupResult, SameSchema
 from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
@@ -66,13 +67,19 @@ def replay(
     `mainline` selects a merge commit's parent and defaults to the first one. If the branch moves in the meantime, the
     replay is planned again. Raises `MergeConflict` with every conflict, except in a dry run.
     """
-    parent_snapshot = _parent_snapshot(commit_snapshot, mainline)
+    sides = replayed_sides(kind, commit_snapshot, mainline)
     details = {"commit": commit_snapshot.commit_id, **({"mainline": mainline} if mainline else {})}
+    return _replay_change(kind, target_branch, sides, request, details)
+
+
+def replayed_sides(
+    kind: ReplayKind, commit_snapshot: Snapshot, mainline: int | None = None
+) -> tuple[Snapshot, Snapshot]:
+    """Return the base and the other side of the merge that applies a commit's changes, or undoes them."""
+    parent_snapshot = _parent_snapshot(commit_snapshot, mainline)
     if kind == "cherry_pick":
-        changed_snapshot = replace(commit_snapshot, branch=commit_snapshot.commit_id)
-        return _replay_change(kind, target_branch, (parent_snapshot, changed_snapshot), request, details)
-    changed_snapshot = replace(parent_snapshot, branch=f"before {commit_snapshot.commit_id}")
-    return _replay_change(kind, target_branch, (commit_snapshot, changed_snapshot), request, details)
+        return parent_snapshot, replace(commit_snapshot, branch=commit_snapshot.commit_id)
+    return commit_snapshot, replace(parent_snapshot, branch=f"before {commit_snapshot.commit_id}")
 
 
 def revert_range(
@@ -83,8 +90,12 @@ def revert_range(
     The result is the same as if a single commit that made all of these changes had been reverted.
     """
     details = {"after": after_snapshot.commit_id, "commit": last_snapshot.commit_id}
-    changed_snapshot = replace(after_snapshot, branch=f"at {after_snapshot.commit_id}")
-    return _replay_change("revert", target_branch, (last_snapshot, changed_snapshot), request, details)
+    return _replay_change("revert", target_branch, range_sides(after_snapshot, last_snapshot), request, details)
+
+
+def range_sides(after_snapshot: Snapshot, last_snapshot: Snapshot) -> tuple[Snapshot, Snapshot]:
+    """Return the base and the other side of the merge that undoes a range of commits."""
+    return last_snapshot, replace(after_snapshot, branch=f"at {after_snapshot.commit_id}")
 
 
 def _replay_change(
@@ -108,20 +119,25 @@ def _replay_with_blobs(
     replay_details: Mapping[str, Any],
 ) -> MergeReport:
     if request.dry_run:
-        return _plan_replay(kind, target_branch, target_branch.refresh(), base_and_changed, request)
+        return plan_replay(kind, target_branch, target_branch.refresh(), base_and_changed, request)
     latest_report: list[MergeReport] = []
+    own_id: str | None = None
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        report = _plan_replay(kind, target_branch, txn.base, base_and_changed, request)
+        nonlocal own_id
+        own_id = txn.commit_id
+        report = plan_replay(kind, target_branch, txn.base, base_and_changed, request)
         latest_report[:] = [report]
         return _make_publish_plan(kind, report, txn, {**replay_details, **merge_details(request, report)})
 
     requirements = () if request.if_commit is None else (ExpectedHead(request.if_commit),)
     commit = publish(target_branch, prepare, request.commit_metadata, requirements)
+    if commit is not None:
+        require_own_commit(commit, own_id, commit.parents[0])
     return replace(latest_report[0], commit=commit)
 
 
-def _plan_replay(
+def plan_replay(
     kind: ReplayKind,
     target_branch: BranchState,
     manifest: LoadedManifest,

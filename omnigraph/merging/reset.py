@@ -13,10 +13,12 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.delete_queue import check_versions_retained
 from omnigraph.history.file_checksums import find_checksums
+from omnigraph.history.manifest import LoadedManifest
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome
 from omnigraph.history.schemas import dropped_history_error, schemas_agree
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.publish.long_operations import publish_long_operation
+from omnigraph.publish.repeated_requests import require_own_commit
 from omnigraph.publish.requirements import SameHead, SameSchema
 from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
@@ -43,7 +45,7 @@ def reset(
     and `ReadSetConflict` if the branch has moved in the meantime, except by maintenance.
     """
     for attempt in range(MAX_ATTEMPTS):
-        report = _plan_reset(branch, restored_snapshot, request)
+        report = plan_reset(branch, branch.refresh(), restored_snapshot, request)
         if request.dry_run or report.outcome == "already_up_to_date":
             return report
         try:
@@ -54,9 +56,10 @@ def reset(
     raise InternalError("unreachable")
 
 
-def _plan_reset(branch: BranchState, restored_snapshot: Snapshot, request: MergeRequest) -> MergeReport:
-    """Plan the reset as a fast-forward from the head to the restored state."""
-    manifest = branch.refresh()
+def plan_reset(
+    branch: BranchState, manifest: LoadedManifest, restored_snapshot: Snapshot, request: MergeRequest
+) -> MergeReport:
+    """Plan the reset as a fast-forward from the head in `manifest` to the restored state."""
     head_snapshot = manifest_snapshot(branch.store, branch, manifest)
     if request.if_commit is not None and head_snapshot.commit_id != request.if_commit:
         expected, actual = request.if_commit, head_snapshot.commit_id
@@ -92,7 +95,11 @@ def _publish_reset(report: MergeReport, retained_by: BranchState, request: Merge
     inputs, adopted = report.merge_inputs, report.plan.adopted_tables if report.plan is not None else {}
     branch, restored = inputs.target_branch, inputs.source_snapshot
 
+    own_id: str | None = None
+
     def stage(txn: WriteTxn) -> PublishPlan:
+        nonlocal own_id
+        own_id = txn.commit_id
         same_head = SameHead(inputs.target_snapshot.commit_id)
         same_head.check(txn)
         check_versions_retained(txn.store, adopted.values(), restored.commit_id)
@@ -111,7 +118,7 @@ def _publish_reset(report: MergeReport, retained_by: BranchState, request: Merge
     commit = publish_long_operation(branch, RESET_OPERATION, stage, request.commit_metadata, table_keys, facts)
     if commit is None:
         raise ReadSetConflict(member="graph_head", expected=inputs.target_snapshot.commit_id)
-    return commit
+    return require_own_commit(commit, own_id, inputs.target_snapshot.commit_id)
 
 
 def _unrecorded_checksums(

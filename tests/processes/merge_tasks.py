@@ -75,6 +75,12 @@ def merge_once(root: str, source: str, target: str) -> Any:
     return done.outcome, done.commit.id if done.commit is not None else None
 
 
+def merge_with_key(root: str, source: str, target: str, key: str) -> Any:
+    """Merge a branch that others merge with the same key: the outcome, and whether another process published it."""
+    done = opened(root).merge(source, target, idempotency_key=key)
+    return done.outcome, done.commit, done.stats, done.source, done.target, done.replayed
+
+
 @dataclass(frozen=True, slots=True)
 class MergeLoopReport:
     """What a process that merges in a loop reports: landed merges, lost attempts, and the seconds that merges took."""

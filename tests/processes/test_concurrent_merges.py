@@ -15,7 +15,7 @@ from omnigraph.errors import ReadSetConflict
 from omnigraph.history.machine_queue import MachineQueue
 from omnigraph.storage.effects import Effects
 from tests.processes.conftest import Crew
-from tests.processes.merge_tasks import SCHEMA, Merges, merge_once, merge_rounds, opened, write_rounds
+from tests.processes.merge_tasks import SCHEMA, Merges, merge_once, merge_rounds, merge_with_key, opened, write_rounds
 from tests.rig.invariants import check_invariants
 from tests.rig.timeouts import PATIENCE
 
@@ -92,6 +92,21 @@ def test_concurrent_merges_of_one_branch_land_once(crew: Crew, tmp_path: Path) -
     assert {outcome for outcome, _ in told} <= {"merged", "already_up_to_date", *LOST}
     assert {"new", "own"} <= names(graph).keys()
     assert [one.operation for one in graph.log()].count("merge") == 1
+    check_invariants(tmp_path / "g")
+
+
+def test_processes_that_merge_with_the_same_key_get_the_same_result(crew: Crew, tmp_path: Path) -> None:
+    graph = made(tmp_path / "g", 1)
+    graph.checkout("m0").insert("Person", {"name": "new"})
+    graph.insert("Person", {"name": "own"})
+    hands = crew(4)
+    for hand in hands:
+        hand.begin(merge_with_key, str(tmp_path / "g"), "m0", "main", "k")
+    results = [hand.result() for hand in hands]
+    assert [result[:-1] for result in results] == [results[0][:-1]] * 4
+    assert sorted(result[-1] for result in results) == [False, True, True, True]
+    assert results[0][0] == "merged"
+    assert [commit.operation for commit in graph.refresh().log()].count("merge") == 1
     check_invariants(tmp_path / "g")
 
 

@@ -1,6 +1,7 @@
 """A proxy in front of a server, for tests of clients: it forwards requests, or answers them itself.
 
-A test appends to `answers` what the next requests receive instead of the server's answer. The proxy records every
+A test appends to `answers` what the next requests receive instead of the server's answer. It appends the last segment
+of a path to `lost_segments` to lose the server's answer to the next change with such a path. The proxy records every
 request that it receives, so a test can count how often a request was sent.
 """
 
@@ -50,6 +51,7 @@ class HttpProxy:
     def __init__(self, port: int, upstream_port: int | None) -> None:
         self.port, self.upstream_port = port, upstream_port
         self.answers: deque[Canned | Forwarded] = deque()
+        self.lost_segments: list[str] = []
         self.requests: list[Received] = []
 
     @property
@@ -96,6 +98,10 @@ class _Handler(BaseHTTPRequestHandler):
         proxy: HttpProxy = self.server.proxy  # type: ignore[attr-defined]
         proxy.requests.append(Received(self.command, self.path, dict(self.headers)))
         answer = proxy.answers.popleft() if proxy.answers else None
+        segment = self.path.partition("?")[0].rpartition("/")[2]
+        if self.command != "GET" and segment in proxy.lost_segments:
+            proxy.lost_segments.remove(segment)
+            answer = Forwarded(body_bytes=5)
         if isinstance(answer, Canned):
             self._send(answer, len(answer.body))
         else:

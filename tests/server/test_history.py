@@ -3,6 +3,7 @@
 import http.client
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -147,6 +148,64 @@ def test_a_schema_is_planned_and_applied(server: HttpServer, branch: str) -> Non
     broken = server.post(f"{GRAPH}/schema/apply", {"schema_source": "node {", "branch": branch})
     assert broken.status == 400
     assert broken.json()["diagnostics"]
+
+
+def test_a_repeated_change_with_its_key_returns_the_first_answer(server: HttpServer, branch: str) -> None:
+    """Merges, reverts, cherry-picks, resets and schema changes, each sent twice with other changes between."""
+    source = f"{branch}-source"
+    server.post(f"{GRAPH}/branches", {"name": source, "from": branch})
+    change(server, ADD, source, "dev", 5)
+    server.post(f"{GRAPH}/branches", {"name": f"{branch}-other", "from": branch})
+    picked = change(server, ADD, f"{branch}-other", "other")
+    change(server, SET, branch, "ada", 50)
+    wider = server.get(f"{GRAPH}/schema").json()["schema_source"].replace("age: I32?", "age: I64?")
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("branches/merge", {"source": source, "target": branch, "delete_branch": True}),
+        ("revert", {"commit": "HEAD", "branch": branch}),
+        ("cherry-pick", {"commit": picked, "branch": branch}),
+        (f"branches/{path_of(branch)}/reset", {"to": "HEAD~1"}),
+        ("schema/apply", {"schema_source": wider, "branch": branch}),
+    ]
+    for number, (path, body) in enumerate(requests):
+        headers = {"Idempotency-Key": f"twice-{number}"}
+        first = server.post(f"{GRAPH}/{path}", body, headers=headers)
+        assert (first.status, "idempotent-replay" in first.headers) == (200, False)
+        head = server.head(branch)
+        assert first.json()["commit"]["graph_commit_id"] == head
+        change(server, ADD, branch, f"between-{number}")
+        again = server.post(f"{GRAPH}/{path}", body, headers=headers)
+        assert (again.headers["idempotent-replay"], again.json()) == ("true", first.json())
+        conditional = {**headers, "Omnigraph-If-Graph-Commit": head}
+        assert server.post(f"{GRAPH}/{path}/if-graph-commit", body, headers=conditional).json() == first.json()
+        other = server.post(f"{GRAPH}/revert", {"commit": "HEAD~1", "branch": branch}, headers=headers)
+        assert (other.status, other.json()["kind"]) == (400, "InputError")
+
+
+def test_resolutions_belong_to_the_request(server: HttpServer, branch: str) -> None:
+    source = f"{branch}-source"
+    server.post(f"{GRAPH}/branches", {"name": source, "from": branch})
+    change(server, SET, source, "ada", 5)
+    change(server, SET, branch, "ada", 6)
+    resolution = {"type_name": "Person", "entity_id": "ada", "values": {"age": 7}}
+    body = {"source": source, "target": branch, "resolutions": [resolution]}
+    headers = {"Idempotency-Key": "resolved"}
+    first = server.post(f"{GRAPH}/branches/merge", body, headers=headers)
+    assert first.json()["outcome"] == "merged"
+    again = server.post(f"{GRAPH}/branches/merge", body, headers=headers)
+    assert (again.headers["idempotent-replay"], again.json()) == ("true", first.json())
+    resolution["values"] = {"age": 8}
+    assert server.post(f"{GRAPH}/branches/merge", body, headers=headers).status == 400
+
+
+def test_branches_and_tags_do_not_take_a_key(server: HttpServer, branch: str) -> None:
+    headers = {"Idempotency-Key": "k"}
+    for path, body in (
+        ("branches", {"name": "x"}),
+        ("tags", {"name": "x"}),
+        (f"branches/{path_of(branch)}/rename", {}),
+    ):
+        reply = server.post(f"{GRAPH}/{path}", body, headers=headers)
+        assert (reply.status, "not accepted on this path" in reply.json()["error"]) == (400, True)
 
 
 def test_tags_name_commits(server: HttpServer) -> None:

@@ -173,15 +173,16 @@ class CommandGraph(ServedHandle):
         """Merge a branch or another revision into a branch, or preview the merge."""
         options.pop("engine")
         is_preview, condition = options.pop("dry_run"), options.pop("if_commit", None)
-        body = {"source": source, "target": into, **options}
+        headers = key_headers(None if is_preview else options["idempotency_key"])
+        body = {"source": source, "target": into, **options, "idempotency_key": None}
         segments = ("branches", "merge", *(("preview",) if is_preview else ()))
-        return self.run_merge(segments, body, None if is_preview else condition)
+        return self.run_merge(segments, body, None if is_preview else condition, headers)
 
     def run_merge(
-        self, segments: tuple[str, ...], body: Mapping[str, Any], condition: str | None
+        self, segments: tuple[str, ...], body: Mapping[str, Any], condition: str | None, headers: Mapping[str, str]
     ) -> records.ServedMerge:
         """Send a merge request and return the effect of the merge."""
-        document = self.exchange.post(*segments, body=body, condition=condition)
+        document = self.exchange.post(*segments, body=body, condition=condition, headers=headers)
         self.actor = document["actor_id"]
         return records.read_merge(document, self.complete_commit(document["commit"]))
 

@@ -7,6 +7,7 @@ from omnigraph.cli.options import settings
 from omnigraph.records.frozen import record
 
 from . import records
+from .graph import key_headers
 
 if TYPE_CHECKING:
     from .graph import CommandGraph
@@ -54,10 +55,11 @@ class ServedBranches:
         self._graph.actor = document["actor_id"]
         return ServedBranch(document["name"], document["actor_id"])
 
-    def reset(self, name: str, *, to: str, message: str | None, if_commit: str | None, dry_run: bool) -> Any:
+    def reset(self, name: str, *, to: str, dry_run: bool, **options: Any) -> Any:
         """Restore the state of a revision on a branch."""
-        body = {"to": to, "message": message, "dry_run": dry_run}
-        return self._graph.run_merge(("branches", name.strip(), "reset"), body, if_commit)
+        body = {"to": to, "message": options["message"], "dry_run": dry_run}
+        headers = key_headers(options["idempotency_key"])
+        return self._graph.run_merge(("branches", name.strip(), "reset"), body, options["if_commit"], headers)
 
 
 class ServedTags:

@@ -7,6 +7,8 @@ from omnigraph.errors import EntityNotFound, NotFound, TypeCheckError
 from omnigraph.history.commit import Commit
 from omnigraph.records.frozen import record
 
+from .graph import key_headers
+
 if TYPE_CHECKING:
     from .graph import CommandGraph
 
@@ -63,9 +65,9 @@ class ServedRevisions:
         return self._replay("cherry-pick", commit, options)
 
     def _replay(self, route: str, commit: str, options: dict[str, Any]) -> Any:
-        condition = options.pop("if_commit", None)
+        condition, headers = options.pop("if_commit", None), key_headers(options.pop("idempotency_key", None))
         body = {"commit": commit, "branch": self._graph.branch_name, **options}
-        return self._graph.run_merge((route,), body, condition)
+        return self._graph.run_merge((route,), body, condition, headers)
 
     def history(self, type_name: str, key: str, *, kind: str | None, limit: int | None) -> ServedHistory:
         """Return the versions of an entity."""

@@ -10,6 +10,7 @@ from omnigraph.records.cached_property import cached_property
 from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
+from .graph import key_headers
 from .source_errors import with_source
 
 if TYPE_CHECKING:
@@ -121,10 +122,10 @@ class ServedSchema:
 
     def apply(self, source: SourceText, **options: Any) -> ServedApplication:
         """Change the schema of the branch."""
-        condition = options.pop("if_commit", None)
+        condition, headers = options.pop("if_commit", None), key_headers(options.pop("idempotency_key", None))
         body = {"schema_source": source.text, "branch": self._graph.branch_name, **options}
         with with_source(source):
-            document = self._graph.exchange.post("schema", "apply", body=body, condition=condition)
+            document = self._graph.exchange.post("schema", "apply", body=body, condition=condition, headers=headers)
         return ServedApplication(ServedPlan(document), self._graph.branch_name)
 
 

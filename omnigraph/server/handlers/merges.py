@@ -10,9 +10,12 @@ from msgspec import UNSET
 
 from omnigraph.api.change_feed.feed import describe_schema_change
 from omnigraph.api.merge_sessions import MergeResult
+from omnigraph.api.request_digest import digest_request
+from omnigraph.api.write_options import describe_plain_value
 from omnigraph.errors import EntityConflict, InputError, OmnigraphError
 from omnigraph.merging.merge_limits import MergeLimits
 from omnigraph.merging.strategy import ConflictAnswer, Strategy, answer_conflict
+from omnigraph.records.frozen import record
 from omnigraph.server.call import ServerCall
 from omnigraph.server.models.history import BranchMergeOutput, MergeConflictOutput, TableChangesOutput
 from omnigraph.server.models.requests import BranchMergeRequest, ConflictResolution, MergeSizes
@@ -23,36 +26,52 @@ from omnigraph.storage.layout import MAIN
 from omnigraph.values.blobs import BlobDigest
 
 from .documents import commit_output
+from .writes import REPLAY_HEADER
+
+# The members that identify a resolution in the digest of a request. Their order is part of the digest.
+_RESOLUTION_MEMBERS = ("type_name", "entity_id", "entity_kind", "kind", "choice", "values")
 
 
 def merge(call: ServerCall) -> Answer:
     """Merge a branch or another revision into a branch, and delete the branch afterward if requested."""
     body = call.body_as(BranchMergeRequest)
     target = body.target or MAIN
-    if body.delete_branch:
-        _require_branch(call, body, body.source)
-    result = _run_merge(call, body, dry_run=body.dry_run)
+    denial = _find_denial(call, body) if body.delete_branch else None
+    result = _run_merge(call, body, dry_run=body.dry_run, delete_branch=body.delete_branch and denial is None)
     document = merge_output(call, result, body.source, target)
     if body.delete_branch and not body.dry_run:
-        _delete_source(call, body.source, document)
-    return json_answer(document)
+        document.branch_deleted = result.branch_deleted
+        error = result.branch_delete_error if denial is None else denial.message
+        if error is not None:
+            document.branch_delete_error = error
+    return merge_answer(result, document)
 
 
-def _require_branch(call: ServerCall, body: BranchMergeRequest, source: str) -> None:
-    """Raise `InputError` unless the source is a branch, because only a branch can be deleted after the merge."""
-    if source.strip() not in call.graph_for_read().branches:
-        _run_merge(call, body, dry_run=True)  # raises the error for a source that does not exist
-        raise InputError(f"'{source}' is not a branch", reason="only a branch can be deleted after the merge")
+def merge_answer(result: MergeResult, document: BranchMergeOutput) -> Answer:
+    """Return the response to a merge, a revert, a cherry-pick or a reset."""
+    return json_answer(document, headers={REPLAY_HEADER: "true"} if result.replayed else {})
+
+
+def _find_denial(call: ServerCall, body: BranchMergeRequest) -> OmnigraphError | None:
+    """Return the error if the caller may merge the source, but not delete it. The source must be a branch."""
+    try:
+        call.authorize("branch_delete", target_branch=body.source)
+    except OmnigraphError as error:
+        # A repeated merge may find that the source has been deleted in the meantime.
+        if call.idempotency_key is None:
+            _run_merge(call, body, dry_run=True, delete_branch=True)
+        return error
+    return None
 
 
 def preview(call: ServerCall) -> Answer:
     """Return what a merge would do, including its conflicts."""
     body = call.body_as(BranchMergeRequest)
-    result = _run_merge(call, body, dry_run=True)
+    result = _run_merge(call, body, dry_run=True, delete_branch=False)
     return json_answer(merge_output(call, result, body.source, body.target or MAIN, with_changes=body.changes))
 
 
-def _run_merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> MergeResult:
+def _run_merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool, delete_branch: bool) -> MergeResult:
     target = body.target or MAIN
     return call.graph_for_write(target).merge(
         body.source,
@@ -63,7 +82,9 @@ def _run_merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool) -> 
         granularity=body.granularity,
         collapse_edges=body.collapse_edges,
         dry_run=dry_run,
+        delete_branch=delete_branch,
         engine="local",
+        idempotency_key=call.idempotency_key,
         limits=_merge_limits(body.limits),
     )
 
@@ -76,28 +97,29 @@ def _merge_limits(requested: MergeSizes) -> MergeLimits:
     return MergeLimits(*lowest)
 
 
-def _delete_source(call: ServerCall, source: str, document: BranchMergeOutput) -> None:
-    """Delete a merged branch. The merge is already published, so a failure is only reported in the response."""
-    try:
-        call.authorize("branch_delete", target_branch=source)
-        call.graph_for_write(document.target).branches.delete(source)
-        document.branch_deleted = True
-    except OmnigraphError as error:
-        document.branch_deleted, document.branch_delete_error = False, error.message
-
-
 def make_strategy(strategy: Any, resolutions: Sequence[ConflictResolution] = ()) -> Strategy:
     """Return the strategy in a request. Resolutions of single conflicts take precedence over sides."""
-    if not resolutions:
-        return cast("Strategy", strategy)
+    return _Decisions(strategy, resolutions) if resolutions else cast("Strategy", strategy)
 
-    def decide(conflict: EntityConflict) -> ConflictAnswer:
-        for resolution in resolutions:
+
+@record(eq=False)
+class _Decisions:
+    """A strategy that resolves single conflicts, and leaves other conflicts to another strategy."""
+
+    strategy: Any
+    resolutions: Sequence[ConflictResolution]
+
+    def __call__(self, conflict: EntityConflict) -> ConflictAnswer:
+        for resolution in self.resolutions:
             if _matches_conflict(resolution, conflict):
                 return _decision_of(resolution)
-        return answer_conflict(strategy, conflict)
+        return answer_conflict(self.strategy, conflict)
 
-    return decide
+    @property
+    def content_digest(self) -> str:
+        """A digest that distinguishes a repeated merge from another merge with the same idempotency key."""
+        members = [[getattr(resolution, name) for name in _RESOLUTION_MEMBERS] for resolution in self.resolutions]
+        return digest_request(describe_plain_value([self.strategy, members]))
 
 
 def _matches_conflict(resolution: ConflictResolution, conflict: EntityConflict) -> bool:

@@ -6,7 +6,7 @@ from omnigraph.server.models.requests import BranchRenameRequest, BranchResetReq
 from omnigraph.server.wire.answer import Answer, json_answer
 from omnigraph.storage.layout import MAIN
 
-from .merges import make_strategy, merge_output
+from .merges import make_strategy, merge_answer, merge_output
 
 
 def revert(call: ServerCall) -> Answer:
@@ -21,8 +21,9 @@ def revert(call: ServerCall) -> Answer:
         strategy=make_strategy(body.strategy, body.resolutions),
         granularity=body.granularity,
         dry_run=body.dry_run,
+        idempotency_key=call.idempotency_key,
     )
-    return json_answer(merge_output(call, result, body.commit, branch, with_changes=body.changes))
+    return merge_answer(result, merge_output(call, result, body.commit, branch, with_changes=body.changes))
 
 
 def cherry_pick(call: ServerCall) -> Answer:
@@ -38,17 +39,23 @@ def cherry_pick(call: ServerCall) -> Answer:
         strategy=make_strategy(body.strategy, body.resolutions),
         granularity=body.granularity,
         dry_run=body.dry_run,
+        idempotency_key=call.idempotency_key,
     )
-    return json_answer(merge_output(call, result, body.commit, branch, with_changes=body.changes))
+    return merge_answer(result, merge_output(call, result, body.commit, branch, with_changes=body.changes))
 
 
 def reset_branch(call: ServerCall) -> Answer:
     """Restore the state of a revision on a branch, with a new commit."""
     body, branch = call.body_as(BranchResetRequest), call.path_values["branch"]
     result = call.graph_for_write(branch).branches.reset(
-        branch, to=body.to, message=body.message, if_commit=call.condition, dry_run=body.dry_run
+        branch,
+        to=body.to,
+        message=body.message,
+        if_commit=call.condition,
+        dry_run=body.dry_run,
+        idempotency_key=call.idempotency_key,
     )
-    return json_answer(merge_output(call, result, body.to, branch, with_changes=body.changes))
+    return merge_answer(result, merge_output(call, result, body.to, branch, with_changes=body.changes))
 
 
 def rename_branch(call: ServerCall) -> Answer:

@@ -13,6 +13,7 @@ from omnigraph.server.wire.answer import Answer, json_answer
 from omnigraph.server.wire.conditions import make_etag, matches_etag
 
 from .documents import commit_output
+from .writes import REPLAY_HEADER
 
 
 def describe_steps(documents: Sequence[dict[str, Any]], steps: Sequence[MigrationStep]) -> list[dict[str, Any]]:
@@ -65,6 +66,7 @@ def apply_schema(call: ServerCall) -> Answer:
         if_commit=call.condition,
         message=body.message,
         dry_run=body.dry_run,
+        idempotency_key=call.idempotency_key,
     )
     members = applied.to_json()
     document = SchemaApplyOutput(
@@ -81,4 +83,4 @@ def apply_schema(call: ServerCall) -> Answer:
         # In version 0.3, the manifest version is required, even if nothing was applied.
         applied_version = document.graph_manifest_version
         document.manifest_version = graph.snapshot.manifest_version if applied_version is None else applied_version
-    return json_answer(document)
+    return json_answer(document, headers={REPLAY_HEADER: "true"} if applied.replayed else {})

@@ -23,7 +23,7 @@ from . import statuses
 ROW_FORMATS = (JSON, NDJSON, ARROW, CSV)
 _BRANCH = UrlParameter("branch", description="Branch; defaults to main")
 _SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or other revision to use instead of a branch")
-_IDEMPOTENCY = HeaderParameter(
+IDEMPOTENCY = HeaderParameter(
     IDEMPOTENCY_HEADER, description="Key that prevents a repeated request from being applied twice"
 )
 _CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Required head commit of the branch")
@@ -72,7 +72,7 @@ MUTATE_ROUTE = Route(
     body=requests.ChangeRequest,
     answer=answers.ChangeOutput,
     statuses=statuses.WRITE,
-    headers=(_IDEMPOTENCY,),
+    headers=(IDEMPOTENCY,),
     lane="heavy",
     is_write=True,
     takes_idempotency_key=True,
@@ -89,7 +89,7 @@ _LOAD_NDJSON = Route(
     answer=answers.GraphBatchLoadOutput,
     statuses=statuses.WRITE,
     parameters=_LOAD_PARAMETERS,
-    headers=(_IDEMPOTENCY,),
+    headers=(IDEMPOTENCY,),
     lane="heavy",
     is_write=True,
     takes_idempotency_key=True,
@@ -140,8 +140,10 @@ _SCHEMA_APPLY = Route(
     body=requests.SchemaApplyRequest,
     answer=answers.SchemaApplyOutput,
     statuses=statuses.WRITE,
+    headers=(IDEMPOTENCY,),
     lane="heavy",
     is_write=True,
+    takes_idempotency_key=True,
 )
 
 _RECORDS = replace(

@@ -109,8 +109,10 @@ _REVERT = Route(
     body=requests.ReplayRequest,
     answer=history.BranchMergeOutput,
     statuses=tuple(sorted({*statuses.WRITE, 410})),
+    headers=(HeaderParameter(IDEMPOTENCY_HEADER),),
     lane="heavy",
     is_write=True,
+    takes_idempotency_key=True,
 )
 _CHERRY_PICK = replace(
     _REVERT,
@@ -212,6 +214,8 @@ ENTITY_ROUTES = (
         action="branch_create",
         body=requests.BranchRenameRequest,
         answer=history.BranchRenameOutput,
+        headers=(),
+        takes_idempotency_key=False,
     ),
     Route(
         "GET",

@@ -4,7 +4,7 @@ from omnigraph.server.models import history, requests
 from omnigraph.server.route_model import EVENTS, GRAPH_PREFIX, JSON, NDJSON, HeaderParameter, Route, UrlParameter
 
 from . import statuses
-from .data import conditional
+from .data import IDEMPOTENCY, conditional
 
 _BRANCH = UrlParameter("branch", description="Branch; defaults to main")
 _FILTERS = (
@@ -32,8 +32,10 @@ _MERGE = Route(
     body=requests.BranchMergeRequest,
     answer=history.BranchMergeOutput,
     statuses=statuses.WRITE,
+    headers=(IDEMPOTENCY,),
     lane="heavy",
     is_write=True,
+    takes_idempotency_key=True,
 )
 
 HISTORY_ROUTES = (
