@@ -1,7 +1,7 @@
 """The state shared by all operators in a query execution: snapshot, schema, parameters and limits.
 
-Each execution has its own context, which must not be shared between threads. The caches that the context refers
-to are shared and thread-safe.
+Each execution has its own context, which must not be shared between threads. Contexts may share caches, which are
+thread-safe.
 """
 
 from collections.abc import Callable, Mapping, Sequence

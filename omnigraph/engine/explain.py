@@ -245,7 +245,10 @@ def _tail_steps(union_plan: plan.UnionPlan) -> Iterator[str]:
 def _bound_steps(
     context: ExecutionContext, read_plan: plan.ReadPlan | plan.UnionPlan, estimated_rows: int
 ) -> Iterator[ExplainedStep]:
-    """Yield the steps for `offset` and `limit`. A bound whose parameter has no value does not change the estimate."""
+    """Yield the steps for `offset` and `limit`.
+
+    If the parameter of a clause has no value, the clause does not change the estimate.
+    """
     for clause, value in (("offset", read_plan.offset), ("limit", read_plan.limit)):
         if value is None:
             continue

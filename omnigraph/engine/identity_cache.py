@@ -12,7 +12,7 @@ _MAX_ENTRIES = 4096
 
 
 class IdentityCache(Generic[T]):
-    """Caches the values that `derive` returns for immutable objects. When the cache is full, it is emptied.
+    """A cache of the values that `derive` returns for immutable objects. When the cache is full, it is emptied.
 
     >>> lengths = IdentityCache(len)
     >>> lengths("abc"), lengths("abc")

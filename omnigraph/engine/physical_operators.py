@@ -13,7 +13,7 @@ class KeyScan:
     """A scan whose filters specify every key member, so that it looks up at most one node by id.
 
     `key_members` lists the key members in the order used to form the id. `remaining_filters` must still be evaluated.
-    `prefetch_columns` lists columns to read along with the node, which saves a second read.
+    `prefetch_columns` lists the columns to read along with the row id, which makes a second read unnecessary.
     """
 
     scan: plan.NodeScan

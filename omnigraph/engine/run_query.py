@@ -163,7 +163,7 @@ def stream_read(
 
 
 def bind_params(query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard") -> BoundParams:
-    """Bind all parameters, using a single timestamp for the whole request."""
+    """Bind all parameters, with the same timestamp for every use of the current time."""
     return bind_parameters(query.parameters, params, mode, request_time=clock_and_ids.now_millis())
 
 

@@ -74,8 +74,8 @@ class NeighborLists:
     def expand(self, owner_rows: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
         """Concatenate the lists of the given rows; also return the position in `owner_rows` that each value belongs to.
 
-        `accepted_rows` is a mask, indexed by value, that restricts the values. Its last entry also applies to all
-        higher values.
+        `accepted_rows` is a mask that is indexed by value and selects the values to return. The last entry of the mask
+        also applies to all higher values.
         """
         if len(owner_rows) == 1 and accepted_rows is None:
             neighbors = as_int64(self.union(owner_rows))
@@ -103,7 +103,7 @@ class NeighborLists:
         stop_row: int,
         accepted_rows: Mask | None,
     ) -> tuple[IntArray, IntArray]:
-        """Expand the rows between two positions. The range is small enough for the result to fit in the CPU cache."""
+        """Expand the rows between two positions. Callers choose ranges whose results fit in the CPU cache."""
         list_lengths = list_lengths[first_row:stop_row]
         neighbors = self.values[expand_ranges(list_starts[first_row:stop_row], list_lengths)]
         if accepted_rows is not None:
@@ -116,7 +116,7 @@ class NeighborLists:
         return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), as_int64(neighbors)
 
     def restrict_to(self, accepted_rows: Mask) -> "NeighborLists":
-        """Return the same lists with only the accepted values. `expand` describes the mask."""
+        """Return the same lists with only the accepted values. `accepted_rows` has the same form as in `expand`."""
         is_accepted = np.empty(len(self.values), np.bool_)
         for block_start in range(0, len(is_accepted), _BLOCK_PAIRS):
             accepted_rows.take(
@@ -248,7 +248,10 @@ def distinct_pairs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArra
 
 
 def run_starts(sorted_values: IndexArray) -> Mask:
-    """Return a mask of the positions where the value differs from the previous value. The first entry is True."""
+    """Return a mask of the positions at which the value differs from the previous value.
+
+    The first entry in the mask is True.
+    """
     is_start = np.ones(len(sorted_values), np.bool_)
     np.not_equal(sorted_values[1:], sorted_values[:-1], out=is_start[1:])
     return is_start

@@ -2,7 +2,7 @@
 
 This module defines the cache keys and file names. Lists belong to exact versions of the edge table and both endpoint
 tables, and each file records these versions. Lists are derived only from lists for another version of the same edge
-table, and only if few rows have changed.
+table, and only if few rows differ between the two versions.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ class TopologyKey:
         return (*self.table_family, self.versions)
 
     def tables_at(self, versions: TableVersions) -> EdgeTables:
-        """Return the same tables at the given versions."""
+        """Return the key for the same tables at the given versions."""
         edge, source, target = (open_table(self.store, *location_version) for location_version in versions)
         return EdgeTables(edge, source, target)
 

@@ -23,7 +23,9 @@ _MAX_CODE = np.iinfo(np.int64).max
 
 
 def dense_codes(numbers: IntArray) -> tuple[Codes, IntArray]:
-    """Number the distinct values 0, 1, 2 … in order; return the code of each value and the first position of each code.
+    """Number the distinct values 0, 1, 2 … in ascending order, and locate the first occurrence of each.
+
+    Returns the code of each value, and the position at which each code first occurs.
 
     >>> codes, first = dense_codes(np.array([70, -1, 70, 5]))
     >>> codes.tolist(), first.tolist()
@@ -34,7 +36,7 @@ def dense_codes(numbers: IntArray) -> tuple[Codes, IntArray]:
 
 
 def dense_ranks(numbers: Numbers) -> Codes:
-    """Number the distinct values 0, 1, 2 … in order, and return the code of each value."""
+    """Number the distinct values 0, 1, 2 … in ascending order, and return the code of each value."""
     if len(numbers) == 0:
         return np.empty(0, np.int64)
     if numbers.dtype.kind == "f":
@@ -51,14 +53,14 @@ def dense_ranks(numbers: Numbers) -> Codes:
 
 
 def first_positions(codes: Codes) -> IntArray:
-    """Return the first position of each code; codes must be 0, 1, 2 … without gaps."""
+    """Return the position at which each code first occurs; codes must be 0, 1, 2 … without gaps."""
     first_position = np.empty(int(codes.max()) + 1 if len(codes) else 0, np.int64)
     first_position[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return first_position
 
 
 def pair_codes(first_codes: Codes, second_codes: Codes) -> Codes:
-    """Return numbers that sort like the given pairs; `first_codes` must have no gaps."""
+    """Return a number for each pair of codes; the numbers sort like the pairs. `first_codes` must have no gaps."""
     if len(first_codes) == 0 or int(first_codes.max()) == 0:
         return second_codes
     second_ranks = dense_ranks(second_codes)
@@ -82,7 +84,7 @@ def combination_codes(rows: Rows, variables: Sequence[str]) -> tuple[Codes, IntA
 
 
 def value_codes(values: pa.Array) -> Codes:
-    """Return a code per value, with equal codes for equal values and a separate code for null."""
+    """Return a code for each value. Equal values have equal codes, and null has its own code."""
     if pa.types.is_nested(values.type):
         return _nested_codes(values)
     if pa.types.is_floating(values.type):

@@ -33,7 +33,7 @@ def keep_rows_with_same_entity(context: ExecutionContext, rows: Rows, closing: p
 
 
 def anti_join(context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_operators: RunOperators) -> Rows:
-    """Return the rows for which the inner operators produce no rows."""
+    """Return the outer rows for which the inner operators produce no rows."""
     if rows.count == 0:
         return rows
     codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
@@ -43,7 +43,7 @@ def anti_join(context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_op
 
 
 def left_join(context: ExecutionContext, rows: Rows, join: plan.LeftJoin, run_operators: RunOperators) -> Rows:
-    """Join each row with all of its inner rows, or with nulls if it has none."""
+    """Join each outer row with all of its inner rows, or with nulls if it has no inner rows."""
     codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
     combination_order = np.argsort(inner_rows[_COMBINATION].row_ids, kind="stable")
     inner_rows = inner_rows.take(combination_order)
@@ -75,7 +75,7 @@ def _run_inner(
 
 
 def _take_or_null(binding: VariableBinding, positions: IntArray) -> VariableBinding:
-    """Take the values of a variable by position. Negative positions yield null."""
+    """Return the values of a variable at the given positions, or null at a negative position."""
     is_null = positions < 0
     if len(binding.row_ids) == 0:
         type_indexes = np.zeros(len(positions), np.int16) if binding.type_indexes is not None else None

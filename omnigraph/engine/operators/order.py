@@ -127,7 +127,7 @@ def default_sort_keys(context: ExecutionContext, rows: Rows, variables: Sequence
 
 
 def _is_constant(binding: VariableBinding) -> bool:
-    """Return whether all rows have the same entity, so that sorting by it has no effect."""
+    """Return whether the variable is bound to the same entity in all rows, so that sorting by it has no effect."""
     row_ids = binding.row_ids
     if len(row_ids) < 2 or binding.type_indexes is not None:
         return False

@@ -64,7 +64,7 @@ class PathSearch:
         return PlaceLevels(np.full(place_count, -1, np.int16))
 
     def within_bounds(self, ends: list[IntArray]) -> list[IntArray]:
-        """Return the ends by path length, without the paths that have fewer than `min_hops` edges."""
+        """Return the ends by path length, with no ends for lengths below `min_hops`."""
         return [places if length >= self.min_hops else places[:0] for length, places in enumerate(ends)]
 
 
@@ -81,7 +81,7 @@ class PlaceLevels:
         return self.by_place[places]
 
     def add_level(self, places: IntArray) -> IntArray:
-        """Add a level with the pairs that have no distance yet, and return these pairs in sorted order."""
+        """Assign the next distance to the pairs without a distance, and return these pairs in ascending order."""
         new_places = np.unique(places[self.of(places) < 0]).astype(np.int64, copy=False)
         self.by_place[new_places] = len(self.known_places)
         self.known_places.append(new_places)

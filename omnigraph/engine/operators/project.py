@@ -116,8 +116,8 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
 class ProjectionShape:
     """The parts of a projection that do not depend on its rows.
 
-    `stored_columns` holds the variable and the name of each result column if all of them are stored columns, which need
-    no evaluation. Otherwise, it is None.
+    If all result columns are stored columns, which need no evaluation, `stored_columns` holds the variable and the name
+    of each. Otherwise, it is None.
     """
 
     catalog: Catalog

@@ -122,7 +122,7 @@ def _scan_text_index(
 
 
 def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
-    """Look up a node by its id, which the complete key determines."""
+    """Look up a node by its id, which is computed from the complete key."""
     table_key = TableKey.node(scan.scan.type_name)
     entity = key_scan_id(context, scan)
     id_ranks = hot_id_order(context, table_key, 1) if entity is not None else None

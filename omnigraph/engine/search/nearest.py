@@ -29,7 +29,7 @@ _MAX_CANDIDATES = 1 << 16
 
 
 def narrow_to_nearest(context: ExecutionContext, rows: Rows, ranking: plan.Nearest, row_limit: int) -> Rows:
-    """Return all rows that may be among the `row_limit` nearest, and possibly other rows."""
+    """Return all rows that may be among the `row_limit` nearest; the result may include other rows."""
     binding = rows[ranking.field.variable]
     point = query_point(context, ranking)
     if point is None or len(binding.row_ids) * len(point) <= COMPARE_ALL_MAX:

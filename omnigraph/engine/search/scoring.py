@@ -1,6 +1,6 @@
 """Compute `bm25` and `nearest` scores exactly, from the stored values.
 
-Scores are computed once per entity, and `nearest.py` decides which entities need a score. The `bm25` statistics cover
+Scores are computed once per entity. `nearest.py` determines which entities need a score. The `bm25` statistics cover
 all nodes of the type in the snapshot, so a score does not depend on the rest of the query.
 """
 
@@ -99,7 +99,7 @@ def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str
 
 @record(eq=False)
 class _Corpus:
-    """The tokens of all strings in a property, and the row id of each string, in order."""
+    """The tokens in all strings of a property, and the row id of each string, in ascending order."""
 
     tokens: Tokens
     row_ids: IntArray

@@ -1,7 +1,7 @@
 """English word stems, computed with the Snowball rules from the `snowballstemmer` library.
 
-Words must already be folded to lower case. Stems are never stored. An index contains words as they appear in the data,
-so a change in the rules would change search results but would not invalidate an index.
+Words must already be folded to lower case. Stems are never stored, because an index contains words as they appear in
+the stored strings. A change in the rules would therefore change search results but would not invalidate an index.
 """
 
 from functools import lru_cache

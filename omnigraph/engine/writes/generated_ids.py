@@ -1,4 +1,4 @@
-"""Ids for inserted rows without a key. When the operations run again, the same ids are issued in the same order."""
+"""Ids for inserted rows without a key. If a write runs again, it gets the same ids in the same order."""
 
 from collections.abc import Iterable
 

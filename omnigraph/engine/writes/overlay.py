@@ -77,7 +77,7 @@ class Overlay:
         self.change_count += 1
 
     def apply_pending(self) -> None:
-        """Apply all pending writes. The ids that must be new are looked up once per table."""
+        """Apply all pending writes. All ids in a table that must be new are looked up at once."""
         for type_key in list(self._pending_writes):
             self.overlay_of(type_key)
 
@@ -196,7 +196,7 @@ class Overlay:
         return table_overlay
 
     def delta(self) -> Delta:
-        """Return the net effect of all changes."""
+        """Apply all pending writes, and return the net effect of all changes."""
         self.apply_pending()
         delta_by_key = {
             type_key: build_table_delta(table_overlay) for type_key, table_overlay in self.overlay_by_key.items()
@@ -311,7 +311,7 @@ class Overlay:
         return as_single_array(stored_matches["id"])
 
     def _check_row_rules(self, type_key: TableKey, rows: pa.Table) -> None:
-        """Check every row against the row rules, including rows that a later statement replaces."""
+        """Check every row against the constraints, including rows that a later statement will replace."""
         first_violation = next(row_violations(type_for_key(self.catalog, type_key), rows), None)
         if first_violation is not None:
             raise first_violation.to_error()
@@ -319,7 +319,7 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class _PendingWrite:
-    """Rows that an operation has written and that will be applied before the next read of their table."""
+    """Rows that an operation has written, and that will be added to the overlay before the next read of the table."""
 
     rows: pa.Table
     origin: int
@@ -331,7 +331,7 @@ class _PendingWrite:
 
 
 def _reject_existing_ids(table_overlay: TableOverlay, ids: pa.Array, stored_ids: pa.Array) -> None:
-    """Raise `KeyConflict` if an id is stored and not removed, or if the operation has already written it."""
+    """Raise `KeyConflict` if an id belongs to a stored row that is not removed, or to a row already written."""
     removed_ids = as_single_array(table_overlay.removed_rows["id"])
     still_stored = stored_ids.filter(pc.invert(pc.is_in(stored_ids, value_set=removed_ids)))
     existing_ids = pa.concat_arrays([still_stored, as_single_array(table_overlay.written_rows["id"])])
@@ -357,7 +357,7 @@ def _assign_by_id(rows: pa.Table, ids: pa.Array, columns: Mapping[str, pa.Array]
 
 
 def _distinct_by_id(edges: pa.Table) -> pa.Table:
-    """Drop rows with duplicate ids, because an edge may have been found through both of its endpoints."""
+    """Drop duplicate edges, which occur if an edge was found through both of its endpoints."""
     ids = as_single_array(edges["id"])
     first_positions = pc.index_in(ids.unique(), value_set=ids)
     return edges.take(first_positions)

@@ -34,7 +34,7 @@ class RecordWrite:
         return {self.partial_records.entity_type.name: self.partial_records.ids} if self.verb == "upsert" else {}
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
-        """Return filters for the rows that the write depends on."""
+        """Return row filters, by table, for the rows that the write depends on."""
         dependencies = RowDependencies()
         self.add_dependencies(dependencies)
         return dependencies.row_filters()

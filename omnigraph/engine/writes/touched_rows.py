@@ -53,7 +53,7 @@ class TouchedRows:
 
     @property
     def may_conflict(self) -> bool:
-        """Whether the mutation contains both deletes and other statements, so that they may conflict."""
+        """Whether the mutation contains both deletes and other statements, which may conflict with the deletes."""
         are_deletes = [isinstance(statement, plan.DeleteRows | plan.MatchedDelete) for statement in self.statements]
         return any(are_deletes) and not all(are_deletes)
 
