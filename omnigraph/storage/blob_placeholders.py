@@ -84,9 +84,10 @@ class AcceptedContents:
         self._remove_folder()
 
     def abandon(self) -> None:
-        """Remove the folder, but let the next write discard the placeholders.
+        """Remove the folder, but leave it to the next write to discard the placeholders.
 
-        The garbage collector may call this function at any time, even in a thread that holds the lock.
+        Discarding them requires the lock, and the garbage collector may call this function at any time, even in a
+        thread that holds the lock.
         """
         self._remove_folder()
         if self.contents:
@@ -99,7 +100,7 @@ class AcceptedContents:
 
 
 def placeholder_of(content: bytes) -> bytes:
-    """Return the placeholder that represents these bytes, without registering it."""
+    """Return the placeholder that would represent these bytes, without registering it."""
     return _PLACEHOLDER_PREFIX + hashlib.sha256(content).digest()
 
 
@@ -113,7 +114,7 @@ def content_digest(value: bytes) -> str | None:
 
 
 def shown_value(value: Any) -> Any:
-    """Return a stored value in the form that users see. A large blob is represented by its digest."""
+    """Return a stored value in the form that users see, in which a large blob is represented by its digest."""
     content = content_range(value) if isinstance(value, bytes) else None
     if content is None:
         return value

@@ -68,7 +68,8 @@ def _create_local_mirror(dataset: Any, directory: str) -> Any:
     """Create an empty local table with the same fields and field ids as the dataset.
 
     Lance renumbers the fields when it creates a table. If columns of the dataset were dropped or reordered, rows
-    written to the mirror would therefore get the field ids of other columns. A second commit restores the field ids.
+    written to the local table would therefore get the field ids of other columns. A second commit restores the field
+    ids.
     """
     set_schema = LanceOperation.Overwrite(dataset.lance_schema, [])
     options: dict[str, Any] = {"enable_v2_manifest_paths": True, "enable_stable_row_ids": True}
@@ -102,7 +103,7 @@ def write_deletions(
 ) -> tuple[Any | None, dict[str, FileChecksum]]:
     """Mark rows in a fragment as deleted.
 
-    Returns the fragment, or None if no rows remain, and any checksums that are known without reading a file back.
+    Returns the fragment, or None if no rows remain, and the checksums that are known without reading a file back.
     """
     if store.root.is_local:
         return fragment.delete_rows(offsets), {}

@@ -83,8 +83,8 @@ class DatasetCache:
     def clear(self) -> None:
         """Drop all datasets.
 
-        Call this method after a cleanup. Otherwise, datasets for removed versions would seem usable until they read a
-        file.
+        Call this method after a cleanup. Otherwise, a dataset for a removed version would seem usable until a caller
+        read a file through it.
         """
         with self._lock:
             self._drop_datasets()
@@ -100,7 +100,7 @@ class DatasetCache:
                 self._checked_keys.add((location, version))
 
     def put(self, location: str, dataset: Any) -> None:
-        """Cache a dataset. When the session has reached its limits, drop it together with all datasets instead."""
+        """Cache a dataset, or drop the session and all datasets if the session has reached its limits."""
         version_bytes = _BYTES_PER_VERSION + len(dataset._ds.serialized_manifest())
         with self._lock:
             self._session_versions += 1

@@ -118,7 +118,7 @@ def _take_length(section: bytearray, position: int) -> int:
 
 
 def _read_buffer(raw_buffer: bytes, expected_size: int) -> bytes:
-    """Return the content of a buffer, which must have the expected size after decompression."""
+    """Return the decompressed content of a buffer; raise `ValueError` if it does not have the expected size."""
     if len(raw_buffer) < _BUFFER_PREFIX_BYTES:
         raise ValueError("a buffer is truncated")
     (stated_size,) = struct.unpack_from("<q", raw_buffer)

@@ -129,10 +129,10 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 
 @contextmanager
 def failures_with_effect(effect: Effect) -> Iterator[None]:
-    """Convert failures inside the block to errors with the given effect, regardless of the effect that they specify.
+    """Convert failures inside the block to errors with the given effect, even if a failure specifies another effect.
 
-    Use `unknown` for reads that determine whether an earlier write happened. Use `none` for writing files that no
-    version references yet, because such files are not visible.
+    Use `unknown` for reads that determine whether an earlier write happened. Use `none` for writes of files that no
+    version references yet, because readers never see such files.
 
     >>> with failures_with_effect("unknown"):
     ...     raise StorageError("no answer", effect="none", hint="ask again")

@@ -54,7 +54,7 @@ def remove_files(
 ) -> None:
     """Remove files one rank at a time. `on_removed` receives each name and, if the removal failed, the error.
 
-    `check_claim` is called before each removal and must raise an error if the run has to stop.
+    `check_claim` is called before each removal and must raise an error if the removal has to stop.
     """
 
     def remove_file(file_name: str) -> None:

@@ -45,7 +45,7 @@ def has_large_blobs(table: Table, described_rows: pa.Table) -> bool:
 
 
 def find_heavy_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments that should rarely be rewritten because they contain a very large blob."""
+    """Return the fragments that contain a very large blob and should therefore rarely be rewritten."""
     return frozenset(
         fragment_id
         for fragment_id, sizes in _blob_sizes_by_fragment(table).items()

@@ -86,7 +86,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably, so that a later removal cannot survive a power loss unless this one does too."""
+        """Unlink a file durably, so that a power loss cannot undo this removal and keep a later one."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:
@@ -107,7 +107,7 @@ class LocalBackend:
                         )
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return the subdirectories of a directory, and the files directly in it that `list` would yield."""
+        """Return the subdirectories of a directory, and the files directly in the directory that `list` would yield."""
         folder = self.directory / prefix
         with as_storage_errors("none"):
             try:
@@ -232,7 +232,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def _raise_unless_absent(error: OSError) -> None:
-    """Raise an error unless it means that a path is missing or too long to exist."""
+    """Raise the given error unless it means that a path is missing, or is too long to exist."""
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     if not absent and error.errno != errno.ENAMETOOLONG:
         raise error

@@ -56,7 +56,7 @@ class ObjectBackend(Protocol):
         """Return the directories and objects directly below `prefix/`."""
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes when a name directly below `prefix` is added or removed.
+        """Return a token that changes when a name is added or removed directly below `prefix`.
 
         The result is None if the store cannot provide such a token.
         """

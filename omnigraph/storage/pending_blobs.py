@@ -186,7 +186,7 @@ def _no_external_blobs_error(blob: BlobUri) -> ExternalBlobPolicyError:
 
 
 def running_write() -> PendingBlobs | None:
-    """Return the pending blobs for the write that is running in this context, or None if there is no such write."""
+    """Return the pending blobs of the write that is running in this context, or None if there is no such write."""
     return _active.get()
 
 

@@ -53,7 +53,7 @@ class ReadFailure:
 def explain_unreadable(uri: str, options: Mapping[str, str]) -> ReadFailure | None:
     """Ask the store why an object or a folder cannot be read; return None if the store has the object.
 
-    The messages of client errors are never shown, because they contain the names of requests and libraries.
+    The messages of client errors are never shown, because they contain internal details such as library names.
     """
     from .s3 import S3Backend
 

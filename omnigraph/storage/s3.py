@@ -1,7 +1,7 @@
 """Control objects in an S3-compatible store.
 
-This is the only module that imports obstore. It translates our settings for obstore, and converts obstore exceptions to
-our own. An object is reported as missing only if the store confirms that it does not exist.
+This is the only module that imports obstore. It converts the settings of a root to those of obstore, and obstore
+exceptions to those of this package. An object is reported as missing only if the store confirms that it does not exist.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -146,7 +146,7 @@ class S3Backend:
                 yield from _finished_objects(page)
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return one level of names, using a listing with a delimiter."""
+        """Return the directories and objects directly below a prefix, using a listing with a delimiter."""
         with as_storage_errors("none", _REQUEST_KINDS):
             listing = obstore.list_with_delimiter(self.client, prefix)
             subdirectories = [common_prefix.rstrip("/") for common_prefix in listing["common_prefixes"]]
@@ -199,7 +199,7 @@ def _stream_blocks(response: Any) -> Iterator[bytes]:
 
 
 def _check_endpoint(options: Mapping[str, str]) -> None:
-    """Reject endpoint settings that would make the client panic or every request fail."""
+    """Reject endpoint settings that would make the client panic or cause every request to fail."""
     endpoint = options.get("aws_endpoint", "https://s3")
     endpoint_parts = urlsplit(endpoint)
     if endpoint_parts.scheme not in ("http", "https") or not endpoint_parts.hostname:

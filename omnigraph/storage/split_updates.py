@@ -28,7 +28,7 @@ def saves_reading(dataset: Any, last_changed_fragment: int, *, is_local: bool) -
 
 
 def split_update(dataset: Any, operation: Any, *, is_local: bool) -> list[Any]:
-    """Return the operations to commit, in order. Usually, the given operation is the only one."""
+    """Return the operations to commit, in order, which usually is only the given operation."""
     if not isinstance(operation, LanceOperation.Update):
         return [operation]
     added_fragments = [fragment for fragment in operation.new_fragments if fragment.row_id_meta is None]

@@ -17,7 +17,7 @@ _NO_HARD_LINK_ERRORS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLIN
 
 
 def probe_create_if_absent(store: Store) -> None:
-    """Raise an error if a store lets a second writer recreate an existing object, or omits the object in a listing.
+    """Raise an error if a store lets a second writer overwrite an object, or omits the object from a listing.
 
     The error is a `StorageError` with kind `configuration`. The probe object is always removed.
     """

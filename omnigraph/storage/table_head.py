@@ -25,7 +25,7 @@ RowEffect = Literal["none", "append", "other", "unknown"]
 class AttachedVersion:
     """An attached version, with the operation that created it and its effect on the rows.
 
-    If the version can no longer be read, the effect is `unknown`, and `error` describes the reason.
+    If the version can no longer be read, the effect is `unknown`, and `error` contains the reason.
     """
 
     version: int

@@ -1,6 +1,6 @@
-"""Tail compaction: table and index maintenance that runs along with small writes.
+"""Tail compaction: table and index maintenance that is committed along with small writes.
 
-This module decides when tail compaction is due. Each single-row insert creates a fragment with one row. As soon as
+This module determines when tail compaction is due. Each single-row insert creates a fragment with one row. As soon as
 there are four such fragments, they are merged into one, along with preceding fragments that are not much larger. As a
 result, even an old table has few fragments, and each row is moved only about fifteen times. A write never depends on
 this maintenance. If the maintenance fails, the write continues without it. Work that is too large for a write is left
@@ -98,7 +98,7 @@ def _index_tail(
 
 
 def due_fragment_count(row_counts: Sequence[int]) -> int:
-    """Return how many trailing fragments to merge into one, or 0, given the row counts of all fragments.
+    """Return how many trailing fragments to merge into one, or 0 for none, given the row counts of all fragments.
 
     At least `MIN_FRAGMENTS` fragments are merged, starting with the newest. None of them may be larger than the others
     combined. Preceding fragments are added as long as each has at most `MAX_SIZE_RATIO` times as many rows as those

@@ -60,7 +60,7 @@ def _compare_scalars(left_array: pa.Array, right_array: pa.Array) -> EqualityMas
 
 
 def _compare_vectors(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
-    """Compare all elements at once. The caller ignores the result for null vectors."""
+    """Compare all elements of two vector columns at once. The caller must ignore the result for null vectors."""
     vector_width = left_array.type.list_size
     if vector_width == 0:
         return np.ones(len(left_array), np.bool_)

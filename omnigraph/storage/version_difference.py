@@ -50,7 +50,7 @@ class FragmentDifference:
 
     @property
     def max_rows_read(self) -> int:
-        """An upper bound on the number of rows to read, not counting the row ids of redeleted fragments."""
+        """An upper bound on the number of rows that a comparison reads, not counting reads of row ids only."""
         fragment_rows = sum(fragment.physical_rows for fragment in (*self.removed, *self.added))
         deletion_total = sum(
             _deletion_count(pair.old_fragment) + _deletion_count(pair.new_fragment) for pair in self.redeleted
@@ -121,7 +121,7 @@ def _deletion_count(fragment: Any) -> int:
 def _rows_absent_from(
     table: Table, fragment: Any, own_ids: StoredRowIds, other_ids: StoredRowIds, columns: Sequence[str]
 ) -> pa.Table:
-    """Return the rows in a fragment whose row ids are missing from the other version."""
+    """Return the rows in a fragment whose row ids do not occur in the other version."""
     positions = np.flatnonzero(~np.isin(own_ids, other_ids))
     if len(positions) == 0:
         return read_fragments(table, [], columns)

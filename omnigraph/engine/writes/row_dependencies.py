@@ -73,7 +73,10 @@ class BoundPredicate:
     params: ParamValues
 
     def matches(self, rows: pa.Table) -> RowMask:
-        """Return a mask of the matching rows, or of all rows if an expression fails, because the statement also fails."""
+        """Return a mask of the matching rows.
+
+        If an expression fails, all rows match, because the statement fails too.
+        """
         is_match = np.ones(rows.num_rows, np.bool_)
         try:
             for predicate in self.predicates:
