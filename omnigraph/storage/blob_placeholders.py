@@ -44,7 +44,7 @@ class ContentRange:
             while remaining_bytes:
                 block = file.read(min(CHECKSUM_BLOCK_BYTES, remaining_bytes))
                 if not block:
-                    raise InternalError(reason=f"a blob ends {remaining_bytes} bytes early in {self.path.name}")
+                    raise InternalError(reason=f"{self.path.name} ends {remaining_bytes} bytes before the end of a blob")
                 remaining_bytes -= len(block)
                 yield block
 

@@ -75,7 +75,7 @@ class ControlObjects:
         """Create an object under a name that no other writer uses, so that a lost response is harmless."""
         created = self.effects.run("object", object_name, lambda: self.backend.create(object_name, object_bytes))
         if not created and self.backend.read(object_name) != object_bytes:
-            raise StorageError(f"{object_name} was written twice", kind="permanent")
+            raise StorageError(f"another writer created {object_name} with different content", kind="permanent")
 
     def write_lease(self, lease_name: str, members: Mapping[str, Any]) -> None:
         """Write or renew a lease."""

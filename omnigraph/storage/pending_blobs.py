@@ -177,7 +177,7 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
         return write.accept(blob)
     if isinstance(blob, BlobUri):
         raise _no_external_blobs_error(blob)
-    raise InputError(reason="a file cannot be used as a blob in this call", hint="pass the bytes")
+    raise InputError(reason="this call does not accept a file as a blob", hint="pass the bytes")
 
 
 def _no_external_blobs_error(blob: BlobUri) -> ExternalBlobPolicyError:

@@ -92,7 +92,7 @@ class DirectedAdjacency:
 
     def _require_edge_lists(self) -> NeighborLists:
         if self.edge_lists is None:
-            raise ValueError("edge lists were not loaded for this adjacency")
+            raise ValueError("this adjacency has no edge lists; request it with `with_edges`")
         return self.edge_lists
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:

@@ -136,7 +136,7 @@ def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, S
         next_offset += -(-contiguous.nbytes // _ALIGNMENT) * _ALIGNMENT
     header = json.dumps({"facts": dict(facts), "arrays": directory_entries, "size": next_offset}).encode()
     if len(_MAGIC) + len(header) + 1 > _HEADER_BYTES:
-        raise OSError("the metadata does not fit into the file header")
+        raise OSError("the metadata does not fit in the file header")
     file.write((_MAGIC + header).ljust(_HEADER_BYTES, b"\n"))
     for array, entry in zip(arrays.values(), directory_entries, strict=True):
         file.seek(entry[3])

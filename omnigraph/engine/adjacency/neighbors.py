@@ -189,5 +189,5 @@ def traversal_mode() -> str | None:
         return None
     setting = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
     if setting not in (None, "indexed", "csr"):
-        raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{setting}'")
+        raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be 'indexed' or 'csr', not '{setting}'")
     return setting

@@ -85,7 +85,7 @@ class RecordWrite:
                     entity_id=rows["id"][0].as_py(),
                     expected=declared_property.type.display(),
                     actual="nothing",
-                    hint="add a value, because the entity does not exist yet",
+                    hint="add the property, which is required because the upsert inserts a new entity",
                 )
         row_schema = overlay.row_schema_of(self.partial_records.table_key)
         columns = [
