@@ -37,7 +37,7 @@ class OperatorStats:
 
 @record(eq=False)
 class ScannedRows:
-    """Rows whose columns a scan has already read, so that they do not need to be fetched again."""
+    """Columns that a scan has already read for some rows, so that later operators do not fetch them again."""
 
     row_ids: IntArray
     table: pa.Table

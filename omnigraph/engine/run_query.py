@@ -1,7 +1,7 @@
 """Execute read queries: bind the parameters, rewrite the plan, run it, and return a table.
 
-This module contains the engine's entry points for reads. A plan is rewritten once per compiled query and schema, so
-each later call only has to run it.
+This module contains the engine's entry points for reads. A plan is rewritten only once per compiled query and schema,
+so that later calls only have to run it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -238,7 +238,7 @@ def execute_rows(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table 
 def ungrouped_rows(
     context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, max_rows: int | None, offset: int
 ) -> ProjectedRows:
-    """Return the ordered rows of an ungrouped query as result columns."""
+    """Sort the rows of an ungrouped query, apply its bounds, and return its result columns."""
     if rows.count < 2 and offset == 0 and max_rows != 0 and not has_scores(read_plan):
         return project_rows(context, rows, read_plan.columns)
     scored_rows = score_rows(context, rows, read_plan, max_rows) if has_scores(read_plan) else None

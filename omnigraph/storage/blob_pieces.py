@@ -49,7 +49,10 @@ class _BlockSize:
     rows: int = _FIRST_PIECE_ROWS
 
     def adapt(self, piece: pa.Table, blob_names: list[str]) -> None:
-        """Choose the number of rows to read next, ignoring blobs, because pieces are also split by blob size."""
+        """Choose the number of rows to read next from the size of all other columns.
+
+        Blob sizes limit a piece separately.
+        """
         value_bytes = sum(piece[name].nbytes for name in piece.column_names if name not in blob_names)
         fitting_rows = _PIECE_VALUE_BYTES * piece.num_rows // max(value_bytes, 1)
         self.rows = max(1, min(fitting_rows, self.rows * _MAX_GROWTH, _PIECE_ROWS))

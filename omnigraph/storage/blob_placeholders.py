@@ -30,7 +30,7 @@ _PLACEHOLDER_LENGTH = len(_PLACEHOLDER_PREFIX) + hashlib.sha256().digest_size
 
 @record
 class ContentRange:
-    """The bytes of one blob in a local file: `size` bytes from `position`."""
+    """The location of one blob in a local file: `size` bytes, starting at `position`."""
 
     path: Path
     position: int
@@ -44,7 +44,9 @@ class ContentRange:
             while remaining_bytes:
                 block = file.read(min(CHECKSUM_BLOCK_BYTES, remaining_bytes))
                 if not block:
-                    raise InternalError(reason=f"{self.path.name} ends {remaining_bytes} bytes before the end of a blob")
+                    raise InternalError(
+                        reason=f"{self.path.name} ends {remaining_bytes} bytes before the end of a blob"
+                    )
                 remaining_bytes -= len(block)
                 yield block
 

@@ -1,7 +1,7 @@
 """Add, rename, retype and drop table columns, producing a detached version.
 
 Existing data files are never rewritten, and new files are added only for columns that receive values. A dropped column
-stays in old files but is no longer referenced, and an added column that contains only nulls needs no file. Row ids,
+stays in old files but is no longer referenced. An added column that contains only nulls needs no file. Row ids,
 fragments and the indexes on the remaining columns are preserved. This module assigns field ids and never reuses one:
 each new id is higher than any id used before.
 """

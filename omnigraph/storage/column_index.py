@@ -118,7 +118,7 @@ class SegmentBuild:
 class IndexPlan:
     """The segments to build for a table, and the segments that they replace, by index key.
 
-    The old segments for `rebuilt_keys` are removed even if there is no data to index.
+    The old segments for `rebuilt_keys` are removed even if there are no rows to index.
     """
 
     builds: tuple[SegmentBuild, ...] = ()
@@ -259,8 +259,8 @@ def stage_index_extension(
 ) -> StagedChange | None:
     """Build indexes of these kinds over the given fragments, skipping fragments that are already covered.
 
-    Other fragments stay uncovered, and segments whose fragments no longer exist are removed. If a column has an index
-    of a different kind, that index is left unchanged.
+    Other fragments stay uncovered. Segments whose fragments no longer exist are removed. If a column has an index of a
+    different kind, that index is left unchanged.
     """
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
     new_segments: list[Index] = []

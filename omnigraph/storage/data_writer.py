@@ -1,8 +1,8 @@
-"""Write data files and compute their checksums, directly on a local disk or through a temporary directory for S3.
+"""Write data files and compute their checksums: directly on a local disk, or via a temporary directory for S3.
 
 Lance does not report which bytes it wrote to an object store, and reading a file back takes a request. Files for an
 object store are therefore written to a local directory first and then uploaded. The upload takes no more requests than
-Lance would need, and the checksums stay valid if the root is moved to a local disk.
+a write by Lance. The checksums stay valid if the root is moved to a local disk.
 """
 
 import json

@@ -111,7 +111,7 @@ def write_offsets(offsets: npt.ArrayLike) -> bytes:
 
 
 def _take_length(section: bytearray, position: int) -> int:
-    """Read a length and replace it with zeros, so that the remaining bytes can be compared with the expected bytes."""
+    """Read a length and overwrite it with zeros, so that the section can then be compared with its expected bytes."""
     (number,) = struct.unpack_from("<q", section, position) if len(section) >= position + 8 else (-1,)
     section[position : position + 8] = bytes(8)
     return int(number)

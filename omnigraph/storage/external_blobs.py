@@ -54,7 +54,7 @@ class BlobLocation:
 
 
 def parse_location(uri: str, *, is_base: bool = False) -> BlobLocation:
-    """Parse a URI; raise `ExternalBlobPolicyError` if it is malformed or could disguise a different location.
+    """Parse a URI; raise `ExternalBlobPolicyError` if it is malformed or could disguise the actual location.
 
     If `is_base` is true, the URI may also specify a whole bucket.
     """

@@ -152,14 +152,15 @@ class LocalBackend:
             ]
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Stat one file without listing its directory, or return None if the file does not exist."""
+        """Return the listing entry of one file without listing its directory, or None if the file does not exist."""
         with as_storage_errors("none"):
             return next(self._stat_file(f"{self.directory}/{object_name}", object_name), None)
 
     def change_token(self, prefix: str) -> object | None:
         """Return a token for the current state of a directory, or None if the directory changed very recently.
 
-        If two changes happen within the timestamp granularity, the second one may not update the modification time.
+        A very recent change yields no token, because a second change within the timestamp granularity may leave the
+        modification time as it is.
         """
         try:
             folder_stat = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - runs before every read

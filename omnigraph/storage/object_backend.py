@@ -1,4 +1,4 @@
-"""The interface that each kind of store implements for control objects."""
+"""The interface to control objects that each kind of store implements."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ class ObjectBackend(Protocol):
     """The interface that each kind of store implements."""
 
     def read(self, object_name: str) -> bytes | None:
-        """Return an object's bytes, or None if it does not exist; raise an error for any other failure."""
+        """Return an object's bytes, or None if it does not exist; raise an error if it cannot be read."""
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
         """Create an object, or return False if the name is taken."""

@@ -126,7 +126,7 @@ def _is_plain_fragment(fragment: Members, data_file: Members, version: int) -> b
 
 
 def _parse_nested(record_bytes: bytes, depth: int) -> Members:
-    """Return a record that is nested in other records, each of which contains nothing else."""
+    """Return a record nested `depth` levels deep in other records, each of which contains only the next record."""
     members = parse_record(record_bytes)
     for _ in range(depth):
         if members.keys() != {1}:

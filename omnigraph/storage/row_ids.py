@@ -1,7 +1,7 @@
 """Verify that a change reuses a row id only if it also removes the old copy of the row with this id.
 
-Lance accepts any row id, so two rows could end up with the same row id, or a row id could be reassigned while it is
-still in use. The check avoids reading files wherever possible.
+Lance accepts any row id. Without this check, two rows could end up with the same row id, or a row id could be
+reassigned while it is still in use. The check avoids reading files wherever possible.
 """
 
 from collections.abc import Iterator, Sequence

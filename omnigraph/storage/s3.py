@@ -100,7 +100,7 @@ class S3Backend:
             return True
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
-        """Create an object; return False if the name is taken, possibly by our own request whose response was lost."""
+        """Create an object; return False if the name is taken, possibly by an earlier attempt with a lost response."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
                 obstore.put(self.client, object_name, object_bytes, mode="create", use_multipart=False)
@@ -166,7 +166,7 @@ class S3Backend:
         return None
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """Return the first objects on the first page of a listing, which is in name order."""
+        """Return the first objects in name order, which are on the first page of a listing."""
         with as_storage_errors("none", _REQUEST_KINDS):
             page = next(iter(obstore.list(self.client, prefix, chunk_size=_PAGE_SIZE)), ())
             return list(_finished_objects(page))[:max_objects]
@@ -180,7 +180,7 @@ def _finished_objects(page: Iterable[Any]) -> Iterator[ListedObject]:
 
 
 def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield blocks fetched by another thread, because a client must not read while it is sending."""
+    """Yield blocks that another thread fetches, because a client must not read in the thread in which it is sending."""
     with ThreadPoolExecutor(1, "fetch") as fetch_pool:
         while (block := fetch_pool.submit(next, blocks, None).result()) is not None:
             yield block

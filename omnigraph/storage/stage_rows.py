@@ -42,8 +42,8 @@ def stage_change(
 ) -> StagedChange:
     """Stage one operation that removes rows by address, replaces rows under their row ids, and adds rows.
 
-    `replacements` is a pair of row ids and rows. The addresses of the old copies must be in `removed_addresses`. They
-    are checked before anything is written, because Lance accepts any row id.
+    `replacements` is a pair of row ids and rows. The addresses of the old copies must be in `removed_addresses`. Row
+    ids and addresses are checked before anything is written, because Lance accepts any row id.
     """
     if replacements is not None:
         check_row_ids(table.dataset, removed_addresses, replacements[0], replacements[1].num_rows)

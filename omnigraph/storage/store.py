@@ -58,7 +58,7 @@ class ObjectCache:
 
 @record
 class Store:
-    """An open root, which storage functions require as their context."""
+    """An open root, which most storage functions take as their first argument."""
 
     root: GraphRoot
     objects: ControlObjects

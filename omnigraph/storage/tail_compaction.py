@@ -80,7 +80,7 @@ def _compact_tail(
 
 
 def _unindexed_tail(table: Table, fragments: Sequence[Any]) -> list[Any]:
-    """Return the trailing fragments that can be compacted without losing an index."""
+    """Return the trailing fragments that no index covers in a way that compaction would lose."""
     indexed_ids = index_bound_fragments(table)
     return list(takewhile(lambda fragment: fragment.fragment_id not in indexed_ids, reversed(fragments)))[::-1]
 
@@ -124,7 +124,7 @@ def due_fragment_count(row_counts: Sequence[int]) -> int:
 def _small_tail(store: Store, table: Table, fragments: Sequence[Any]) -> list[Any]:
     """Return the trailing fragments that are small enough to compact, oldest first.
 
-    The total size of their values is also limited, as far as earlier writes have measured it.
+    The total size of their values is also limited, to the extent that earlier writes have measured this size.
     """
     tail_fragments: list[Any] = []
     value_bytes = 0

@@ -112,7 +112,10 @@ def _list_versions(store: Store, location: str) -> list[int]:
 
 
 def _are_files_readable(store: Store, location: str, versions: Iterable[int]) -> bool:
-    """Return whether the version files can be read. A file without read permission does not count as torn."""
+    """Return whether the version files can be read.
+
+    If the result is False, for example because read permission is missing, the versions do not count as torn.
+    """
     try:
         for version in versions:
             _version_path(store, location, version).read_bytes()

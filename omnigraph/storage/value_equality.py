@@ -82,7 +82,7 @@ def _compare_vectors(left_array: pa.Array, right_array: pa.Array) -> EqualityMas
 
 
 def _compare_lists(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
-    """Compare the lengths first, then compare all elements in lists of equal length at once."""
+    """Compare the lengths of the lists first. Then compare the elements of all list pairs of equal length at once."""
     lengths = [pc.fill_null(pc.list_value_length(array), -1).to_numpy() for array in (left_array, right_array)]
     is_equal: EqualityMask = lengths[0] == lengths[1]
     nonempty_rows = np.flatnonzero(is_equal & (lengths[0] > 0))

@@ -1,8 +1,8 @@
 """Vector indexes: determine whether an index can be built, and find the rows near a query vector.
 
-An index uses single precision and omits vectors outside a certain range, so it is built only over fragments whose
-vectors are all within that range. A search returns candidates with approximate distances, and `distance_error_bound`
-returns an upper bound on the error. Callers compute the exact distances.
+An index uses single precision and omits vectors whose lengths are outside a certain range. It is therefore built only
+over fragments whose vectors all have lengths within that range. A search returns candidates with approximate distances,
+and `distance_error_bound` returns an upper bound on the error. Callers compute the exact distances.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Compare two table versions, reading only the fragments and rows that differ.
 
 The comparison starts with the fragment lists. Files are never modified in place, so a fragment with the same files in
-both versions has the same rows. Rows that compaction merely moved keep their row ids and values and do not count as
-changed.
+both versions has the same rows. Rows that compaction merely moved keep their row ids and values, so they do not count
+as changed.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Sync files that were just written to a local disk, and compute their checksums in the same pass.
 
-Blob files are included. They are in a directory named after their data file. Strings are used instead of path objects
-because strings are faster, and even the smallest write waits for this code.
+Blob files are included. They are in a directory named after their data file. Paths are strings rather than path
+objects, because strings are faster and even the smallest write waits for this code.
 """
 
 import os

@@ -26,7 +26,7 @@ _FULL_READ_RATIO = 50  # if more than 1/50 of the ids are needed, reading all id
 
 @dataclass(slots=True, eq=False)
 class EdgeTableProbe:
-    """An adjacency that looks up edges by `near_column` and reads their other endpoint from `far_column`."""
+    """An adjacency that looks up edges by the id in `near_column` and reads the neighbor from `far_column`."""
 
     edge_table: Table
     near_table: Table

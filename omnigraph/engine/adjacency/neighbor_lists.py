@@ -22,7 +22,7 @@ _SKETCH_BITS = 8  # number of bits per pair; about one in eight missing pairs st
 
 @dataclass(slots=True, eq=False)
 class ProbeStats:
-    """The number of pairs probed so far, and the sketch that is built once that number is large."""
+    """The number of pairs probed so far, and the bit filter that is built once that number is large."""
 
     probed_pairs: int = 0
     sketch: "PairSketch | None" = None
@@ -146,7 +146,7 @@ class NeighborLists:
 
 
 def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArray:
-    """Return the numbers `start, start + 1, ...` in every range, concatenated.
+    """Return the concatenation of all ranges; a range consists of `length` consecutive numbers from its start.
 
     >>> expand_ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
     [5, 6, 9, 10, 11]
@@ -198,8 +198,7 @@ def _search_few_pairs(neighbor_lists: NeighborLists, sources: IntArray, targets:
 class PairSketch:
     """A bit filter that rules out most missing pairs; false positives are possible.
 
-    The filter pays off because searching a list takes several scattered memory reads, and most probed pairs are not
-    edges.
+    The filter pays off because searching a list takes several scattered memory reads and most probed pairs are missing.
     """
 
     def __init__(self, neighbor_lists: NeighborLists) -> None:

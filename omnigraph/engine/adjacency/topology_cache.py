@@ -60,7 +60,7 @@ class TopologyKey:
 
 
 def load_or_derive(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
-    """Return lists from disk or derived from the cached lists of another version, or None if neither is possible."""
+    """Load lists from disk, or derive them from cached lists for another version; return None if neither works."""
     return _load_from_disk(caches, topology_key) or _derive_from_sibling(caches, topology_key)
 
 
@@ -106,7 +106,7 @@ def drop_root(caches: QueryCaches, store: Store) -> None:
 
 
 def _sibling_keys(caches: QueryCaches, topology_key: TopologyKey) -> list[Any]:
-    """Return the keys of in-memory lists for the same tables, most recently used first."""
+    """Return the keys of the in-memory lists for other versions of the same tables, most recently used first."""
     memory_keys = caches.memory.recent_keys()
     return [
         memory_key

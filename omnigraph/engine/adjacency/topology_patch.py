@@ -128,7 +128,10 @@ def _widen_lists(lists: NeighborLists, row_count: int) -> NeighborLists:
 
 
 def _patch_sets(lists: NeighborLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighborLists | None:
-    """Patch neighbor sets, or return None if they are inconsistent. A pair stays as long as any edge joins it."""
+    """Patch neighbor sets, or return None if they are inconsistent.
+
+    A pair stays in the set as long as at least one edge joins it.
+    """
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
     repeats = _RepeatedPairs.from_lists(lists)
@@ -243,7 +246,7 @@ def _edit_lists(
     to_remove: IndexArray,
     to_insert: IndexArray,
 ) -> NeighborLists:
-    """Remove some entries from the lists and insert others; positions must be sorted."""
+    """Remove some entries from the lists and insert others; all positions must be in ascending order."""
     owners, values, edge_ids = entries
     removed_positions, inserted_positions = entry_positions[to_remove], entry_positions[to_insert]
     inserted_positions = inserted_positions - np.searchsorted(removed_positions, inserted_positions)

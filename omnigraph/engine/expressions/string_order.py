@@ -70,7 +70,7 @@ def _rank_by_comparison(strings: pa.Array) -> npt.NDArray[np.uint64]:
 
 @record(eq=False)
 class _StringWords:
-    """The bytes of strings, readable one word at a time."""
+    """The bytes of strings, which can be read one eight-byte word at a time."""
 
     byte_windows: npt.NDArray[Any]
     begins: _Int64Array

@@ -76,7 +76,7 @@ def entity_codes(binding: VariableBinding) -> Codes:
 
 
 def combination_codes(rows: Rows, variables: Sequence[str]) -> tuple[Codes, IntArray]:
-    """Return each row's code for its combination of the given variables, and one example row per combination."""
+    """Return a code per row for its combination of entities in the given variables, and a sample row for each code."""
     codes, first_rows = np.zeros(rows.count, np.int64), np.zeros(min(rows.count, 1), np.int64)
     for variable in variables:
         codes, first_rows = dense_codes(pair_codes(codes, entity_codes(rows[variable])))
@@ -209,7 +209,7 @@ def _top_order_codes(values: pa.Array, descending: bool, row_limit: int) -> Code
 
 
 def _top_boundary(values: pa.Array, descending: bool, row_limit: int) -> pa.Scalar:
-    """Return the value that ranks `row_limit`-th in sort order."""
+    """Return the value at position `row_limit` in sort order, counted from 1."""
     sort_direction = "descending" if descending else "ascending"
     best_positions = pc.select_k_unstable(values, k=row_limit, sort_keys=[("", sort_direction)])
     extreme_function = pc.min if descending else pc.max

@@ -36,7 +36,7 @@ _MAX_SINGLE_WALKS = 4  # maximum number of start nodes that are processed one by
 
 
 def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Rows:
-    """Join each row with every node that the expansion reaches from it and that passes `target_filters`."""
+    """Join each row with the nodes that the expansion reaches from its source node and that pass `target_filters`."""
     source_binding = rows[expansion.source]
     start_ids = source_row_ids(context, source_binding, expansion)
     if expansion.edge_variable is not None:
@@ -127,7 +127,7 @@ def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask
 def _restrict_adjacency(
     context: ExecutionContext, full_adjacency: Adjacency, accepted_rows: Mask, pair_count: int
 ) -> Adjacency:
-    """Restrict all lists to the accepted nodes and cache the result, but only if a traversal follows many edges."""
+    """Restrict all lists to the accepted nodes and cache the result, but only if the traversal follows many edges."""
     if not isinstance(full_adjacency, DirectedAdjacency) or pair_count * _FULL_WALK_DIVISOR < len(
         full_adjacency.lists.values
     ):
@@ -159,7 +159,7 @@ def _repeat_for_positions(
 
 
 def _expand_edges(context: ExecutionContext, rows: Rows, expansion: plan.Expand, start_ids: IntArray) -> Rows:
-    """Return one row per edge. For an alternation, the edges of all its types are concatenated."""
+    """Return one row per edge. For an alternation of edge types, the edges of all these types are concatenated."""
     step_results = []
     for step in expansion.steps:
         step_adjacency = choose_adjacency(context, step.edge_type, step.direction, len(start_ids), with_edges=True)

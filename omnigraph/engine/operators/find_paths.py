@@ -1,6 +1,6 @@
 """Search for paths, and join each row with the paths that start at the node bound to its source variable.
 
-This module chooses a search algorithm based on the path mode and on what is known about the ends, and builds the
+This module chooses a search algorithm based on the path mode and on whether the ends are known, and builds the
 resulting rows. Each distinct start is searched once, regardless of how many rows share it.
 """
 
@@ -241,7 +241,7 @@ def _meeting_levels(search: PathSearch, starts: IntArray, wanted: WantedEnds) ->
 
 
 def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the path numbers, with the paths of each row next to each other, and the range of each row."""
+    """Return the path numbers, grouped by start and end, and the position and size of the group for each row."""
     if searched.ends is None:
         path_order = np.argsort(found.owners, kind="stable")
         path_keys, row_keys = found.owners[path_order], searched.owners

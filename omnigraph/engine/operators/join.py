@@ -1,7 +1,7 @@
 """Joins with nested operators (`not { }`, `optional { }`), and tests that two variables refer to the same entity.
 
-The inner operators run once per distinct combination of the outer variables that they need. Each combination has a
-number, which links inner rows to outer rows.
+The inner operators run once per distinct combination of values in the outer variables that they need. Each combination
+has a number, which links inner rows to outer rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -67,7 +67,7 @@ def _run_inner(
     inner_operators: tuple[plan.Operator, ...],
     run_operators: RunOperators,
 ) -> tuple[Codes, Rows]:
-    """Return the combination number for each row, and the inner rows for all combinations."""
+    """Return the combination number for each outer row, and the inner rows for all combinations."""
     codes, first_rows = combination_codes(rows, outer_variables)
     combinations = Rows(rows.count, {variable: rows[variable] for variable in outer_variables}).take(first_rows)
     tagged = combinations.with_binding(_COMBINATION, VariableBinding((), np.arange(len(first_rows))))

@@ -54,7 +54,7 @@ class PathSearch:
         return follow_edges(self.context, self.load_edges(backward), places, self.stride)
 
     def place_count(self, starts: IntArray) -> int:
-        """Return the number of possible (start, node) pairs, or a small default if the number of nodes is unknown."""
+        """Return the number of possible (start, node) pairs, or a small initial size if it is unknown."""
         known_size = all(adjacency.size for adjacency in self.load_edges(False))
         return int(starts.max() // self.stride + 1) * self.stride if known_size and len(starts) else _MIN_LEVEL_ROWS
 

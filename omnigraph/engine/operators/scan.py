@@ -90,7 +90,7 @@ def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tu
 def split_filters(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> tuple[Any | None, tuple[plan.Predicate, ...]]:
-    """Return the filter to push down to storage, or None if there is no such filter, and the remaining predicates."""
+    """Split filters into one to push down to storage, which may be None, and the remaining predicates."""
     schema = context.table(table_key).schema
     pushed_pairs = [(predicate, to_storage_filter(schema, predicate, context.constant)) for predicate in filters]
     expressions = [expression for _, expression in pushed_pairs if expression is not None]
@@ -101,7 +101,7 @@ def split_filters(
 def plan_text_lookup(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> "TextLookup | None":
-    """Return the full-text index lookup that finds the rows for a scan, or None if no index is used."""
+    """Return the full-text index lookup that proposes the rows for a scan, or None if no index is used."""
     if not any(isinstance(predicate, plan.TextSearch) for predicate in filters):
         return None
     from omnigraph.engine.search.fulltext_scan import plan_lookup

@@ -59,7 +59,7 @@ class MeetingLevels:
 
 @dataclass(slots=True, eq=False)
 class _SearchSide:
-    """The nodes seen from one of the two ends, by their distance, and an estimate of the work for the next level."""
+    """The nodes reached from one of the two ends, by distance, and an estimate of the work for the next level."""
 
     adjacencies: Sequence[Adjacency]
     is_seen: Mask

@@ -28,7 +28,7 @@ def stem(word: str) -> str:
 
 
 def stem_prefixes(stemmed: str) -> frozenset[str]:
-    """Return the possible two-letter prefixes of words with the given stem.
+    """Return the two-letter prefixes that words with the given stem can have.
 
     Only one rule changes the first two letters, for example when `dying` becomes `die`.
 

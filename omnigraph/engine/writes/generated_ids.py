@@ -19,7 +19,7 @@ class IdGenerator:
         self._next_index = 0
 
     def restart(self) -> None:
-        """Start over from the first id."""
+        """Start over, so that the next id is the first one again."""
         self._next_index = 0
 
     def __call__(self) -> str:

@@ -1,7 +1,8 @@
 """Find the rows that a `match` selects for an update or a delete.
 
-This module runs the match on the current state of the operation. It requires everything that the match read to stay
-unchanged until the commit. It also rejects a match that assigns different values to the same property of an entity.
+This module runs the match on the stored rows and all earlier writes of the operation. It requires everything that the
+match read to stay unchanged until the commit. It also rejects a match that assigns different values to the same
+property of an entity.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,8 @@
 """An overlay that combines the stored rows with the rows that an operation has written so far.
 
 This module lets an operation read its own writes. A written row hides the stored row with the same id, so each id has
-at most one visible row. Removed rows are not visible, and every read of stored rows is recorded as a requirement.
+at most one visible row. Removed rows are not visible. Every read of stored rows is recorded as a requirement of the
+commit.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -52,7 +53,7 @@ class Overlay:
 
     @property
     def catalog(self) -> Catalog:
-        """The schema of the base version."""
+        """The catalog of the schema in the base version."""
         return self.ir.catalog
 
     def row_schema_of(self, type_key: TableKey) -> pa.Schema:

@@ -40,7 +40,7 @@ class RecordWrite:
         return dependencies.row_filters()
 
     def add_dependencies(self, dependencies: RowDependencies) -> None:
-        """Add a dependency on the given columns of the existing rows that the records identify."""
+        """Add a dependency on the columns that the records assign, in the existing rows that the records identify."""
         for group in self.partial_records.groups:
             if not group.ids_generated:
                 columns = self.partial_records.changed_columns(group)

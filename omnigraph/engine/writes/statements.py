@@ -33,7 +33,7 @@ class WriteStats:
     inserted_ids: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, type_name: str, affected: int) -> None:
-        """Increase the number of affected entities of a type."""
+        """Add to the number of affected entities of a type."""
         if affected:
             counts = self.node_counts if kind == "node" else self.edge_counts
             counts[type_name] = counts.get(type_name, 0) + affected

@@ -1,9 +1,9 @@
 """Full-text indexes, which list the tokens in a text column and find the rows that contain given tokens.
 
 An index finds tokens exactly as they appear in the column, and a list of all tokens is stored next to it. The caller
-decides which tokens are equivalent, so changing the rules for equivalence does not invalidate an index. Text is split
-only where Lance also splits it, so that Lance splits a query token in the same way as the stored text. Results are
-candidates: they include every row that contains a token, and possibly other rows.
+determines which tokens are equivalent, so a change in the rules for equivalence does not invalidate an index. Text is
+split only where Lance also splits it, so that Lance splits a query token in the same way as the stored text. Results
+are candidates: they include every row that contains a token, and possibly other rows.
 """
 
 from collections.abc import Iterator, Sequence
