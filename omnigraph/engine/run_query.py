@@ -45,7 +45,7 @@ _MAX_REWRITTEN_PLANS = 512
 
 @record
 class ReadStats:
-    """Statistics about the cost of a read."""
+    """The number of returned rows, the run time and the peak memory use of a read."""
 
     rows: int
     milliseconds: float
@@ -58,7 +58,7 @@ class ReadStats:
 
 @record
 class ReadOutput:
-    """The result of a read: the result columns, and statistics about its cost."""
+    """The result columns of a read, and statistics about the cost of the read."""
 
     rows: pa.Table | ProjectedRows
     stats: ReadStats
@@ -215,7 +215,7 @@ def execute_plan(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table:
 
 
 def execute_rows(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table | ProjectedRows:
-    """Run a plan and return its result."""
+    """Run a plan and return its result, as a table or as separate columns."""
     if isinstance(read_plan, plan.UnionPlan):
         return union_table(context, read_plan, row_bounds(context, read_plan), execute_plan)
     rows = run_operators(context, Rows.single(), read_plan.operators)

@@ -45,7 +45,7 @@ class DurableEffect:
 
 @record
 class Fault:
-    """A failure to inject at the k-th effect, counted from 1: an error before or after it, or a process exit."""
+    """A failure to inject at the k-th effect (counted from 1): an error before or after it, or a process exit."""
 
     effect_number: int
     mode: FaultMode
@@ -69,7 +69,7 @@ def target_group(target: str) -> str:
 
 
 class Effects:
-    """Runs and records effects, and injects a failure if a `Fault` is set.
+    """The runner of all effects, which records them and injects a failure if a `Fault` is set.
 
     >>> effects = Effects()
     >>> effects.run("object", "_refs/x", lambda: 7)

@@ -1,7 +1,8 @@
 """Remove files in an order that never exposes an incomplete version to readers.
 
-Versions are removed before the files that they reference, and data files before their blobs. A late reader therefore
-finds that a version no longer exists, and never reads a version with missing rows. Removing a file twice is harmless.
+Versions are removed before the files that they reference, and data files before their blobs. A reader that opens a
+version during the removal therefore finds that the version no longer exists, and never reads a version with missing
+rows. Removing a file twice is harmless.
 """
 
 import logging

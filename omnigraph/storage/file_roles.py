@@ -1,6 +1,6 @@
 """Parse the path of a file to determine its table or manifest, its kind and its version.
 
-These functions only parse names and never access the store.
+This module only parses names and never accesses the store.
 """
 
 from collections.abc import Iterator, Mapping

@@ -107,12 +107,12 @@ def schema_name(digest: str, ulid: str) -> str:
 
 
 def gc_name(run_id: str, suffix: str) -> str:
-    """Return the name of a file for a garbage collection run. `suffix` must be `condemned` or `sweep`."""
+    """Return the name of a file that belongs to a garbage collection run. `suffix` must be `condemned` or `sweep`."""
     return f"{GC}/{run_id}.{suffix}"
 
 
 def intent_name(ulid: str, suffix: str = "json") -> str:
-    """Return the name of a file for an intent.
+    """Return the name of a file that belongs to an intent.
 
     `suffix` is `json`, `lease`, `confirmed`, `verdict`, `set_aside` or `newer`.
     """
@@ -120,7 +120,7 @@ def intent_name(ulid: str, suffix: str = "json") -> str:
 
 
 def parse_intent_name(object_name: str) -> tuple[str, str] | None:
-    """Return the ULID and the suffix of a file for an intent, or None for an unrelated file.
+    """Return the ULID and the suffix in the name of an intent's file, or None for an unrelated file.
 
     >>> parse_intent_name("__recovery/01J0000000000000000000000A.lease")
     ('01J0000000000000000000000A', 'lease')

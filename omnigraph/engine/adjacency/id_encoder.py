@@ -51,7 +51,7 @@ class _HashTable:
 
 
 class IdEncoder:
-    """Maps ids to the row ids of a node table.
+    """A map from ids to the row ids of a node table.
 
     >>> encoder = IdEncoder(pa.array(["ann", "bob"]), np.array([7, 3]))
     >>> encoder.encode(pa.array(["bob", "x"])).tolist()
