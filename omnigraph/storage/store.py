@@ -86,7 +86,7 @@ class Store:
     def open_dataset(self, location: str, version: int | None = None) -> Any:
         """Open a Lance dataset at a root-relative location.
 
-        If no version is given, the newest one is opened without caching it. Raises `AbsentError` only if a listing
+        If no version is given, the newest one is opened but not cached. Raises `AbsentError` only if a listing
         proves that the dataset or version does not exist.
         """
         # Open the newest version in its own session, because a shared session may have cached an earlier dataset with

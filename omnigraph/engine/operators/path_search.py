@@ -36,7 +36,7 @@ class WantedEnds:
 
 @record(eq=False)
 class PathSearch:
-    """The edges in both directions, the bounds on the path length, and the number of row ids per start.
+    """The edges in both directions, the bounds on the path length, and the number of places reserved for each start.
 
     `load_edges` returns adjacencies with edges, and `load_neighbors` returns adjacencies for searches that need only
     nodes. Pass True to either function for the backward direction.

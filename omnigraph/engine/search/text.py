@@ -33,7 +33,7 @@ DEFAULT_MAX_EDITS = 2
 
 @record(eq=False)
 class Tokens:
-    """The tokens in several strings. The token `vocabulary[codes[i]]` occurs in string `text_indexes[i]`."""
+    """The tokens in several strings: the token `vocabulary[codes[i]]` occurs in string `text_indexes[i]`."""
 
     text_count: int
     text_indexes: IntArray
