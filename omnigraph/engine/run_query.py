@@ -215,7 +215,7 @@ def execute_plan(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table:
 
 
 def execute_rows(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table | ProjectedRows:
-    """Run a plan and return its result, as a table or as separate columns."""
+    """Run a plan and return its result."""
     if isinstance(read_plan, plan.UnionPlan):
         return union_table(context, read_plan, row_bounds(context, read_plan), execute_plan)
     rows = run_operators(context, Rows.single(), read_plan.operators)
