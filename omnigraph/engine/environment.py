@@ -27,5 +27,5 @@ class Variables:
         self._keys = tuple(os.environ.encodekey(name) if is_wrapped else name for name in names)
 
     def current(self) -> tuple[object, ...]:
-        """Return the current values; two tuples are equal only if all variables have the same values."""
+        """Return the current values; two returned tuples are equal only if all variables have the same values."""
         return tuple(map(self._mapping.get, self._keys))

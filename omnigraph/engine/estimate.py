@@ -15,7 +15,7 @@ _EQUALITY_SELECTIVITY, _RANGE_SELECTIVITY = (0.01, 0.3)  # the fraction of rows 
 
 
 def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -> float:
-    """Return the number of rows that an operator is expected to produce from the given number of input rows."""
+    """Return the estimated number of rows that an operator produces from the given number of input rows."""
     match operator:
         case plan.NodeScan():
             type_names = operator.implementers or (operator.type_name,)
@@ -47,7 +47,7 @@ def _table_rows(context: ExecutionContext, table_key: TableKey) -> int:
 
 
 def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand | plan.FindPaths) -> float:
-    """Return the number of nodes that an expansion is expected to reach from one node."""
+    """Return the estimated number of nodes that an expansion reaches from one node."""
     mean_degree = 0.0
     for step in expansion.steps:
         edge = context.catalog.edge(step.edge_type)

@@ -1,7 +1,7 @@
 """The state shared by all operators in a query execution: snapshot, schema, parameters and limits.
 
-Each execution has its own context, which must not be shared between threads. The caches that the context refers
-to are shared and thread-safe.
+Each execution has its own context, which must not be shared between threads. Contexts may share caches, which are
+thread-safe.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ class OperatorStats:
 
 @record(eq=False)
 class ScannedRows:
-    """Rows whose columns a scan has already read, so that they do not need to be fetched again."""
+    """Columns that a scan has already read for some rows, so that later operators do not fetch them again."""
 
     row_ids: IntArray
     table: pa.Table

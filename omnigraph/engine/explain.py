@@ -112,7 +112,10 @@ def explain(
     limits: QueryLimits | None = None,
     mode: ParameterMode = "python",
 ) -> ExplainedPlan:
-    """Return the plan for a read query. With `analyze`, also run the query, which requires its parameters."""
+    """Return the plan for a read query.
+
+    With `analyze`, also run the query, for which all parameters must have values.
+    """
     bound_params = bind_params(query, params, mode) if analyze else {}
     read_plan, context = prepare_read(snapshot, query, bound_params, limits)
     if not analyze:
@@ -245,7 +248,10 @@ def _tail_steps(union_plan: plan.UnionPlan) -> Iterator[str]:
 def _bound_steps(
     context: ExecutionContext, read_plan: plan.ReadPlan | plan.UnionPlan, estimated_rows: int
 ) -> Iterator[ExplainedStep]:
-    """Yield the steps for `offset` and `limit`. A bound whose parameter has no value does not change the estimate."""
+    """Yield the steps for `offset` and `limit`.
+
+    If the parameter of a clause has no value, the clause does not change the estimate.
+    """
     for clause, value in (("offset", read_plan.offset), ("limit", read_plan.limit)):
         if value is None:
             continue
@@ -264,7 +270,7 @@ def _bound_count(context: ExecutionContext, value: plan.Value) -> int | None:
 
 
 def _ranking_text(context: ExecutionContext, read_plan: plan.ReadPlan) -> str:
-    """Return a note that specifies the vector index used by a ranking, or an empty string if it uses none."""
+    """Return a note that names the vector index that the ranking uses, or an empty string if it uses none."""
     ranking = read_plan.ranking
     if not isinstance(ranking, plan.Nearest) or read_plan.aggregated or read_plan.distinct:
         return ""

@@ -1,7 +1,8 @@
 """A cache for values derived from plan objects, keyed by object identity.
 
-Hashing a predicate or a list of columns costs more than evaluating it on a few rows, and a prepared query always uses
-the same objects. Each entry keeps its object alive, so that the object's id cannot be reused.
+Hashing a predicate or a list of columns would cost more than evaluating it on a few rows. Identity is sufficient,
+because a prepared query always uses the same objects. Each entry keeps its object alive, so that the object's id cannot
+be reused.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ _MAX_ENTRIES = 4096
 
 
 class IdentityCache(Generic[T]):
-    """Caches the values that `derive` returns for immutable objects. When the cache is full, it is emptied.
+    """A cache of the values that `derive` returns for immutable objects. When the cache is full, it is emptied.
 
     >>> lengths = IdentityCache(len)
     >>> lengths("abc"), lengths("abc")

@@ -1,6 +1,6 @@
 """Physical operators, which plan rewrites substitute for logical operators.
 
-Each one returns the same rows as the logical operators that it replaces, but faster.
+Each one leads to the same result as the logical operators that it replaces, but in less time.
 """
 
 from omnigraph.lang.query import plan
@@ -13,7 +13,7 @@ class KeyScan:
     """A scan whose filters specify every key member, so that it looks up at most one node by id.
 
     `key_members` lists the key members in the order used to form the id. `remaining_filters` must still be evaluated.
-    `prefetch_columns` lists columns to read along with the node, which saves a second read.
+    `prefetch_columns` lists the columns to read along with the row id, which makes a second read unnecessary.
     """
 
     scan: plan.NodeScan
@@ -26,7 +26,7 @@ class KeyScan:
 class EdgeExists:
     """Keep the rows in which an edge joins two variables or, if `negated` is true, in which no edge does.
 
-    The edge is the one that `expansion` would follow from `expansion.source` to `target_variable`.
+    An edge joins them if `expansion` would follow it from `expansion.source` to `target_variable`.
     """
 
     expansion: plan.Expand
@@ -43,7 +43,10 @@ class NoNeighbor:
 
 @record
 class WeightByDegree:
-    """An expansion whose target is never read. It multiplies each row's weight by the number of neighbors."""
+    """An expansion whose target is never read.
+
+    Instead of adding rows, it multiplies each row's weight by the number of neighbors.
+    """
 
     expansion: plan.Expand
 

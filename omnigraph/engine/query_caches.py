@@ -60,7 +60,7 @@ class MemoryCache:
             return entry[0]
 
     def get_all(self, cache_keys: Iterable[Hashable]) -> list[Any | None]:
-        """Return each key's cached value, or None if there is none. The lock is taken only once."""
+        """Return the cached value for each key, or None for a key without one. The lock is taken only once."""
         entries = self._entries
         cached_values: list[Any | None] = []
         with self._lock:
@@ -171,7 +171,7 @@ class QueryCaches:
     miss_costs: MemoryCache = field(default_factory=lambda: MemoryCache(_MAX_MISS_COSTS))
 
     def add_miss_cost(self, cache_key: Hashable, cost: float, family: Hashable = None) -> float:
-        """Add to a key's miss cost and return the new total."""
+        """Add to the total cost of cache misses for a key, and return the new total."""
         total_cost: float = (self.miss_costs.get(cache_key) or 0.0) + cost
         self.miss_costs.put(cache_key, total_cost, 1, family)
         return total_cost
@@ -193,7 +193,7 @@ def cache_directory() -> Path | None:
 def root_identity(store: Store) -> str:
     """Return the string that identifies a root in cache keys.
 
-    Different spellings of the same root are cached separately.
+    If the same root is opened under different spellings of its location, each spelling has its own entries.
     """
     return store.root.spelling
 

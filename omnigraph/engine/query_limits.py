@@ -27,7 +27,7 @@ _heavy_query_gate = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 @record
 class QueryLimits:
-    """The maximum time in seconds and memory in bytes for a query; a `timeout` of None means no time limit."""
+    """The time limit in seconds and the memory limit in bytes for a query; a `timeout` of None means no time limit."""
 
     timeout: float | None = None
     memory: int = _DEFAULT_MEMORY_BYTES
@@ -96,7 +96,7 @@ class QueryMeter:
         self.used_bytes = max(0, self.used_bytes - byte_count)
 
     def enter_gate(self) -> None:
-        """Wait until this query is admitted as a heavy query. The waiting time counts toward the timeout."""
+        """Wait until this query is admitted as a heavy query. The time spent waiting counts toward the timeout."""
         while not self.in_gate:
             self.in_gate = _heavy_query_gate.acquire(timeout=_GATE_POLL_SECONDS)
             self.check_timeout()

@@ -1,7 +1,7 @@
 """Small results kept as separate columns until a caller requests a table.
 
-Building an Arrow table costs as much as finding a single row, so a read returns columns, and the table is built only if
-a caller needs it. This module imports nothing from the engine, so that the results package can use it.
+Building an Arrow table costs as much as finding a single row. A read therefore returns separate columns, from which a
+table is built only on request. This module imports nothing from the engine, so that the results package can use it.
 """
 
 from dataclasses import dataclass
@@ -35,5 +35,5 @@ class ProjectedRows:
 
 
 def as_table(rows: pa.Table | ProjectedRows) -> pa.Table:
-    """Return a result as a table."""
+    """Return a result as a table, building the table if needed."""
     return rows.to_table() if isinstance(rows, ProjectedRows) else rows

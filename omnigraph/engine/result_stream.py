@@ -1,4 +1,4 @@
-"""Return results in batches, using an amount of memory that does not grow with the result.
+"""Return results in batches, with memory use that does not grow with the result.
 
 The first scan is read in batches, and each batch passes through the rest of the plan. Rows are
 returned in storage order. A plan that needs all rows at once (for sorting, grouping, ranking or

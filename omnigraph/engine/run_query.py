@@ -1,7 +1,7 @@
 """Execute read queries: bind the parameters, rewrite the plan, run it, and return a table.
 
-This module contains the engine's entry points for reads. A plan is rewritten once per compiled query and schema, so
-each later call only has to run it.
+This module contains the engine's entry points for reads. A plan is rewritten only once per compiled query and schema,
+so that later calls only have to run it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ _MAX_REWRITTEN_PLANS = 512
 
 @record
 class ReadStats:
-    """Statistics about the cost of a read."""
+    """The number of returned rows, the run time and the peak memory use of a read."""
 
     rows: int
     milliseconds: float
@@ -59,7 +59,7 @@ class ReadStats:
 
 @record
 class ReadOutput:
-    """The result of a read: the result columns, and statistics about its cost."""
+    """The result columns of a read, and statistics about the cost of the read."""
 
     rows: pa.Table | ProjectedRows
     stats: ReadStats
@@ -164,7 +164,7 @@ def stream_read(
 
 
 def bind_params(query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard") -> BoundParams:
-    """Bind all parameters, using a single timestamp for the whole request."""
+    """Bind all parameters, with the same timestamp for every use of the current time."""
     return bind_parameters(query.parameters, params, mode, request_time=clock_and_ids.now_millis())
 
 
@@ -246,7 +246,7 @@ def _execute_rows(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table
 def ungrouped_rows(
     context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, max_rows: int | None, offset: int
 ) -> ProjectedRows:
-    """Return the ordered rows of an ungrouped query as result columns."""
+    """Sort the rows of an ungrouped query, apply its bounds, and return its result columns."""
     if rows.count < 2 and offset == 0 and max_rows != 0 and not has_scores(read_plan):
         return project_rows(context, rows, read_plan.columns)
     scored_rows = score_rows(context, rows, read_plan, max_rows) if has_scores(read_plan) else None

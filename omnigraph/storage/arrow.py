@@ -1,7 +1,7 @@
 """Map graph types to Arrow types and table columns.
 
-Types are mapped in this direction only: the schema determines the table layout. Columns are ordered by property id,
-which does not change when a property is renamed.
+Types are never mapped in the opposite direction: the schema determines the table layout. Columns are ordered by
+property id, which does not change when a property is renamed.
 """
 
 import pyarrow as pa

@@ -18,7 +18,7 @@ _DEFAULT_PROFILE = "default"
 def read_aws_profile(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings for the selected profile, under the names that Lance uses. A missing file counts as empty.
 
-    The environment selects the profile. If the environment also contains keys, the files are not searched for keys.
+    The environment selects the profile. If the environment also contains keys, keys in the files are ignored.
     """
     explicit_profile = environment.get("AWS_PROFILE") or environment.get("AWS_DEFAULT_PROFILE")
     profile = explicit_profile or _DEFAULT_PROFILE

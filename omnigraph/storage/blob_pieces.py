@@ -1,4 +1,4 @@
-"""Read rows with their blobs in pieces, which are limited both in rows and in bytes.
+"""Read rows and their blobs in pieces that have a limited number of rows and a limited number of bytes.
 
 An export reads every blob in a table, so the number of rows does not indicate how much memory it needs. Large blobs can
 be streamed: their rows contain markers, and the caller reads the bytes block by block.
@@ -50,7 +50,10 @@ class _BlockSize:
     rows: int = _FIRST_PIECE_ROWS
 
     def adapt(self, piece: pa.Table, blob_names: list[str]) -> None:
-        """Choose the number of rows to read next, ignoring blobs, because pieces are also split by blob size."""
+        """Choose the number of rows to read next from the size of all other columns.
+
+        Blob sizes limit a piece separately.
+        """
         value_bytes = sum(piece[name].nbytes for name in piece.column_names if name not in blob_names)
         fitting_rows = _PIECE_VALUE_BYTES * piece.num_rows // max(value_bytes, 1)
         self.rows = max(1, min(fitting_rows, self.rows * _MAX_GROWTH, _PIECE_ROWS))
@@ -66,7 +69,7 @@ def take_pieces(table: Table, row_ids: pa.Array) -> Iterator[pa.Table]:
 
 
 def take_streamed_pieces(table: Table, row_ids: pa.Array) -> Iterator[RowPiece]:
-    """Yield the rows with these row ids, in order. Blobs are returned as bytes, and large blobs as markers."""
+    """Yield the rows with these row ids, in order. Small blobs are returned as bytes, and large blobs as markers."""
     names, block_size = blob_columns(table, table.schema.names), _BlockSize()
     for piece_ids in _split_row_ids(table, row_ids, block_size, streams_blobs=True):
         piece = _take_streamed_piece(table, piece_ids)
@@ -125,7 +128,7 @@ def _take_streamed_piece(table: Table, row_ids: pa.Array) -> RowPiece:
 def _mark_large_blobs(
     table: Table, column: str, row_ids: pa.Array, sizes: list[int], streamed: dict[bytes, ReadBlocks]
 ) -> list[bytes | None]:
-    """Return the blobs in a column, and replace each large blob with a marker, which is added to `streamed`."""
+    """Return the blobs in a column, replacing each large blob with a marker and adding the marker to `streamed`."""
     loaded_positions = [position for position, size in enumerate(sizes) if size <= _STREAMED_BYTES]
     loaded_blobs = read_blobs(table, column, row_ids.take(pa.array(loaded_positions, pa.int64()))).to_pylist()
     blob_by_position: dict[int, bytes | None] = dict(zip(loaded_positions, loaded_blobs, strict=True))

@@ -30,7 +30,7 @@ _PLACEHOLDER_LENGTH = len(_PLACEHOLDER_PREFIX) + hashlib.sha256().digest_size
 
 @record
 class ContentRange:
-    """The bytes of one blob in a local file: `size` bytes from `position`."""
+    """The location of one blob in a local file: `size` bytes, starting at `position`."""
 
     path: Path
     position: int
@@ -44,7 +44,9 @@ class ContentRange:
             while remaining_bytes:
                 block = file.read(min(CHECKSUM_BLOCK_BYTES, remaining_bytes))
                 if not block:
-                    raise InternalError(reason=f"a blob ends {remaining_bytes} bytes early in {self.path.name}")
+                    raise InternalError(
+                        reason=f"{self.path.name} ends {remaining_bytes} bytes before the end of a blob"
+                    )
                 remaining_bytes -= len(block)
                 yield block
 
@@ -84,9 +86,10 @@ class AcceptedContents:
         self._remove_folder()
 
     def abandon(self) -> None:
-        """Remove the folder, but let the next write discard the placeholders.
+        """Remove the folder, but leave it to the next write to discard the placeholders.
 
-        The garbage collector may call this function at any time, even in a thread that holds the lock.
+        Discarding them requires the lock, and the garbage collector may call this function at any time, even in a
+        thread that holds the lock.
         """
         self._remove_folder()
         if self.contents:
@@ -99,7 +102,7 @@ class AcceptedContents:
 
 
 def placeholder_of(content: bytes) -> bytes:
-    """Return the placeholder that represents these bytes, without registering it."""
+    """Return the placeholder that would represent these bytes, without registering it."""
     return _PLACEHOLDER_PREFIX + hashlib.sha256(content).digest()
 
 
@@ -113,7 +116,7 @@ def content_digest(value: bytes) -> str | None:
 
 
 def shown_value(value: Any) -> Any:
-    """Return a stored value in the form that users see. A large blob is represented by its digest."""
+    """Return a stored value in the form that users see, in which a large blob is represented by its digest."""
     content = content_range(value) if isinstance(value, bytes) else None
     if content is None:
         return value

@@ -21,7 +21,7 @@ _SEPARATE_FILE_KINDS = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class StoredBlob:
-    """The blob in one row. The upper half of `address` is the id of the fragment that contains the row."""
+    """A blob in one row. The upper half of `address` is the id of the fragment that contains the row."""
 
     store: Store
     table: Table
@@ -47,7 +47,7 @@ class StoredBlob:
 
     @property
     def identity(self) -> str:
-        """An identifier for the stored bytes, which never change: data file, row position in the file, and column."""
+        """An identifier for the stored bytes, which never change: data file, position of the row in it, and column."""
         return f"{self._data_files()[0]}:{self.address & 0xFFFFFFFF}:{self.column}"
 
     def file_names(self) -> list[str]:

@@ -29,7 +29,10 @@ def to_stored_rows(rows: pa.Table, stored_schema: pa.Schema) -> pa.Table:
 
 
 def _stored_blob(blob: bytes | None) -> bytes | Blob | None:
-    """Return a blob in the form that Lance writes. For a blob in a file, Lance copies the content itself."""
+    """Return a blob in the form that Lance writes.
+
+    If the blob is in a file, Lance copies the content from that file.
+    """
     content = content_range(blob)
     if content is None:
         return blob
@@ -43,7 +46,7 @@ def _row_field(stored_field: pa.Field) -> pa.Field:
 
 
 def columns_without_blobs(schema: pa.Schema) -> list[str]:
-    """Return the names of the columns that other programs can read directly, that is, all columns without blobs."""
+    """Return the names of the columns that other programs can read directly, which are all columns without blobs."""
     return [field.name for field in schema if not is_blob_field(field)]
 
 

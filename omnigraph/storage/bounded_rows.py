@@ -21,7 +21,8 @@ def read_newest_rows(
 ) -> tuple[Sequence[Any], pa.Table] | None:
     """Return the newest fragments whose values fit within `max_bytes`, and all of their rows, with row ids.
 
-    The fragments and the rows are in the given order. The result is None if fewer than two fragments fit.
+    The fragments and their rows stay in the order of `fragments`, which lists the oldest fragment first. The result is
+    None if fewer than two fragments fit.
     """
     batches: list[pa.RecordBatch] = []
     sizes: dict[int, int] = {}
@@ -37,12 +38,12 @@ def read_newest_rows(
 
 
 def known_value_bytes(store: Store, table: Table, fragment: Any) -> int:
-    """Return the size of the values in a fragment, or a lower bound, which is 0 if nothing is known."""
+    """Return a lower bound on the size in bytes of the values in a fragment; 0 means that the size is unknown."""
     return store.object_cache.get(_cache_name(table, fragment)) or 0
 
 
 def _read_up_to(table: Table, fragment: Any, max_bytes: int) -> tuple[list[pa.RecordBatch] | None, int]:
-    """Return the rows in a fragment and their size, or None and a lower bound if the size exceeds `max_bytes`."""
+    """Return the rows in a fragment and their size in bytes, or None and a lower bound if they exceed `max_bytes`."""
     batches: list[pa.RecordBatch] = []
     size = 0
     columns = table.schema.names

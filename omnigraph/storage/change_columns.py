@@ -1,9 +1,9 @@
 """Add, rename, retype and drop table columns, producing a detached version.
 
 Existing data files are never rewritten, and new files are added only for columns that receive values. A dropped column
-stays in old files but is no longer referenced, and an added column that contains only nulls needs no file. Row ids,
-fragments and the indexes on the remaining columns are preserved. This module assigns field ids and never reuses an id:
-each new id is higher than all ids used before.
+stays in old files but is no longer referenced. An added column that contains only nulls needs no file. Row ids,
+fragments and the indexes on the remaining columns are preserved. This module assigns field ids and never reuses one:
+each new id is higher than any id used before.
 """
 
 import json
@@ -151,7 +151,7 @@ def _pair_ids(lance_ids: list[int], our_ids: list[int]) -> Any:
 
 
 def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn]) -> Table:
-    """Return the table with exactly these columns. A column that none of its files contains reads as null."""
+    """Return the table with exactly these columns. A column that is in none of its files reads as null."""
     if lance_columns(table.dataset.lance_schema) == final_columns:
         return table
     schema = build_lance_schema(table.dataset.lance_schema, final_columns)

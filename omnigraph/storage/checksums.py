@@ -1,7 +1,7 @@
 """Compute file checksums, and check whether a file still matches its recorded checksum.
 
 All checksums use CRC-32, because computing one takes less time than reading the file. CRC-32 detects every single
-flipped bit and every burst of up to 32 damaged bits. Other damage goes undetected once in four billion cases. The
+flipped bit and every burst of up to 32 damaged bits. Any other damage goes undetected in one of four billion cases. The
 checksum of a control object also covers its name, so swapping two similar objects is detected.
 """
 
@@ -114,8 +114,8 @@ def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileCheck
 def checksum_manifest(manifest_bytes: bytes) -> FileChecksum:
     """Compute the checksum of a manifest from the number of times that each byte value occurs.
 
-    Lance serializes maps in arbitrary order, so the bytes of a manifest may have a different order in memory than in
-    the store. A flipped bit is still detected, because it changes two of the counts.
+    Lance serializes maps in arbitrary order, so the bytes of the same manifest may be in a different order in memory
+    than in the store. A flipped bit is still detected, because it changes two of the counts.
     """
     import numpy as np
 

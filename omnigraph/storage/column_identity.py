@@ -14,7 +14,7 @@ from .table_fields import lance_columns
 
 
 def property_identity(field: pa.Field) -> bytes:
-    """Return the property id of a column or, for columns without a property such as `id`, its name."""
+    """Return the property id of a column, or the column name if the column has no property, like `id`."""
     identity: bytes = (field.metadata or {}).get(PROPERTY_ID_KEY, field.name.encode())
     return identity
 
@@ -53,7 +53,7 @@ def contains_hidden_values(table: Table, other_table: Table, relevant: Container
 
 
 def _value_kind(data_type: pa.DataType) -> str:
-    """Return a name shared by all types between which values are converted when a property is widened."""
+    """Return a name that is the same for two types if a property can be widened from one to the other."""
     if pa.types.is_list(data_type):
         return f"list of {_value_kind(data_type.value_type)}"
     is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type)
@@ -65,7 +65,7 @@ def align_columns(
 ) -> pa.Table:
     """Convert rows to a different schema, matching columns by property identity.
 
-    A column that is missing from the rows gets its value from `column_defaults`, or null if it has no default.
+    A column that is missing from the rows is filled with its value in `column_defaults`, or with null if it has none.
     """
     if old_schema.equals(new_schema, check_metadata=True):
         return rows

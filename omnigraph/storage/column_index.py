@@ -88,7 +88,7 @@ def _own_indexes(table: Table) -> list[Any]:
 
 
 def _index_key(index: Any) -> str:
-    """Return the key of an index: the text index key of the column for a full-text index, or else the column name."""
+    """Return the key of an index, which is the text index key for a full-text index and the column name otherwise."""
     column_name: str = index.field_names[0]
     return text_index_key(column_name) if _index_kind(index) == WORDS else column_name
 
@@ -118,7 +118,7 @@ class SegmentBuild:
 class IndexPlan:
     """The segments to build for a table, and the segments that they replace, by index key.
 
-    The old segments for `rebuilt_keys` are removed even if there is no data to index.
+    The old segments for `rebuilt_keys` are removed even if there are no rows to index.
     """
 
     builds: tuple[SegmentBuild, ...] = ()
@@ -216,7 +216,7 @@ def stage_built_segments(table: Table, plan: IndexPlan, built_segments: Sequence
 
 
 def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
-    """Return the reason why a vector index does not cover all rows, or None if there is nothing to report."""
+    """Return the reason why a vector index cannot cover the remaining rows, or None if there is no obstacle."""
     present_ids = list_fragment_ids(table)
     covered_ids = index_coverage(table).get(index_key, frozenset())
     uncovered_ids = [fragment_id for fragment_id in present_ids if fragment_id not in covered_ids]
@@ -238,7 +238,7 @@ def count_buildable_rows(table: Table, index_key: str, kind: str) -> int:
 def _group_fragments(
     fragment_ids: Sequence[int], fragment_rows: Mapping[int, int], min_rows: int | None
 ) -> Iterator[Sequence[int]]:
-    """Split fragments into a few groups with many rows each. Each group becomes one segment."""
+    """Split fragments into a few groups with many rows each. One segment is built for each group."""
     if min_rows is None:
         yield fragment_ids
         return
@@ -259,8 +259,8 @@ def stage_index_extension(
 ) -> StagedChange | None:
     """Build indexes of these kinds over the given fragments, skipping fragments that are already covered.
 
-    Other fragments stay uncovered, and segments whose fragments no longer exist are removed. If a column has an index
-    of a different kind, that index is left unchanged.
+    Other fragments stay uncovered. Segments whose fragments no longer exist are removed. If a column has an index of a
+    different kind, that index is left unchanged.
     """
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
     new_segments: list[Index] = []
@@ -346,7 +346,7 @@ def _index_name(table: Table, index_key: str, kind: str) -> str:
 
 
 def _segments_of_key(table: Table, index_key: str) -> list[Index]:
-    """Return the segments of the index with this key, in the form that is needed to remove them."""
+    """Return the segments of the index with this key, in the form that Lance needs to remove them."""
     key_indexes = (index for index in _own_indexes(table) if _index_key(index) == index_key)
     return [segment for index in key_indexes for segment in index_segments(index)]
 

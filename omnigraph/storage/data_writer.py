@@ -1,8 +1,8 @@
-"""Write data files and compute their checksums, directly on a local disk or through a temporary directory for S3.
+"""Write data files and compute their checksums: directly on a local disk, or via a temporary directory for S3.
 
 Lance does not report which bytes it wrote to an object store, and reading a file back takes a request. Files for an
 object store are therefore written to a local directory first and then uploaded. The upload takes no more requests than
-Lance would need, and the checksums stay valid if the root is moved to a local disk.
+a write by Lance. The checksums stay valid if the root is moved to a local disk.
 """
 
 import json
@@ -68,7 +68,8 @@ def _create_local_mirror(dataset: Any, directory: str) -> Any:
     """Create an empty local table with the same fields and field ids as the dataset.
 
     Lance renumbers the fields when it creates a table. If columns of the dataset were dropped or reordered, rows
-    written to the mirror would therefore get the field ids of other columns. A second commit restores the field ids.
+    written to the local table would therefore get the field ids of other columns. A second commit restores the field
+    ids.
     """
     set_schema = LanceOperation.Overwrite(dataset.lance_schema, [])
     options: dict[str, Any] = {"enable_v2_manifest_paths": True, "enable_stable_row_ids": True}
@@ -102,7 +103,7 @@ def write_deletions(
 ) -> tuple[Any | None, dict[str, FileChecksum]]:
     """Mark rows in a fragment as deleted.
 
-    Returns the fragment, or None if no rows remain, and any checksums that are known without reading a file back.
+    Returns the fragment, or None if no rows remain, and the checksums that are known without reading a file back.
     """
     if store.root.is_local:
         return fragment.delete_rows(offsets), {}

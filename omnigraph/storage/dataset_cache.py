@@ -2,8 +2,8 @@
 
 Recently used datasets stay open, because reopening a version takes two requests. A Lance session caches the manifest,
 the transaction and the index list of every table version that it has opened or committed, and offers no way to remove
-them. A process that writes or follows a graph keeps opening new versions, so this module replaces the session after a
-number of versions that depends on the size of their manifests.
+them. A process that writes or follows a graph keeps opening new versions. This module therefore replaces the session
+when these cached objects have become numerous or large.
 """
 
 import threading
@@ -26,7 +26,10 @@ def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
 
 
 def load_lance() -> Any:
-    """Import Lance and patch its filters on first use, because the import takes longer than reading a branch."""
+    """Import Lance and patch its filters.
+
+    Call this function on first use, because the import takes longer than reading a branch.
+    """
     import lance
 
     from . import substrait  # noqa: F401 - importing it patches the filters
@@ -83,8 +86,8 @@ class DatasetCache:
     def clear(self) -> None:
         """Drop all datasets.
 
-        Call this method after a cleanup. Otherwise, datasets for removed versions would seem usable until they read a
-        file.
+        Call this method after a cleanup. Otherwise, a dataset for a removed version would seem usable until a caller
+        read a file through it.
         """
         with self._lock:
             self._drop_datasets()
@@ -100,7 +103,7 @@ class DatasetCache:
                 self._checked_keys.add((location, version))
 
     def put(self, location: str, dataset: Any) -> None:
-        """Cache a dataset. When the session has reached its limits, drop it together with all datasets instead."""
+        """Cache a dataset, or drop the session and all datasets if the session has reached its limits."""
         version_bytes = _BYTES_PER_VERSION + len(dataset._ds.serialized_manifest())
         with self._lock:
             self._session_versions += 1

@@ -111,14 +111,14 @@ def write_offsets(offsets: npt.ArrayLike) -> bytes:
 
 
 def _take_length(section: bytearray, position: int) -> int:
-    """Read a length and replace it with zeros, so that the remaining bytes can be compared with the expected bytes."""
+    """Read a length and overwrite it with zeros, so that the section can then be compared with its expected bytes."""
     (number,) = struct.unpack_from("<q", section, position) if len(section) >= position + 8 else (-1,)
     section[position : position + 8] = bytes(8)
     return int(number)
 
 
 def _read_buffer(raw_buffer: bytes, expected_size: int) -> bytes:
-    """Return the content of a buffer, which must have the expected size after decompression."""
+    """Return the decompressed content of a buffer; raise `ValueError` if it does not have the expected size."""
     if len(raw_buffer) < _BUFFER_PREFIX_BYTES:
         raise ValueError("a buffer is truncated")
     (stated_size,) = struct.unpack_from("<q", raw_buffer)

@@ -2,7 +2,8 @@
 
 A deletion file is an Arrow list if few rows are deleted, and a Roaring bitmap if many are. Reading it directly avoids
 enumerating millions of rows to find a few deleted ones. This module also ensures that Lance never reads a damaged
-deletion file. Lance would try to allocate as much memory as the file claims to need, which aborts the process.
+deletion file. Lance would try to allocate as much memory as a length in the file specifies, and a failed allocation
+aborts the process.
 """
 
 from collections.abc import Sequence

@@ -58,8 +58,8 @@ def differing_rows(
 def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
     """Return the row ids of rows that moved to other files but are otherwise unchanged.
 
-    The old rows are scanned, and the new rows are taken by position. Maintenance preserves row order, so adjacent rows
-    are read together.
+    The old rows are scanned, and the new rows are taken by position. Maintenance preserves row order, so rows that are
+    adjacent in the old files are usually adjacent in the new files.
     """
     ids_by_fragment = [fragment_row_ids(difference.new_table, fragment) for fragment in difference.added]
     new_ids = np.concatenate(ids_by_fragment)
@@ -80,7 +80,7 @@ def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
 def _take_added_rows(
     difference: FragmentDifference, positions: RowPositions, fragment_starts: RowPositions, row_ids: StoredRowIds
 ) -> pa.Table:
-    """Return rows from the added fragments in the given order. Positions count across all of these fragments."""
+    """Return the rows at these positions, in the given order. Positions are counted across all added fragments."""
     table = difference.new_table
     if any(is_blob_field(column) for column in table.schema):
         return take_with_blobs(table, pa.array(row_ids))

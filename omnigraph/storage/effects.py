@@ -45,7 +45,7 @@ class DurableEffect:
 
 @record
 class Fault:
-    """A failure to inject at the k-th effect, counted from 1: an error before or after it, or a process exit."""
+    """A failure to inject at the k-th effect (counted from 1): an error before or after it, or a process exit."""
 
     effect_number: int
     mode: FaultMode
@@ -69,7 +69,7 @@ def target_group(target: str) -> str:
 
 
 class Effects:
-    """Runs and records effects, and injects a failure if a `Fault` is set.
+    """The runner of all effects, which records them and injects a failure if a `Fault` is set.
 
     >>> effects = Effects()
     >>> effects.run("object", "_refs/x", lambda: 7)
@@ -120,7 +120,7 @@ class Effects:
                 recorder.append(effect)
 
     def _assign_target_group(self, target: str) -> str:
-        """Return the group of a target, or `OTHER_TARGETS` if there are too many groups."""
+        """Return the group in which to count effects on a target, or `OTHER_TARGETS` if there are too many groups."""
         group = target_group(target)
         if group not in self._target_groups and len(self._target_groups) >= _MAX_TARGET_GROUPS:
             return OTHER_TARGETS
@@ -133,9 +133,9 @@ class Effects:
             return self._counts_by_kind.copy()
 
     def counts_by_target(self) -> Counter[tuple[str, str]]:
-        """Return the number of effects by kind and by table, manifest or directory.
+        """Return the number of effects by kind and by target, which is a table, a manifest or a directory.
 
-        After the first few thousand groups, all other targets are counted together as `…`.
+        After the first few thousand targets, all others are counted together as `…`.
         """
         with self._lock:
             return self._counts_by_target.copy()

@@ -2,8 +2,8 @@
 
 A URI is allowed if it is below an allowed base. URIs are decoded and compared one path component at a time. URIs with
 `..`, encoded separators, credentials, queries or unknown schemes are always rejected, as are symbolic links to
-locations outside a base. The bytes are copied block by block, so a graph never references an external object. If a file
-changes while it is copied, it is rejected.
+locations outside a base. The bytes are copied block by block, so a graph never references an external object. A file
+that changes while it is copied is rejected.
 """
 
 import os
@@ -26,7 +26,7 @@ _OTHER_FORMS_HINT = "pass the bytes, a pathlib.Path or base64 text such as 'base
 
 @record
 class BlobLocation:
-    """A URI split into its scheme, bucket (empty for files) and decoded path components."""
+    """A parsed URI: its scheme, its bucket (empty for files), and its decoded path components."""
 
     scheme: str
     bucket: str
@@ -54,7 +54,7 @@ class BlobLocation:
 
 
 def parse_location(uri: str, *, is_base: bool = False) -> BlobLocation:
-    """Parse a URI; raise `ExternalBlobPolicyError` if it is malformed or could disguise a different location.
+    """Parse a URI; raise `ExternalBlobPolicyError` if it is malformed or could disguise the actual location.
 
     If `is_base` is true, the URI may also specify a whole bucket.
     """

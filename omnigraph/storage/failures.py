@@ -19,7 +19,7 @@ _log = logging.getLogger("omnigraph")
 
 
 class AbsentError(StorageError, FileNotFoundError):
-    """The table or version does not exist.
+    """A table or a version does not exist.
 
     >>> isinstance(AbsentError("no table"), FileNotFoundError), AbsentError("no table").kind
     (True, 'not_found')
@@ -32,7 +32,7 @@ class AbsentError(StorageError, FileNotFoundError):
 
 
 class DamagedError(StorageError, OSError):
-    """Files in the table are missing or differ from what was written.
+    """Stored files are missing, or their content differs from what was written.
 
     >>> isinstance(DamagedError("a file is missing"), OSError), DamagedError("a file").effect
     (True, 'none')
@@ -129,10 +129,10 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 
 @contextmanager
 def failures_with_effect(effect: Effect) -> Iterator[None]:
-    """Convert failures inside the block to errors with the given effect, regardless of the effect that they specify.
+    """Convert failures inside the block to errors with the given effect, even if a failure specifies another effect.
 
-    Use `unknown` for reads that determine whether an earlier write happened. Use `none` for writing files that no
-    version references yet, because such files are not visible.
+    Use `unknown` for reads that determine whether an earlier write happened. Use `none` for writes of files that no
+    version references yet, because readers never see such files.
 
     >>> with failures_with_effect("unknown"):
     ...     raise StorageError("no answer", effect="none", hint="ask again")
@@ -153,7 +153,7 @@ def attempt_maintenance(location: str, maintain: Callable[[], MaintenanceResult]
 
     The write then continues without the maintenance. No published version references the files that the maintenance has
     already written, so a cleanup removes them. Conflicts, timeouts and cancellations concern the write itself and are
-    raised.
+    therefore raised.
     """
     try:
         with panics_as_errors():

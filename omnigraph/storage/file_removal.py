@@ -1,7 +1,8 @@
 """Remove files in an order that never exposes an incomplete version to readers.
 
-Versions are removed before the files that they reference, and data files before their blobs. A late reader therefore
-finds that a version no longer exists, and never reads a version with missing rows. Removing a file twice is harmless.
+Versions are removed before the files that they reference, and data files before their blobs. A reader that opens a
+version during the removal therefore finds that the version no longer exists, and never reads a version with missing
+rows. Removing a file twice is harmless.
 """
 
 import logging
@@ -54,7 +55,7 @@ def remove_files(
 ) -> None:
     """Remove files one rank at a time. `on_removed` receives each name and, if the removal failed, the error.
 
-    `check_claim` is called before each removal and must raise an error if the run has to stop.
+    `check_claim` is called before each removal and must raise an error if the removal has to stop.
     """
 
     def remove_file(file_name: str) -> None:

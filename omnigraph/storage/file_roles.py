@@ -1,6 +1,6 @@
 """Parse the path of a file to determine its table or manifest, its kind and its version.
 
-These functions only parse names and never access the store.
+This module only parses names and never accesses the store.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ def owning_directory(file_name: str) -> str:
 
 
 def subdirectory_of(file_name: str) -> str:
-    """Return the subdirectory of a file within its table or manifest, such as `data` or `_versions`."""
+    """Return the directory within a table or manifest that contains a file, such as `data` or `_versions`."""
     return file_name.removeprefix(owning_directory(file_name)).lstrip("/").partition("/")[0]
 
 

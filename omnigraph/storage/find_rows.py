@@ -1,8 +1,8 @@
 """Find rows by column values, a batch of values at a time.
 
-This module chooses between an index lookup and a scan, because reading whole columns is faster than looking up each
-value in a long list. Blobs are returned as bytes or, during a write, as placeholders if they are large. Row ids and
-addresses are optional.
+This module chooses between an index lookup and a scan, because for a long list of values, reading whole columns is
+faster than looking up each value. Blobs are returned as bytes. During a write, however, large blobs are returned as
+placeholders. Row ids and addresses are optional.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ def _replaces_blobs(table: Table, columns: Sequence[str]) -> bool:
 
 
 def replace_described_blobs(table: Table, described_rows: pa.Table) -> pa.Table:
-    """Return rows with bytes or placeholders in place of Lance's blob descriptions.
+    """Return rows in which bytes or placeholders replace Lance's blob descriptions.
 
     The rows must have row ids and addresses.
     """
@@ -102,7 +102,7 @@ def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Exp
 
 
 def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
-    """Return all rows without using an index, for comparison with the result of an index lookup."""
+    """Return all rows without using an index, so that the result of an index lookup can be checked against them."""
     with as_storage_errors("none"):
         all_rows: pa.Table = table.dataset.scanner(
             columns=list(columns), with_row_id=with_row_ids, with_row_address=with_row_ids, use_scalar_index=False
@@ -176,7 +176,7 @@ def read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
 
 
 def json_values(values: pa.Array | Sequence[Any]) -> list[Any]:
-    """Convert values to a form that JSON can represent and that `find` accepts."""
+    """Convert values to JSON values that `find` accepts: dates and timestamps become integers."""
     if not isinstance(values, pa.Array):
         return list(values)
     integer_types = {"date32[day]": pa.int32(), "timestamp[ms, tz=UTC]": pa.int64()}

@@ -64,7 +64,7 @@ def scan_batches_with_fallback(
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches with the same fallback as `scan_with_fallback`.
 
-    Lance reads the indexes before it returns the first batch.
+    Lance reads the indexes before it returns the first batch, so the fallback never repeats a batch.
     """
 
     def start_scan(use_index: bool) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
@@ -89,7 +89,7 @@ def segment_uuids(table: Table) -> frozenset[str]:
 
 
 def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
-    """Return the UUIDs of segments with missing or truncated files, using one listing."""
+    """Return the UUIDs of index segments with missing or truncated files, using one listing."""
     if not segment_uuids(table):
         return frozenset()
     listed_objects = store.objects.list(f"{table.location}/_indices")
@@ -97,7 +97,7 @@ def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
 
 
 def incomplete_segments(table: Table, file_sizes: Mapping[str, int]) -> frozenset[str]:
-    """Return the same segments as `find_lost_segments`, based on an earlier listing that maps file names to sizes.
+    """Return the same UUIDs as `find_lost_segments`, using the file sizes from an earlier listing, by file name.
 
     A version records the size of each segment. The size of a full-text segment does not include its token file, because
     this package, not Lance, writes the token file.

@@ -32,7 +32,7 @@ def default_value(prop: PropertyDefinition) -> Any:
 
 
 def backfill_value(prop: PropertyDefinition) -> pa.Scalar | None:
-    """Return the value that existing entities get for a new required property, or None if they get null."""
+    """Return the value that existing entities get when a property is added, or None if they get null."""
     if prop.type.nullable or prop.default is None:
         return None
     is_blob = prop.type.scalar is ScalarType.BLOB

@@ -45,7 +45,7 @@ def has_large_blobs(table: Table, described_rows: pa.Table) -> bool:
 
 
 def find_heavy_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments that should rarely be rewritten because they contain a very large blob."""
+    """Return the fragments that contain a very large blob and should therefore rarely be rewritten."""
     return frozenset(
         fragment_id
         for fragment_id, sizes in _blob_sizes_by_fragment(table).items()
@@ -154,7 +154,7 @@ def _is_large(descriptor: Descriptor) -> bool:
 
 
 def _find_local_content(table: Table, file_stems: list[str], descriptor: Mapping[str, Any]) -> ContentRange | None:
-    """Return the range of the local file that contains a blob, or None if the blob is on an object store."""
+    """Return the location of a blob in a local file, or None if the blob is on an object store."""
     if "://" in table.dataset.uri or descriptor["kind"] not in _SEPARATE_FILE_KINDS:
         return None
     data_folder, (position, size) = Path(table.dataset.uri) / "data", (descriptor["position"], descriptor["size"])

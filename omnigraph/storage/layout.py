@@ -62,7 +62,7 @@ def manifest_directory(branch_ulid: str) -> str:
 def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
     """Return the name of the n-th ref object of a branch or tag.
 
-    An odd number means that the branch or tag is open, and an even number means that it is deleted.
+    The branch or tag exists if the highest number is odd, and is deleted if it is even.
 
     >>> ref_name("review/a", 3)
     '_refs/branches/review%2Fa/0000000003.json'
@@ -71,7 +71,9 @@ def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
 
 
 def can_have_refs(ref: str) -> bool:
-    """Return whether a store can contain ref objects for this name. The result is True for every existing name.
+    """Return whether a store can contain ref objects for a branch or tag with this name.
+
+    The result is True for the name of every existing branch or tag.
 
     >>> can_have_refs("a b"), can_have_refs("."), can_have_refs("x" * 1025)
     (True, False, False)
@@ -84,7 +86,7 @@ def can_have_refs(ref: str) -> bool:
 
 
 def parse_ref_name(object_name: str, directory: str = REFS) -> tuple[str, int] | None:
-    """Return the branch or tag name and the number of a ref object, or None for an unrelated file.
+    """Return the branch or tag and the number that the name of a ref object contains, or None for an unrelated file.
 
     >>> parse_ref_name("_refs/branches/review%2Fa/0000000003.json")
     ('review/a', 3)
@@ -105,12 +107,12 @@ def schema_name(digest: str, ulid: str) -> str:
 
 
 def gc_name(run_id: str, suffix: str) -> str:
-    """Return the name of a file for a garbage collection run. `suffix` must be `condemned` or `sweep`."""
+    """Return the name of a file that belongs to a garbage collection run. `suffix` must be `condemned` or `sweep`."""
     return f"{GC}/{run_id}.{suffix}"
 
 
 def intent_name(ulid: str, suffix: str = "json") -> str:
-    """Return the name of a file for an intent.
+    """Return the name of a file that belongs to an intent.
 
     `suffix` is `json`, `lease`, `confirmed`, `verdict`, `set_aside` or `newer`.
     """
@@ -118,7 +120,7 @@ def intent_name(ulid: str, suffix: str = "json") -> str:
 
 
 def parse_intent_name(object_name: str) -> tuple[str, str] | None:
-    """Return the ULID and the suffix of a file for an intent, or None for an unrelated file.
+    """Return the ULID and the suffix in the name of an intent's file, or None for an unrelated file.
 
     >>> parse_intent_name("__recovery/01J0000000000000000000000A.lease")
     ('01J0000000000000000000000A', 'lease')

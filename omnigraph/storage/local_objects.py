@@ -86,7 +86,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably, so that a later removal cannot survive a power loss unless this one does too."""
+        """Unlink a file durably, so that a power loss cannot undo this removal and keep a later one."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:
@@ -107,7 +107,7 @@ class LocalBackend:
                         )
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return the subdirectories of a directory, and the files directly in it that `list` would yield."""
+        """Return the subdirectories of a directory, and the files directly in the directory that `list` would yield."""
         folder = self.directory / prefix
         with as_storage_errors("none"):
             try:
@@ -152,14 +152,15 @@ class LocalBackend:
             ]
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Stat one file without listing its directory, or return None if the file does not exist."""
+        """Return the listing entry of one file without listing its directory, or None if the file does not exist."""
         with as_storage_errors("none"):
             return next(self._stat_file(f"{self.directory}/{object_name}", object_name), None)
 
     def change_token(self, prefix: str) -> object | None:
         """Return a token for the current state of a directory, or None if the directory changed very recently.
 
-        If two changes happen within the timestamp granularity, the second one may not update the modification time.
+        A very recent change yields no token, because a second change within the timestamp granularity may leave the
+        modification time as it is.
         """
         try:
             folder_stat = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - runs before every read
@@ -232,7 +233,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def _raise_unless_absent(error: OSError) -> None:
-    """Raise an error unless it means that a path is missing or too long to exist."""
+    """Raise the given error unless it means that a path is missing, or is too long to exist."""
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     if not absent and error.errno != errno.ENAMETOOLONG:
         raise error

@@ -1,10 +1,10 @@
 """The manifest cell: a compare-and-swap register that holds the manifest of one branch.
 
 A cell is a small Lance dataset whose only fragment contains the whole manifest. A cell is always read and replaced as a
-whole, using the only Lance operation that fails unless its base version is the newest version. This module implements
-the swap, the format stamp, and the check that a swap is the newest version and has the same history as its base. It
-does not interpret the rows. A version number alone does not identify a version: a root can be deleted and recreated
-with the same numbers, and a cleanup frees the numbers of old versions.
+whole. Replacing it uses the only Lance operation that fails unless its base version is the newest version. This module
+implements the swap, the format stamp, and the check that a swap is the newest version and has the same history as its
+base. It does not interpret the rows. A version number alone does not identify a version: a root can be deleted and
+recreated with the same numbers, and a cleanup frees the numbers of old versions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ class SwapConflict(Exception):  # noqa: N818 - caught by the publish loop, never
 
 
 class SwapOutcomeUnknown(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """It is unknown whether the swap happened. Read the newest version to find out."""
+    """It is unknown whether the swap was applied. Read the newest version to find out."""
 
 
 class UnsyncedError(StorageError):
@@ -132,7 +132,7 @@ def open_cell(store: Store, location: str, version: int | None = None, *, reused
 
     `reused` is true if the location may be deleted and recreated under the same name, as the main branch may be. In
     that case, the first check rereads the version file instead of trusting a listing, because the file may have been
-    replaced between opening and listing. If the location is never reused, listings are sufficient.
+    replaced between opening and listing. If the location is never reused, the first check trusts the listing.
     """
     dataset = store.open_dataset(location, version)
     if version is None and _has_successor_file(store, location, dataset):
@@ -209,7 +209,7 @@ def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None =
 
 
 def sync_version(cell: ManifestCell) -> None:
-    """Sync a version. Every version must be durable before it is acknowledged or used as a base.
+    """Sync a version to disk, because every version must be durable before it is acknowledged or used as a base.
 
     The writer of the version may be another process that crashed between its swap and its sync. Without this sync, a
     write could be acknowledged and then lose its base in a power failure. Raises `AbsentError` if the version has been
@@ -262,12 +262,12 @@ def newest_version(cell: ManifestCell) -> int:
 
 
 def versions_change_token(cell: ManifestCell) -> object | None:
-    """Return a token that changes when a version is added or removed, or None if that would take a request."""
+    """Return a token that changes when a version is added or removed, or None if reading it would take a request."""
     return cell.store.objects.change_token(f"{cell.location}/_versions")
 
 
 def accept_swap(cell: ManifestCell) -> None:
-    """Accept a swap whose base no longer exists.
+    """Treat a swap as valid although its base no longer exists.
 
     The caller must have verified that all files referenced by the swap exist. The etag is set to None, so the next
     check reads the object before it trusts the listing.
@@ -351,7 +351,10 @@ def _fragment_paths(cell: ManifestCell) -> list[str]:
 
 
 def cell_files(cell: ManifestCell) -> tuple[str, ...]:
-    """Return the files in one version. The version file comes last because it makes the other files reachable."""
+    """Return the names of the files in one version.
+
+    The version file comes last, because it makes the other files reachable.
+    """
     data_names = [f"{cell.location}/data/{data_path}" for data_path in _fragment_paths(cell)]
     return (*data_names, _cell_file(cell))
 

@@ -1,4 +1,4 @@
-"""The interface that each kind of store implements for control objects."""
+"""The interface to control objects that each kind of store implements."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ class ObjectBackend(Protocol):
     """The interface that each kind of store implements."""
 
     def read(self, object_name: str) -> bytes | None:
-        """Return an object's bytes, or None if it does not exist; raise an error for any other failure."""
+        """Return an object's bytes, or None if it does not exist; raise an error if it cannot be read."""
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
         """Create an object, or return False if the name is taken."""
@@ -56,7 +56,7 @@ class ObjectBackend(Protocol):
         """Return the directories and objects directly below `prefix/`."""
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes when a name directly below `prefix` is added or removed.
+        """Return a token that changes when a name is added or removed directly below `prefix`.
 
         The result is None if the store cannot provide such a token.
         """

@@ -1,8 +1,8 @@
 """Read, create, list and remove small control objects on a local disk or S3.
 
 If several writers create the same name, exactly one call succeeds and returns True. Every created object contains a
-nonce. If a response is lost, a repeated request may find that our own object already exists. The nonce then identifies
-the object as ours.
+nonce. If a response is lost, the repeated request may find an object that the first request created. The nonce shows
+that it is the same object.
 """
 
 import json
@@ -35,8 +35,8 @@ class ControlObjects:
     def read_json(self, object_name: str) -> dict[str, Any] | None:
         """Return a JSON object, or None if it does not exist; raise `StorageError` if it cannot be parsed.
 
-        The error has kind `permanent`. It is also raised if the object does not match its own checksum, because the
-        object was changed or was moved from a different name.
+        The error has kind `permanent`. It is also raised if the object does not match the checksum that it contains,
+        which means that it was changed or was moved from a different name.
         """
         object_bytes = self.backend.read(object_name)
         if object_bytes is None:
@@ -53,9 +53,9 @@ class ControlObjects:
         return members
 
     def create_json(self, object_name: str, members: Mapping[str, Any]) -> bool:
-        """Create an object if the name is free; return True if the object under that name is ours.
+        """Create an object if the name is free; return True if this call created the object under that name.
 
-        A name that a damaged object occupies counts as taken.
+        If a damaged object has the name, the name counts as taken.
         """
         own_members = with_own_checksum(
             object_name, {**members, "nonce": members.get("nonce") or clock_and_ids.new_nonce()}
@@ -75,7 +75,7 @@ class ControlObjects:
         """Create an object under a name that no other writer uses, so that a lost response is harmless."""
         created = self.effects.run("object", object_name, lambda: self.backend.create(object_name, object_bytes))
         if not created and self.backend.read(object_name) != object_bytes:
-            raise StorageError(f"{object_name} was written twice", kind="permanent")
+            raise StorageError(f"another writer created {object_name} with different content", kind="permanent")
 
     def write_lease(self, lease_name: str, members: Mapping[str, Any]) -> None:
         """Write or renew a lease."""

@@ -1,8 +1,8 @@
 """Change some columns in many rows by adding a data file with only these columns to each affected fragment.
 
 The old values remain in the old files until compaction removes them, but they are no longer read. Rows do not move, row
-ids and fragments stay the same, and indexes on other columns keep their coverage. Each file contains a value for every
-row in its fragment, so if only a few rows change, the whole rows are replaced instead.
+ids and fragments stay the same, and indexes on other columns keep their coverage. Each new file contains a value for
+every row in its fragment. If only a few rows change, these rows are therefore replaced as a whole instead.
 """
 
 import json

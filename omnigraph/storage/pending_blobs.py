@@ -1,7 +1,7 @@
 """Blobs that a write has accepted but not yet stored: files and external objects.
 
-Rows contain a short placeholder instead of the bytes, which are streamed when the rows are written, so a large blob is
-never held in memory.
+Rows contain a short placeholder instead of the bytes. The bytes are streamed when the rows are written, so a large blob
+is never held in memory.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ class PendingBlobs:
 
     @contextmanager
     def activate(self) -> Iterator[None]:
-        """Accept blobs in values that are converted inside the `with` block."""
+        """Accept files and external blobs in values that are converted inside the `with` block."""
         token = _active.set(self)
         try:
             yield
@@ -108,10 +108,10 @@ class PendingBlobs:
         return self._copy(_read_file(blob.source))
 
     def _link(self, path: Path, *, copy: bool = False) -> bytes:
-        """Register a file, and return its placeholder.
+        """Link or copy a file, register it, and return its placeholder.
 
-        A file that cannot be read twice, such as a pipe, is always copied. The file is linked under a safe name,
-        because the original name may contain any characters.
+        A file that cannot be read twice, such as a pipe, is always copied. The link gets a safe name, because the
+        original name may contain any characters.
         """
         try:
             with path.open("rb") as file:
@@ -177,7 +177,7 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
         return write.accept(blob)
     if isinstance(blob, BlobUri):
         raise _no_external_blobs_error(blob)
-    raise InputError(reason="a file cannot be used as a blob in this call", hint="pass the bytes")
+    raise InputError(reason="this call does not accept a file as a blob", hint="pass the bytes")
 
 
 def _no_external_blobs_error(blob: BlobUri) -> ExternalBlobPolicyError:
@@ -186,7 +186,7 @@ def _no_external_blobs_error(blob: BlobUri) -> ExternalBlobPolicyError:
 
 
 def running_write() -> PendingBlobs | None:
-    """Return the pending blobs for the write that is running in this context, or None if there is no such write."""
+    """Return the pending blobs of the write that is running in this context, or None if there is no such write."""
     return _active.get()
 
 

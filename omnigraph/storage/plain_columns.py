@@ -34,7 +34,7 @@ _MAX_VALUES = 100_000  # without this limit, a damaged count could exhaust the m
 def read_columns(
     file_bytes: bytes, field_records: Sequence[int | bytes], column_indexes: Sequence[int], string_columns: set[int]
 ) -> list[list[Value]]:
-    """Return the values in some columns: strings for `string_columns`, unsigned numbers for the others.
+    """Return the values in the requested columns: strings for `string_columns`, and unsigned numbers for all others.
 
     `field_records` describe the columns that the file must contain. All other columns must be null lists.
 
@@ -48,7 +48,7 @@ def read_columns(
 
 
 def _read_column_records(file_bytes: bytes, field_records: Sequence[int | bytes]) -> list[bytes]:
-    """Return the record for each column, after checking that nothing unexpected follows the data."""
+    """Return the metadata record for each column, after checking that nothing unexpected follows the column values."""
     footer_start = len(file_bytes) - _FOOTER.size
     position, offset_table, global_table, global_count, column_count, *version, magic = _FOOTER.unpack_from(
         file_bytes, footer_start
@@ -139,7 +139,7 @@ class _Page:
         return [dictionary[index] for index in values], levels
 
     def _iter_chunks(self) -> Iterator[tuple[bytes, int]]:
-        """Yield each chunk with its number of values."""
+        """Yield the bytes of each chunk and the number of values in it."""
         size_words, position, remaining_count = self._buffers[0], 0, self._value_count
         for (size_word,) in struct.iter_unpack("<I", size_words):
             end = position + ((size_word >> 4) + 1) * _ALIGNMENT

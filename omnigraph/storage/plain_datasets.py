@@ -1,7 +1,7 @@
 """Write plain Lance datasets outside any graph, for programs that do not use Omnigraph.
 
-Many processes can write fragments in parallel. One process then commits all of them together. The result is an ordinary
-dataset whose newest version contains all rows.
+Many processes can write fragments in parallel. One process then commits all of these fragments together. The result is
+an ordinary dataset whose newest version contains all rows.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Decode the buffers in a small Lance data file: plain, run-length encoded, bit-packed, or dictionary-encoded.
+"""Decode the buffers in a small Lance data file, which are plain, run-length encoded, bit-packed or dictionary-encoded.
 
 Like `plain_columns`, this module decodes only what Lance 14 writes for manifests and raises an exception for anything
 else.
@@ -112,7 +112,7 @@ def _read_lz4_length(block: bytes, length: int, position: int) -> tuple[int, int
 
 
 def _unpack_bits(data: bytes, word_bits: int, count: int) -> list[int]:
-    """Unpack numbers that FastLanes packed into lanes of words, in an order that suits SIMD instructions."""
+    """Unpack numbers in the FastLanes layout, which spreads the bits over words to suit SIMD instructions."""
     lane_count, header_size = _PACKED_VALUES // word_bits, word_bits // 8
     bit_width = int.from_bytes(data[:header_size], "little")
     if len(data) != header_size + bit_width * _PACKED_VALUES // 8 or count > _PACKED_VALUES or bit_width > word_bits:

@@ -1,7 +1,7 @@
 """Single S3 objects outside any graph, such as exports and input files for loads.
 
 An object appears only once it is complete, and an existing object is replaced. This module never writes below the root
-of a graph, so its writes are not effects of a graph.
+of a graph, so its writes do not go through the effects gateway.
 """
 
 import os
@@ -53,7 +53,7 @@ class ReadFailure:
 def explain_unreadable(uri: str, options: Mapping[str, str]) -> ReadFailure | None:
     """Ask the store why an object or a folder cannot be read; return None if the store has the object.
 
-    The messages of client errors are never shown, because they contain the names of requests and libraries.
+    The messages of client errors are never shown, because they contain internal details such as library names.
     """
     from .s3 import S3Backend
 

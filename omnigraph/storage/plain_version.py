@@ -63,7 +63,7 @@ def _find_newest_version(cell_directory: str) -> int:
     entry_names = os.listdir(f"{cell_directory}/_versions")  # noqa: PTH208 - names alone
     stems = [name.removesuffix(".manifest") for name in entry_names if name.endswith(".manifest")]
     if not stems or not all(len(stem) == _STEM_LENGTH and stem.isdecimal() for stem in stems):
-        raise ValueError("the directory contains files of a different kind")
+        raise ValueError("the directory contains unexpected files")
     return _MAX_VERSION - int(min(stems))
 
 
@@ -126,11 +126,11 @@ def _is_plain_fragment(fragment: Members, data_file: Members, version: int) -> b
 
 
 def _parse_nested(record_bytes: bytes, depth: int) -> Members:
-    """Return a record that is nested in other records, each of which contains nothing else."""
+    """Return a record nested `depth` levels deep in other records, each of which contains only the next record."""
     members = parse_record(record_bytes)
     for _ in range(depth):
         if members.keys() != {1}:
-            raise ValueError("the record contains other members")
+            raise ValueError("the record contains unexpected members")
         members = parse_record(get_bytes(members, 1))
     return members
 
@@ -154,7 +154,7 @@ def _find_columns(manifest: Members, data_file: Members, column_names: Sequence[
 def _read_stamp(manifest: Members) -> str:
     metadata = parse_record(get_bytes(manifest, 5))  # only the stamp
     if metadata.keys() != {1, 2} or get_bytes(metadata, 1) != STAMP_KEY.encode():
-        raise ValueError("the metadata contains other members")
+        raise ValueError("the metadata contains unexpected members")
     return get_bytes(metadata, 2).decode()
 
 

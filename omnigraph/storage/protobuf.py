@@ -1,6 +1,6 @@
 """Read records in the protobuf wire format, in which Lance stores the metadata of its files.
 
-This module has no information about message types. It returns the members of a record by number. Input that is not a
+This module does not know any message types. It therefore returns the members of a record by number. Input that is not a
 complete record raises `ValueError`, `LookupError` or `TypeError`.
 """
 

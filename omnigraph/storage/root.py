@@ -79,7 +79,7 @@ class GraphRoot:
 
     @property
     def access_hash(self) -> int:
-        """A hash of the connection settings, which distinguishes roots without revealing secrets."""
+        """A hash of the connection settings, which identifies the settings of a root without revealing secrets."""
         return hash(frozenset(self.options.items()))
 
     def uri_of(self, relative_name: str) -> str:

@@ -1,7 +1,7 @@
 """Verify that a change reuses a row id only if it also removes the old copy of the row with this id.
 
-Lance accepts any row id, so two rows could end up with the same row id, or a row id could be reassigned while it is
-still in use. The check avoids reading files wherever possible.
+Lance accepts any row id. Without this check, two rows could end up with the same row id, or a row id could be
+reassigned while it is still in use. The check avoids reading files wherever possible.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from omnigraph.errors import InternalError
 def check_row_ids(dataset: Any, addresses: Sequence[int], row_ids: Sequence[int], row_count: int) -> None:
     """Raise an error if a row id does not belong to a removed address, or if a row id or an address occurs twice."""
     if len(set(addresses)) != len(addresses):
-        raise InternalError("a row is removed twice by one change")
+        raise InternalError("a change removes the same row twice")
     if len(row_ids) != row_count:
         raise InternalError(f"expected {row_count} row ids for the replaced rows, got {len(row_ids)}")
     if len(set(row_ids)) != len(row_ids):
@@ -36,7 +36,7 @@ def _row_ids_of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[in
     for fragment_id, offsets in by_fragment.items():
         fragment = dataset.get_fragment(fragment_id)
         if fragment is None:
-            raise InternalError(f"a row is removed from fragment {fragment_id}, which does not exist")
+            raise InternalError(f"a change removes a row from fragment {fragment_id}, which does not exist")
         yield from row_ids_at(fragment, offsets)
 
 
@@ -47,7 +47,7 @@ def row_ids_at(fragment: Any, offsets: Sequence[int]) -> list[int]:
     except (NotImplementedError, OSError, ValueError):  # the row ids are stored in a separate file
         return _read_row_ids(fragment, offsets)
     if max(offsets) >= len(row_id_sequence):
-        raise InternalError(f"a row beyond the end of fragment {fragment.fragment_id} is removed")
+        raise InternalError(f"a change removes a row beyond the end of fragment {fragment.fragment_id}")
     row_ids: list[int] = row_id_sequence.take(pa.array(offsets, pa.int64())).to_pylist()
     return row_ids
 

@@ -1,7 +1,7 @@
 """Control objects in an S3-compatible store.
 
-This is the only module that imports obstore. It translates our settings for obstore, and converts obstore exceptions to
-our own. An object is reported as missing only if the store confirms that it does not exist.
+This is the only module that imports obstore. It converts the settings of a root to those of obstore, and obstore
+exceptions to those of this package. An object is reported as missing only if the store confirms that it does not exist.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -100,7 +100,7 @@ class S3Backend:
             return True
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
-        """Create an object; return False if the name is taken, possibly by our own request whose response was lost."""
+        """Create an object; return False if the name is taken, possibly by an earlier attempt with a lost response."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
                 obstore.put(self.client, object_name, object_bytes, mode="create", use_multipart=False)
@@ -146,7 +146,7 @@ class S3Backend:
                 yield from _finished_objects(page)
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return one level of names, using a listing with a delimiter."""
+        """Return the directories and objects directly below a prefix, using a listing with a delimiter."""
         with as_storage_errors("none", _REQUEST_KINDS):
             listing = obstore.list_with_delimiter(self.client, prefix)
             subdirectories = [common_prefix.rstrip("/") for common_prefix in listing["common_prefixes"]]
@@ -166,7 +166,7 @@ class S3Backend:
         return None
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """Return the first objects on the first page of a listing, which is in name order."""
+        """Return the first objects in name order, which are on the first page of a listing."""
         with as_storage_errors("none", _REQUEST_KINDS):
             page = next(iter(obstore.list(self.client, prefix, chunk_size=_PAGE_SIZE)), ())
             return list(_finished_objects(page))[:max_objects]
@@ -180,7 +180,7 @@ def _finished_objects(page: Iterable[Any]) -> Iterator[ListedObject]:
 
 
 def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield blocks fetched by another thread, because a client must not read while it is sending."""
+    """Yield blocks that another thread fetches, because a client must not read in the thread in which it is sending."""
     with ThreadPoolExecutor(1, "fetch") as fetch_pool:
         while (block := fetch_pool.submit(next, blocks, None).result()) is not None:
             yield block
@@ -199,7 +199,7 @@ def _stream_blocks(response: Any) -> Iterator[bytes]:
 
 
 def _check_endpoint(options: Mapping[str, str]) -> None:
-    """Reject endpoint settings that would make the client panic or every request fail."""
+    """Reject endpoint settings that would make the client panic or cause every request to fail."""
     endpoint = options.get("aws_endpoint", "https://s3")
     endpoint_parts = urlsplit(endpoint)
     if endpoint_parts.scheme not in ("http", "https") or not endpoint_parts.hostname:

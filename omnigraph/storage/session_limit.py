@@ -1,6 +1,6 @@
 """Move a branch manifest to a fresh, small Lance session once its own session has grown.
 
-Lance creates a dataset in a session of unlimited size, and a session never drops the data that it has cached for a
+Lance creates a dataset in a session of unlimited size, and a session never drops the metadata that it has cached for a
 version.
 """
 
@@ -16,8 +16,8 @@ _MAX_SESSION_BYTES = 1 << 20
 def limit_session(store: Store, dataset: Any) -> Any:
     """Reopen the dataset in a small session if its own session has grown; otherwise return the dataset itself.
 
-    On an object store, the move takes one request, but it is needed only once in hundreds of swaps. If the request
-    fails, the old session is kept.
+    On an object store, the move takes one request, but it happens only once in hundreds of swaps. If the request fails,
+    the old session is kept.
     """
     if dataset.session().size_bytes() > _MAX_SESSION_BYTES:
         with suppress(OSError, ValueError):

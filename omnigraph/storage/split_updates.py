@@ -1,9 +1,10 @@
 """Commit the new rows of a large update separately from its changed rows.
 
 When Lance commits an update, it determines the origin of all new rows by reading the row ids of every fragment between
-the lowest and the highest row id in the new fragments. Added rows have the highest row ids in the table, so an update
-that both changes and adds rows makes Lance read all row ids after the changed rows, which takes about 10 ns per row id.
-Two commits avoid this. The first commit creates an intermediate version that no manifest references.
+the lowest and the highest row id in the new fragments. Added rows have the highest row ids in the table. An update that
+both changes and adds rows therefore makes Lance read all row ids after those of the changed rows, which takes about 10
+ns per row id. Two commits avoid this cost. The first commit creates an intermediate version that no manifest
+references.
 """
 
 from dataclasses import replace
@@ -17,7 +18,7 @@ MIN_SAVED_ROWS_REMOTE = 1 << 23
 
 
 def saves_reading(dataset: Any, last_changed_fragment: int, *, is_local: bool) -> bool:
-    """Return whether it is faster to commit added rows separately from rows that change up to the given fragment."""
+    """Return whether committing added rows separately is faster, given the last fragment that contains changed rows."""
     least_rows = MIN_SAVED_ROWS_LOCAL if is_local else MIN_SAVED_ROWS_REMOTE
     saved_rows = 0
     for fragment in reversed(dataset.get_fragments()):
@@ -28,7 +29,7 @@ def saves_reading(dataset: Any, last_changed_fragment: int, *, is_local: bool) -
 
 
 def split_update(dataset: Any, operation: Any, *, is_local: bool) -> list[Any]:
-    """Return the operations to commit, in order. Usually, the given operation is the only one."""
+    """Return the operations to commit, in order, which usually is only the given operation."""
     if not isinstance(operation, LanceOperation.Update):
         return [operation]
     added_fragments = [fragment for fragment in operation.new_fragments if fragment.row_id_meta is None]

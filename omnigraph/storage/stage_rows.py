@@ -20,7 +20,7 @@ from .table import FragmentFingerprint, StagedChange, Table, data_files, fragmen
 
 
 def stage_append(store: Store, table: Table, rows: pa.Table) -> StagedChange:
-    """Stage an append, which does not change existing fragments and can be replayed on any later version."""
+    """Stage an append, which does not change existing fragments and can therefore be replayed on any later version."""
     written_data = _write_rows(store, table, rows)
     return StagedChange(
         table.location,
@@ -42,8 +42,8 @@ def stage_change(
 ) -> StagedChange:
     """Stage one operation that removes rows by address, replaces rows under their row ids, and adds rows.
 
-    `replacements` is a pair of row ids and rows. The addresses of the old copies must be in `removed_addresses`. They
-    are checked before anything is written, because Lance accepts any row id.
+    `replacements` is a pair of row ids and rows. The addresses of the old copies must be in `removed_addresses`. Row
+    ids and addresses are checked before anything is written, because Lance accepts any row id.
     """
     if replacements is not None:
         check_row_ids(table.dataset, removed_addresses, replacements[0], replacements[1].num_rows)
@@ -90,7 +90,7 @@ def _write_rows(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
 
 @dataclass(slots=True)
 class RowRemoval:
-    """A row removal: fragments with new deletion files, emptied fragments, and the previous fingerprints of both."""
+    """A removal of rows: fragments with new deletion files, emptied fragments, and the old fingerprints of both."""
 
     updated_fragments: list[Any] = field(default_factory=list)
     emptied_fragment_ids: list[int] = field(default_factory=list)

@@ -58,7 +58,7 @@ class ObjectCache:
 
 @record
 class Store:
-    """An open root, which storage functions require as their context."""
+    """An open root, which most storage functions take as their first argument."""
 
     root: GraphRoot
     objects: ControlObjects
@@ -86,7 +86,7 @@ class Store:
     def open_dataset(self, location: str, version: int | None = None) -> Any:
         """Open a Lance dataset at a root-relative location.
 
-        If no version is given, the newest one is opened without caching it. Raises `AbsentError` only if a listing
+        If no version is given, the newest one is opened but not cached. Raises `AbsentError` only if a listing
         proves that the dataset or version does not exist.
         """
         # Open the newest version in its own session, because a shared session may have cached an earlier dataset with
@@ -122,7 +122,7 @@ class Store:
         return bool(self._list_version_names(location, version))
 
     def _list_version_names(self, location: str, version: int | None) -> set[str]:
-        """Return the file names of one version, or of all versions if `version` is None."""
+        """Return the names of the manifest files of one version, or of all versions if `version` is None."""
         present_names = {listed_object.name for listed_object in self.objects.list(f"{location}/_versions")}
         return present_names if version is None else present_names & version_file_names(location, version)
 
@@ -137,10 +137,10 @@ class Store:
         return checksum_and_sync(self.root.path, file_names, {}, None) if self.root.is_local else {}
 
     def read_back_checksums(self, file_names: Sequence[str], *, include_blobs: bool = False) -> dict[str, FileChecksum]:
-        """Return the checksums of files that Lance wrote. Files on an object store are read back.
+        """Return the checksums of files that Lance wrote.
 
-        Use this method only for bulk work, because it takes one request per file. With `include_blobs`, it also takes
-        one listing per data file to find the blob files next to it.
+        Files on an object store are read back, which takes one request per file, so use this method only for bulk work.
+        With `include_blobs`, one listing per data file is also needed to find the blob files next to it.
         """
         if self.root.is_local:
             return self.checksum_local_files(file_names)

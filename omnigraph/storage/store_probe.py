@@ -17,7 +17,7 @@ _NO_HARD_LINK_ERRORS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLIN
 
 
 def probe_create_if_absent(store: Store) -> None:
-    """Raise an error if a store lets a second writer recreate an existing object, or omits the object in a listing.
+    """Raise an error if a store lets a second writer overwrite an object, or omits the object from a listing.
 
     The error is a `StorageError` with kind `configuration`. The probe object is always removed.
     """
@@ -34,7 +34,7 @@ def probe_create_if_absent(store: Store) -> None:
 
 
 def _find_defect(store: Store, probe_name: str) -> str | None:
-    """Return a description of the first defect found, or None if there is none."""
+    """Test the guarantees and return a description of the first one that is violated, or None if all of them hold."""
     first_nonce = clock_and_ids.new_nonce()
     if not _create_probe(store, probe_name, first_nonce):
         return "creating a new object failed as if it already existed"

@@ -83,9 +83,9 @@ class StagedChange:
 
     `touched_fragments` are the fragments that the change removes or modifies, and `schema_fingerprint` identifies the
     schema for which the change was made. Both must still match the version on which the change is committed.
-    `written_files` are the root-relative names of the files written for the change. `prior_maintenance` is committed
-    just before the change, but the change does not depend on it. `checksums` come from the process that wrote the
-    files.
+    `written_files` are the root-relative names of the files written for the change. `prior_maintenance` contains
+    changes that are committed just before this one but can be left out. `checksums` come from the process that wrote
+    the files.
     """
 
     location: str
@@ -199,7 +199,7 @@ def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
 
 
 def index_segments(index: Any) -> list[Index]:
-    """Return the segments of an index, in the form that is needed to remove them."""
+    """Return the segments of an index, in the form that Lance needs to remove them."""
     return [
         Index(
             uuid=str(segment.uuid),
@@ -243,7 +243,7 @@ def schema_fingerprint(table: Table) -> str:
 
 
 def fragment_fingerprint(metadata: Any) -> FragmentFingerprint:
-    """Return the fingerprint of a fragment in a version."""
+    """Return the fingerprint of a fragment, given its metadata in one version."""
     fragment_json = metadata.to_json()
     fragment_json = json.loads(fragment_json) if isinstance(fragment_json, str) else fragment_json
     data_paths = tuple(file_entry["path"] for file_entry in fragment_json["files"])

@@ -1,7 +1,7 @@
 """Table columns in the format that Lance uses, but with field ids assigned by this package.
 
-By default, Lance assigns field ids and reuses an id once no file contains it. This module instead builds a schema from
-the protobuf records of its fields, so that a field id always refers to the same column.
+By default, Lance assigns field ids, and reuses an id once no file contains a column with it. This module instead builds
+a schema from the protobuf records of its fields, so that a field id always refers to the same column.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
 """Read the HEAD of a table and the attached versions that external writers have added.
 
 This module determines how each external commit affects the rows, as far as the effect can be proven. This package never
-commits to HEAD, and no manifest references HEAD, so it never affects the content of a graph.
+commits to HEAD, and no manifest references HEAD. HEAD therefore never affects the content of a graph.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ RowEffect = Literal["none", "append", "other", "unknown"]
 class AttachedVersion:
     """An attached version, with the operation that created it and its effect on the rows.
 
-    If the version can no longer be read, the effect is `unknown`, and `error` describes the reason.
+    If the version can no longer be read, the effect is `unknown`, and `error` contains the reason.
     """
 
     version: int
@@ -35,7 +35,7 @@ class AttachedVersion:
 
 
 def without_caches(store: Store) -> Store:
-    """Return the same store with empty caches, so that reads see the current state."""
+    """Return a copy of the store with empty caches, so that reads see the current state."""
     return replace(store, dataset_cache=DatasetCache(), object_cache=ObjectCache())
 
 

@@ -1,6 +1,6 @@
-"""Tail compaction: table and index maintenance that runs along with small writes.
+"""Tail compaction: table and index maintenance that is committed along with small writes.
 
-This module decides when tail compaction is due. Each single-row insert creates a fragment with one row. As soon as
+This module determines when tail compaction is due. Each single-row insert creates a fragment with one row. As soon as
 there are four such fragments, they are merged into one, along with preceding fragments that are not much larger. As a
 result, even an old table has few fragments, and each row is moved only about fifteen times. A write never depends on
 this maintenance. If the maintenance fails, the write continues without it. Work that is too large for a write is left
@@ -80,7 +80,7 @@ def _compact_tail(
 
 
 def _unindexed_tail(table: Table, fragments: Sequence[Any]) -> list[Any]:
-    """Return the trailing fragments that can be compacted without losing an index."""
+    """Return the trailing fragments that no index covers in a way that compaction would lose."""
     indexed_ids = index_bound_fragments(table)
     return list(takewhile(lambda fragment: fragment.fragment_id not in indexed_ids, reversed(fragments)))[::-1]
 
@@ -98,7 +98,7 @@ def _index_tail(
 
 
 def due_fragment_count(row_counts: Sequence[int]) -> int:
-    """Return how many trailing fragments to merge into one, or 0, given the row counts of all fragments.
+    """Return how many trailing fragments to merge into one, or 0 for none, given the row counts of all fragments.
 
     At least `MIN_FRAGMENTS` fragments are merged, starting with the newest. None of them may be larger than the others
     combined. Preceding fragments are added as long as each has at most `MAX_SIZE_RATIO` times as many rows as those
@@ -124,7 +124,7 @@ def due_fragment_count(row_counts: Sequence[int]) -> int:
 def _small_tail(store: Store, table: Table, fragments: Sequence[Any]) -> list[Any]:
     """Return the trailing fragments that are small enough to compact, oldest first.
 
-    The total size of their values is also limited, as far as earlier writes have measured it.
+    The total size of their values is also limited, to the extent that earlier writes have measured this size.
     """
     tail_fragments: list[Any] = []
     value_bytes = 0

@@ -1,4 +1,4 @@
-"""Find and set aside the newest versions of a cell if a power loss left them incomplete.
+"""Find the newest versions of a cell that a power loss left incomplete, and set them aside.
 
 On a local disk, a version is synced before it is acknowledged. Therefore, if the newest versions cannot be read but the
 version directly below them can, the newest versions were never acknowledged. This module ignores any other damage.
@@ -112,7 +112,10 @@ def _list_versions(store: Store, location: str) -> list[int]:
 
 
 def _are_files_readable(store: Store, location: str, versions: Iterable[int]) -> bool:
-    """Return whether the version files can be read. A file without read permission does not count as torn."""
+    """Return whether the version files can be read.
+
+    If the result is False, for example because read permission is missing, the versions do not count as torn.
+    """
     try:
         for version in versions:
             _version_path(store, location, version).read_bytes()

@@ -39,7 +39,7 @@ def transfer(
 
 
 class _VanishedError(Exception):
-    """The object that was to be copied no longer exists."""
+    """The object to copy no longer exists."""
 
 
 def _copy_object(

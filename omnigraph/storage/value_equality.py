@@ -60,7 +60,7 @@ def _compare_scalars(left_array: pa.Array, right_array: pa.Array) -> EqualityMas
 
 
 def _compare_vectors(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
-    """Compare all elements at once. The caller ignores the result for null vectors."""
+    """Compare all elements of two vector columns at once. The caller must ignore the result for null vectors."""
     vector_width = left_array.type.list_size
     if vector_width == 0:
         return np.ones(len(left_array), np.bool_)
@@ -82,7 +82,7 @@ def _compare_vectors(left_array: pa.Array, right_array: pa.Array) -> EqualityMas
 
 
 def _compare_lists(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
-    """Compare the lengths first, then compare all elements in lists of equal length at once."""
+    """Compare the lengths of the lists first. Then compare the elements of all list pairs of equal length at once."""
     lengths = [pc.fill_null(pc.list_value_length(array), -1).to_numpy() for array in (left_array, right_array)]
     is_equal: EqualityMask = lengths[0] == lengths[1]
     nonempty_rows = np.flatnonzero(is_equal & (lengths[0] > 0))

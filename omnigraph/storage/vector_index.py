@@ -1,8 +1,8 @@
 """Vector indexes: determine whether an index can be built, and find the rows near a query vector.
 
-An index uses single precision and omits vectors outside a certain range, so it is built only over fragments whose
-vectors are all within that range. A search returns candidates with approximate distances, and `distance_error_bound`
-returns an upper bound on the error. Callers compute the exact distances.
+An index uses single precision and omits vectors whose lengths are outside a certain range. It is therefore built only
+over fragments whose vectors all have lengths within that range. A search returns candidates with approximate distances,
+and `distance_error_bound` returns an upper bound on the error. Callers compute the exact distances.
 """
 
 import math
@@ -58,7 +58,7 @@ def is_first_indexable(table: Table, column: str, index_kind: str, fragment_ids:
 
 
 def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> IndexableVectors:
-    """Read the vectors in some fragments, and return the fragments that an index of this kind can cover."""
+    """Read the vectors in the given fragments, and return the fragments that an index of this kind can cover."""
     vector_count, indexable_ids = 0, list[int]()
     for fragment_id in fragment_ids:
         batch_lengths = [_vector_lengths(batch, column) for batch in vector_batches(table, column, [fragment_id])]
@@ -141,7 +141,7 @@ def is_searchable(metric: str, query_vector: Floats) -> bool:
 
 
 def reliable_distance_limit(metric: str) -> float:
-    """Return the distance from which an index may miss rows, because it does not contain zero vectors."""
+    """Return the distance from which a search may miss rows, because an index does not contain zero vectors."""
     return 1.0 - 1e-3 if metric == "cosine" else math.inf
 
 

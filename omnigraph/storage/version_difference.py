@@ -1,8 +1,8 @@
 """Compare two table versions, reading only the fragments and rows that differ.
 
 The comparison starts with the fragment lists. Files are never modified in place, so a fragment with the same files in
-both versions has the same rows. Rows that compaction merely moved keep their row ids and values and do not count as
-changed.
+both versions has the same rows. Rows that compaction merely moved keep their row ids and values, so they do not count
+as changed.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class FragmentDifference:
 
     @property
     def max_rows_read(self) -> int:
-        """An upper bound on the number of rows to read, not counting the row ids of redeleted fragments."""
+        """An upper bound on the number of rows that a comparison reads, not counting reads of row ids only."""
         fragment_rows = sum(fragment.physical_rows for fragment in (*self.removed, *self.added))
         deletion_total = sum(
             _deletion_count(pair.old_fragment) + _deletion_count(pair.new_fragment) for pair in self.redeleted
@@ -121,7 +121,7 @@ def _deletion_count(fragment: Any) -> int:
 def _rows_absent_from(
     table: Table, fragment: Any, own_ids: StoredRowIds, other_ids: StoredRowIds, columns: Sequence[str]
 ) -> pa.Table:
-    """Return the rows in a fragment whose row ids are missing from the other version."""
+    """Return the rows in a fragment whose row ids do not occur in the other version."""
     positions = np.flatnonzero(~np.isin(own_ids, other_ids))
     if len(positions) == 0:
         return read_fragments(table, [], columns)

@@ -1,7 +1,7 @@
 """Sync files that were just written to a local disk, and compute their checksums in the same pass.
 
-Blob files are included. They are in a directory named after their data file. Strings are used instead of path objects
-because strings are faster, and even the smallest write waits for this code.
+Blob files are included. They are in a directory named after their data file. Paths are strings rather than path
+objects, because strings are faster and even the smallest write waits for this code.
 """
 
 import os
@@ -21,11 +21,11 @@ def checksum_and_sync(
     known_checksums: Mapping[str, FileChecksum] | None,
     synced_directories: set[Path] | None,
 ) -> dict[str, FileChecksum]:
-    """Return the checksums of files, computing those that are unknown, and sync the files if requested.
+    """Return the checksums of files, computing the unknown ones, and sync the files if requested.
 
-    If `known_checksums` is None, no checksums are computed. `synced_directories` are directories whose names have
-    already been synced. If it is None, nothing is synced. A file that no longer exists gets no checksum, and if files
-    are synced, such a file raises `FileNotFoundError`.
+    If `known_checksums` is None, no checksums are computed. `synced_directories` contains the directories whose names
+    have already been synced; if it is None, nothing is synced. A file that no longer exists gets no checksum. If files
+    are to be synced, such a file raises `FileNotFoundError`.
     """
     checksums = dict(known_checksums or {})
     directories: set[str] = set()

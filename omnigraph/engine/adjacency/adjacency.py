@@ -32,8 +32,8 @@ class Adjacency(Protocol):
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
         """Return two parallel arrays: positions in `sources`, and neighbors of the sources at these positions.
 
-        Each source's neighbors are distinct and sorted. `accepted_rows` is a mask, indexed by row id, that restricts
-        the neighbors. Its last entry also applies to all higher row ids.
+        Each source's neighbors are distinct and sorted. `accepted_rows` is a mask that is indexed by row id and selects
+        the neighbors to return. The last entry of the mask also applies to all higher row ids.
         """
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -92,7 +92,7 @@ class DirectedAdjacency:
 
     def _require_edge_lists(self) -> NeighborLists:
         if self.edge_lists is None:
-            raise ValueError("edge lists were not loaded for this adjacency")
+            raise ValueError("this adjacency has no edge lists; request it with `with_edges`")
         return self.edge_lists
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
@@ -122,7 +122,7 @@ def count_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
 
 @dataclass(slots=True, eq=False)
 class UndirectedAdjacency:
-    """Edges within one node type, followed in both directions."""
+    """The edges of a type that joins nodes of a single type, followed in both directions."""
 
     outgoing: Adjacency
     incoming: Adjacency
@@ -161,7 +161,7 @@ class UndirectedAdjacency:
     def edge_degrees(self, sources: IntArray) -> IntArray:
         """Return the number of edges per source.
 
-        Self-loops count twice, because the number serves only as an upper bound for memory accounting.
+        Self-loops count twice. The result is therefore an upper bound, which is sufficient for memory accounting.
         """
         return self.outgoing.edge_degrees(sources) + self.incoming.edge_degrees(sources)
 

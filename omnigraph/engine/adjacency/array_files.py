@@ -37,7 +37,7 @@ class ArrayFileCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def load(self, file_name: str) -> tuple[dict[str, Any], dict[str, StoredArray]] | None:
-        """Return the metadata and the arrays of a file, or None if no valid file has that name."""
+        """Return the metadata and the arrays in a file, or None if there is no valid file with this name."""
         file_path = self.directory / f"{file_name}{_SUFFIX}"
         try:
             contents = _read_file(file_path)
@@ -104,7 +104,7 @@ class ArrayFileCache:
     ) -> None:
         """Remove an unfinished file if it is so old that its writer must have died.
 
-        The modification time of the newest file serves as the current time.
+        The modification time of the newest file is used as the current time.
         """
         if max(listed_file[0] for listed_file in listed_files) - unfinished_file[0] > _STALE_SECONDS:
             with suppress(OSError):
@@ -136,7 +136,7 @@ def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, S
         next_offset += -(-contiguous.nbytes // _ALIGNMENT) * _ALIGNMENT
     header = json.dumps({"facts": dict(facts), "arrays": directory_entries, "size": next_offset}).encode()
     if len(_MAGIC) + len(header) + 1 > _HEADER_BYTES:
-        raise OSError("the metadata does not fit into the file header")
+        raise OSError("the metadata does not fit in the file header")
     file.write((_MAGIC + header).ljust(_HEADER_BYTES, b"\n"))
     for array, entry in zip(arrays.values(), directory_entries, strict=True):
         file.seek(entry[3])

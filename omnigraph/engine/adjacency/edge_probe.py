@@ -1,8 +1,8 @@
 """Look up the neighbors of a few rows in the edge table instead of building neighbor lists.
 
 Such a lookup is called a probe. Probes by `src` or `dst` are fast if the column has an index. Probes return the same
-neighbors as lists but are faster only for a few rows. `BudgetedProbe` switches to lists once too many rows have been
-looked up.
+neighbors as lists, but they are faster than building the lists only for a few rows. `BudgetedProbe` switches to lists
+once too many rows have been looked up.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _FULL_READ_RATIO = 50  # if more than 1/50 of the ids are needed, reading all id
 
 @dataclass(slots=True, eq=False)
 class EdgeTableProbe:
-    """An adjacency that looks up edges by `near_column` and reads their other endpoint from `far_column`."""
+    """An adjacency that looks up edges by the id in `near_column` and reads the neighbor from `far_column`."""
 
     edge_table: Table
     near_table: Table
@@ -66,12 +66,12 @@ class EdgeTableProbe:
         return self._lists_for(sources).contains(self._list_positions(sources), targets)
 
     def _list_positions(self, sources: IntArray) -> IntArray:
-        """Return the positions of the given rows among the rows of the most recent lookup."""
+        """Return the position of each given row among the rows of the most recent lookup, or -1 for a null row id."""
         positions = np.searchsorted(self._probed_rows, sources)
         return np.where(sources < 0, -1, positions).astype(np.int64, copy=False)
 
     def _lists_for(self, sources: IntArray) -> DirectedAdjacency:
-        """Return lists for the given rows; the most recent lists are cached for the next call."""
+        """Return neighbor lists for the given rows, from the previous lookup if it included all of these rows."""
         distinct_sources = np.unique(sources)
         distinct_sources = distinct_sources[distinct_sources >= 0]
         if self._probed_lists is None or not np.isin(distinct_sources, self._probed_rows).all():

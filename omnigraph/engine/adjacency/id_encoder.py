@@ -1,7 +1,7 @@
 """Translate id columns with millions of entries into the row ids of a node table.
 
-A hash only proposes a candidate row. The candidate is accepted only if its id has the same length and the same bytes,
-so a hash collision costs time but never changes a result.
+A hash only proposes a candidate row. The candidate is accepted only if its id and the id to translate have the same
+length and the same bytes. A hash collision therefore costs time but never changes a result.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class _HashTable:
 
 
 class IdEncoder:
-    """Maps ids to the row ids of a node table.
+    """A map from ids to the row ids of a node table.
 
     >>> encoder = IdEncoder(pa.array(["ann", "bob"]), np.array([7, 3]))
     >>> encoder.encode(pa.array(["bob", "x"])).tolist()
@@ -72,7 +72,7 @@ class IdEncoder:
             self._is_hashed = self._fill_hash_tables(packed_ids.hashes())
 
     def _fill_hash_tables(self, hashes: WordArray) -> bool:
-        """Store every id in a slot. An id whose slot is taken goes into the next hash table."""
+        """Store every id in a slot. If the slot for an id is taken, the id goes into the next hash table."""
         unplaced = np.arange(len(hashes), dtype=np.int32)
         while len(unplaced) and len(self._hash_tables) < _MAX_HASH_TABLES:
             slot_bits = max(4, (4 * len(unplaced)).bit_length())
@@ -167,7 +167,10 @@ def _string_offsets(strings: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _pack_strings(strings: pa.Array, word_count: int) -> _PackedStrings:
-    """Pack strings into `word_count` words. A longer string is truncated but keeps its length, so it never matches."""
+    """Pack strings into `word_count` words.
+
+    A string that does not fit is truncated but keeps its length, so it never matches an id in the table.
+    """
     offsets = _string_offsets(strings)
     lengths = np.diff(offsets)
     # Eight bytes of padding allow a full word to be read at every position in the data.
@@ -190,7 +193,7 @@ def _pack_strings(strings: pa.Array, word_count: int) -> _PackedStrings:
 
 
 def _pack_equal_lengths(windows: WordArray, common_length: int, word_count: int, string_count: int) -> _PackedStrings:
-    """Pack strings of equal length, whose words are evenly spaced in memory."""
+    """Pack strings of equal length by slicing, which is possible because their words are evenly spaced in memory."""
     words = []
     for word_offset in range(0, 8 * word_count, 8):
         if word_offset < common_length:

@@ -22,7 +22,7 @@ _SKETCH_BITS = 8  # number of bits per pair; about one in eight missing pairs st
 
 @dataclass(slots=True, eq=False)
 class ProbeStats:
-    """The number of pairs probed so far, and the sketch that is built once that number is large."""
+    """The number of pairs probed so far, and the bit filter that is built once that number is large."""
 
     probed_pairs: int = 0
     sketch: "PairSketch | None" = None
@@ -74,8 +74,8 @@ class NeighborLists:
     def expand(self, owner_rows: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
         """Concatenate the lists of the given rows; also return the position in `owner_rows` that each value belongs to.
 
-        `accepted_rows` is a mask, indexed by value, that restricts the values. Its last entry also applies to all
-        higher values.
+        `accepted_rows` is a mask that is indexed by value and selects the values to return. The last entry of the mask
+        also applies to all higher values.
         """
         if len(owner_rows) == 1 and accepted_rows is None:
             neighbors = as_int64(self.union(owner_rows))
@@ -103,7 +103,7 @@ class NeighborLists:
         stop_row: int,
         accepted_rows: Mask | None,
     ) -> tuple[IntArray, IntArray]:
-        """Expand the rows between two positions. The range is small enough for the result to fit in the CPU cache."""
+        """Expand the rows between two positions. Callers choose ranges whose results fit in the CPU cache."""
         list_lengths = list_lengths[first_row:stop_row]
         neighbors = self.values[expand_ranges(list_starts[first_row:stop_row], list_lengths)]
         if accepted_rows is not None:
@@ -116,7 +116,7 @@ class NeighborLists:
         return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), as_int64(neighbors)
 
     def restrict_to(self, accepted_rows: Mask) -> "NeighborLists":
-        """Return the same lists with only the accepted values. `expand` describes the mask."""
+        """Return the same lists with only the accepted values. `accepted_rows` has the same form as in `expand`."""
         is_accepted = np.empty(len(self.values), np.bool_)
         for block_start in range(0, len(is_accepted), _BLOCK_PAIRS):
             accepted_rows.take(
@@ -146,7 +146,7 @@ class NeighborLists:
 
 
 def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArray:
-    """Return the numbers `start, start + 1, ...` in every range, concatenated.
+    """Return the concatenation of all ranges; a range consists of `length` consecutive numbers from its start.
 
     >>> expand_ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
     [5, 6, 9, 10, 11]
@@ -198,8 +198,7 @@ def _search_few_pairs(neighbor_lists: NeighborLists, sources: IntArray, targets:
 class PairSketch:
     """A bit filter that rules out most missing pairs; false positives are possible.
 
-    The filter pays off because searching a list takes several scattered memory reads, and most probed pairs are not
-    edges.
+    The filter pays off because searching a list takes several scattered memory reads and most probed pairs are missing.
     """
 
     def __init__(self, neighbor_lists: NeighborLists) -> None:
@@ -248,7 +247,10 @@ def distinct_pairs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArra
 
 
 def run_starts(sorted_values: IndexArray) -> Mask:
-    """Return a mask of the positions where the value differs from the previous value. The first entry is True."""
+    """Return a mask of the positions at which the value differs from the previous value.
+
+    The first entry in the mask is True.
+    """
     is_start = np.ones(len(sorted_values), np.bool_)
     np.not_equal(sorted_values[1:], sorted_values[:-1], out=is_start[1:])
     return is_start

@@ -133,7 +133,7 @@ def _make_adjacency(
 
 
 def _directed_probes(tables: EdgeTables, direction: Direction) -> list[EdgeTableProbe]:
-    """Return the probes that find a row's neighbors, one for each direction in which edges are followed."""
+    """Return the probes that find the neighbors of a row: one probe for each direction in which edges are followed."""
     outgoing = EdgeTableProbe(tables.edge, tables.source, tables.target, "src", "dst")
     incoming = EdgeTableProbe(tables.edge, tables.target, tables.source, "dst", "src")
     if direction == "both":
@@ -142,7 +142,7 @@ def _directed_probes(tables: EdgeTables, direction: Direction) -> list[EdgeTable
 
 
 def _has_cheap_lists(context: ExecutionContext, edge_type: str, *, with_edges: bool) -> bool:
-    """Return whether the lists already exist or cost no more to build than a few probes."""
+    """Return whether to use lists, because they already exist or cost no more to build than a few probes."""
     if context.row_count(TableKey.edge(edge_type)) <= MIN_CACHED_EDGES:
         return True
     bag_choices = (False, True) if with_edges else (False,)
@@ -189,5 +189,5 @@ def traversal_mode() -> str | None:
         return None
     setting = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
     if setting not in (None, "indexed", "csr"):
-        raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{setting}'")
+        raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be 'indexed' or 'csr', not '{setting}'")
     return setting

@@ -1,8 +1,9 @@
-"""Limit the total cost of lookups in an edge table, beyond which neighbor lists are built instead.
+"""Limit the total cost of lookups in an edge table. Beyond this limit, neighbor lists are built instead.
 
 Costs are estimated in scanned rows. The estimates depend only on row counts and index coverage, never on measured time,
 so the choice is repeatable. Lookups stop before their total cost exceeds the cost of building the lists. Therefore,
-however many traversals run, their total cost is at most about twice the cost of the cheaper choice.
+however many traversals run, their total cost is at most about twice that of the cheaper choice, which is either only
+lookups or only lists.
 """
 
 import os
@@ -25,7 +26,7 @@ _BAG_BUILD_SCANS = 24  # building neighbor bags costs as much as scanning all ro
 
 @record
 class ProbeBudget:
-    """The cost of a lookup as a function of its number of keys, and the total cost at which lists are built instead."""
+    """The cost of a lookup by its number of keys, and the total cost above which lists are built instead."""
 
     limit: int
     base_cost: int
@@ -40,7 +41,7 @@ class ProbeBudget:
 
 
 def choose_budget(probes: Sequence[EdgeTableProbe], tables: EdgeTables, *, with_bags: bool) -> ProbeBudget:
-    """Return the budget for lookups that use all of these probes for each key."""
+    """Return the budget for lookups that run each of these probes for every key."""
     configured_limit = os.environ.get("OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "")
     if configured_limit.isdecimal():
         return ProbeBudget(int(configured_limit), 0, 1)

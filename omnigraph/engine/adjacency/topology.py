@@ -179,7 +179,7 @@ def list_starts(owners: IndexArray, row_count: int) -> IndexArray:
 
 
 def narrow_to_int32(values: IndexArray) -> IndexArray:
-    """Return the same numbers as 32-bit integers if they fit."""
+    """Return the numbers as 32-bit integers if all of them fit, or unchanged otherwise."""
     if values.dtype == np.int32 or (len(values) and int(values.max()) >= _INT32_LIMIT):
         return values
     return values.astype(np.int32)

@@ -2,7 +2,7 @@
 
 This module defines the cache keys and file names. Lists belong to exact versions of the edge table and both endpoint
 tables, and each file records these versions. Lists are derived only from lists for another version of the same edge
-table, and only if few rows have changed.
+table, and only if few rows differ between the two versions.
 """
 
 import hashlib
@@ -54,13 +54,13 @@ class TopologyKey:
         return (*self.table_family, self.versions)
 
     def tables_at(self, versions: TableVersions) -> EdgeTables:
-        """Return the same tables at the given versions."""
+        """Return the key for the same tables at the given versions."""
         edge, source, target = (open_table(self.store, *location_version) for location_version in versions)
         return EdgeTables(edge, source, target)
 
 
 def load_or_derive(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
-    """Return lists from disk or derived from the cached lists of another version, or None if neither is possible."""
+    """Load lists from disk, or derive them from cached lists for another version; return None if neither works."""
     return _load_from_disk(caches, topology_key) or _derive_from_sibling(caches, topology_key)
 
 
@@ -106,7 +106,7 @@ def drop_root(caches: QueryCaches, store: Store) -> None:
 
 
 def _sibling_keys(caches: QueryCaches, topology_key: TopologyKey) -> list[Any]:
-    """Return the keys of in-memory lists for the same tables, most recently used first."""
+    """Return the keys of the in-memory lists for other versions of the same tables, most recently used first."""
     memory_keys = caches.memory.recent_keys()
     return [
         memory_key

@@ -62,7 +62,7 @@ def patch_topology(base_topology: Topology, base_tables: EdgeTables, target_tabl
 
 
 def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tuple[tuple[IntArray, int], ...] | None:
-    """Return the removed rows and the highest new row id for each endpoint table, or None if a table was replaced."""
+    """Return the removed rows and the highest new row id of each endpoint table, or None if a table was replaced."""
     changes_per_endpoint = []
     table_pairs = [(base_tables.source, target_tables.source), (base_tables.target, target_tables.target)]
     for base_table, target_table in table_pairs:
@@ -128,7 +128,10 @@ def _widen_lists(lists: NeighborLists, row_count: int) -> NeighborLists:
 
 
 def _patch_sets(lists: NeighborLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighborLists | None:
-    """Patch neighbor sets, or return None if they are inconsistent. A pair stays as long as any edge joins it."""
+    """Patch neighbor sets, or return None if they are inconsistent.
+
+    A pair stays in the set as long as at least one edge joins it.
+    """
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
     repeats = _RepeatedPairs.from_lists(lists)
@@ -200,7 +203,7 @@ class _RepeatedPairs:
 
 
 def _sum_count_changes(removed_edges: _EdgeRows, added_edges: _EdgeRows) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the distinct pairs in order, and the change in the number of edges that join each pair."""
+    """Return the distinct pairs in ascending order, and the change in the number of edges that join each pair."""
     owners = np.concatenate([removed_edges.sources, added_edges.sources])
     values = np.concatenate([removed_edges.targets, added_edges.targets])
     signs = np.repeat(np.array([-1, 1]), [len(removed_edges.edge_ids), len(added_edges.edge_ids)])
@@ -219,7 +222,7 @@ def _sort_entries(edges: _EdgeRows) -> tuple[IntArray, IntArray, IntArray]:
 def _find_entries(
     lists: NeighborLists, owners: IntArray, values: IntArray, edge_ids: IntArray | None = None
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Return the position or insertion point of each entry in its list, and whether the entry exists."""
+    """Return the position of each entry in the lists, or its insertion point, and whether the entry exists."""
     begins, lengths = lists.bounds(owners)
     low_positions = begins.astype(np.int64)
     high_positions = low_positions + lengths
@@ -243,7 +246,7 @@ def _edit_lists(
     to_remove: IndexArray,
     to_insert: IndexArray,
 ) -> NeighborLists:
-    """Remove some entries from the lists and insert others; positions must be sorted."""
+    """Remove some entries from the lists and insert others; all positions must be in ascending order."""
     owners, values, edge_ids = entries
     removed_positions, inserted_positions = entry_positions[to_remove], entry_positions[to_insert]
     inserted_positions = inserted_positions - np.searchsorted(removed_positions, inserted_positions)

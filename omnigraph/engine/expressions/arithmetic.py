@@ -62,7 +62,7 @@ def as_floats(column: pa.Array) -> pa.Array:
 
 
 def checked(function: Callable[..., pa.Array], place: plan.SourcePlace, *columns: pa.Array) -> pa.Array:
-    """Call a function, and raise an error if an integer result does not fit in 64 bits."""
+    """Call a checked Arrow function; raise `ExpressionError` if an integer result does not fit in 64 bits."""
     try:
         return function(*columns)
     except pa.ArrowInvalid as failure:
@@ -91,7 +91,10 @@ def _without_zeros(divisors: pa.Array) -> pa.Array:
 
 
 def _integer_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
-    """Return remainders with the sign of the dividend. A divisor of -1 is replaced by 1 to avoid an overflow."""
+    """Return remainders with the sign of the dividend.
+
+    A divisor of -1 is replaced by 1, which leaves the same remainder but cannot overflow.
+    """
     divisors = _without_zeros(right)
     divisors = pc.if_else(pc.equal(divisors, pa.scalar(-1)), pa.scalar(1, pa.int64()), divisors)
     return pc.subtract(left, pc.multiply(pc.divide(left, divisors), divisors))

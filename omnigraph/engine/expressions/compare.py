@@ -1,7 +1,7 @@
 """Comparison by value across types. Integers and floats of any width are compared exactly.
 
-`normalize_comparison` first converts a constant so that the comparison can be expressed exactly in the column's type.
-Only such comparisons may be pushed down to storage.
+`normalize_comparison` converts a comparison with a constant to an equivalent comparison in the column's type. Only such
+comparisons may be pushed down to storage.
 """
 
 import math
@@ -81,7 +81,7 @@ def _normalize_for_integers(
 
 
 def _round_constant(operator: CompareOperator, constant: float) -> ColumnComparison | ConstantOutcome:
-    """Return the equivalent comparison between an integer column and an integer constant."""
+    """Return an equivalent comparison between an integer column and an integer constant."""
     if math.isnan(constant):
         return "always" if operator == "!=" else "never"
     if math.isinf(constant):

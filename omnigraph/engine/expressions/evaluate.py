@@ -42,7 +42,7 @@ class ColumnSource(Protocol):
         ...
 
     def aggregate(self, value: plan.Aggregate) -> pa.Array:
-        """Return the value of an aggregate for every row. The rows must be groups."""
+        """Return the value of an aggregate for every row. Each row must represent a group."""
         ...
 
 
@@ -129,7 +129,7 @@ def repeat_value(value: Any, data_type: pa.DataType, row_count: int) -> pa.Array
 
 
 def true_mask(source: ColumnSource, predicate: plan.Predicate) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return a mask of the rows where a predicate is true, rather than false or unknown."""
+    """Return a mask that is True only where a predicate is true, and False where it is false or unknown."""
     truth_column = evaluate_predicate(source, predicate)
     if truth_column.null_count:
         truth_column = truth_column.fill_null(False)

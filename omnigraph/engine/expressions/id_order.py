@@ -1,4 +1,4 @@
-"""The ids in a table version in sorted order, for finding the row with a given id and the rank of a given row.
+"""The sorted ids in a table version, which are used to find the row with a given id and the rank of a given row.
 
 A lookup bisects numbers built from the first bytes in which the ids differ, because comparing numbers is much cheaper
 than comparing Arrow strings. If numbers are equal, the ids themselves are compared.

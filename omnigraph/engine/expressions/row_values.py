@@ -1,4 +1,4 @@
-"""Row values in encoded form: an array of values, and an index that maps each row to one of them.
+"""Row values in encoded form: an array of values, and an index that maps each row to one of these values.
 
 A property is read once per entity, regardless of how many rows contain the entity.
 """
@@ -25,7 +25,10 @@ _MARKS_PER_VALUE = 16  # if the id range is at most 16 times the input size, a m
 
 @record(eq=False)
 class RowValues:
-    """Values for a sequence of rows. Row i has the value `values[value_index[i]]`, or `values[i]` without an index."""
+    """Values for a sequence of rows.
+
+    Row i has the value `values[value_index[i]]`, or `values[i]` if `value_index` is None.
+    """
 
     values: pa.Array
     value_index: IntArray | None = None

@@ -1,6 +1,6 @@
 """Scalar functions over Arrow columns: text, numbers and parts of dates.
 
-Every function processes one column. All other arguments are non-null and the same for all rows. This module checks
+Every function processes one column. All other arguments are non-null and the same for all rows. This module validates
 arguments whose values are known only at run time, such as a pattern passed as a parameter. The result is null where the
 column is null.
 """
@@ -35,7 +35,7 @@ def call_function(call: plan.ScalarCall, column: pa.Array, arguments: Sequence[A
 
 
 def _without_zone(column: pa.Array) -> pa.Array:
-    """Convert times to UTC and remove the time zone, so that later steps need no time zone database."""
+    """Convert times to UTC and remove the time zone, so that later functions need no time zone database."""
     if not pa.types.is_timestamp(column.type) or column.type.tz is None:
         return column
     return column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))

@@ -110,7 +110,7 @@ def _fill_rows(
     default: plan.Value,
     result_type: pa.DataType,
 ) -> pa.Array:
-    """For each row, evaluate the first value whose mask selects the row, or the default if no mask does."""
+    """For each row, evaluate the first value whose mask selects the row, or the default if no mask selects it."""
     remaining: _Positions = np.arange(source.count)
     filled_positions: list[_Positions] = []
     filled_values: list[pa.Array] = []

@@ -42,7 +42,7 @@ def string_ranks(strings: pa.Array) -> _Int64Array:
 
 
 def _refine_ranks(string_rank: _Int64Array, tied_rows: _Int64Array, numbers: npt.NDArray[np.uint64]) -> _Int64Array:
-    """Order rows of equal rank by the given numbers; return the rows that are still tied."""
+    """Break ties between rows of equal rank by the given numbers; return the rows that are still tied."""
     current_ranks = string_rank[tied_rows]
     sort_order = np.lexsort((numbers, current_ranks))
     current_ranks = current_ranks[sort_order]
@@ -70,7 +70,7 @@ def _rank_by_comparison(strings: pa.Array) -> npt.NDArray[np.uint64]:
 
 @record(eq=False)
 class _StringWords:
-    """The bytes of strings, readable one word at a time."""
+    """The bytes of strings, which can be read one eight-byte word at a time."""
 
     byte_windows: npt.NDArray[Any]
     begins: _Int64Array

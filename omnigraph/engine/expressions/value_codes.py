@@ -23,7 +23,9 @@ _MAX_CODE = np.iinfo(np.int64).max
 
 
 def dense_codes(numbers: IntArray) -> tuple[Codes, IntArray]:
-    """Number the distinct values 0, 1, 2 … in order; return the code of each value and the first position of each code.
+    """Number the distinct values 0, 1, 2 … in ascending order, and locate the first occurrence of each.
+
+    Returns the code of each value, and the position at which each code first occurs.
 
     >>> codes, first = dense_codes(np.array([70, -1, 70, 5]))
     >>> codes.tolist(), first.tolist()
@@ -34,7 +36,7 @@ def dense_codes(numbers: IntArray) -> tuple[Codes, IntArray]:
 
 
 def dense_ranks(numbers: Numbers) -> Codes:
-    """Number the distinct values 0, 1, 2 … in order, and return the code of each value."""
+    """Number the distinct values 0, 1, 2 … in ascending order, and return the code of each value."""
     if len(numbers) == 0:
         return np.empty(0, np.int64)
     if numbers.dtype.kind == "f":
@@ -51,14 +53,14 @@ def dense_ranks(numbers: Numbers) -> Codes:
 
 
 def first_positions(codes: Codes) -> IntArray:
-    """Return the first position of each code; codes must be 0, 1, 2 … without gaps."""
+    """Return the position at which each code first occurs; codes must be 0, 1, 2 … without gaps."""
     first_position = np.empty(int(codes.max()) + 1 if len(codes) else 0, np.int64)
     first_position[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return first_position
 
 
 def pair_codes(first_codes: Codes, second_codes: Codes) -> Codes:
-    """Return numbers that sort like the given pairs; `first_codes` must have no gaps."""
+    """Return a number for each pair of codes; the numbers sort like the pairs. `first_codes` must have no gaps."""
     if len(first_codes) == 0 or int(first_codes.max()) == 0:
         return second_codes
     second_ranks = dense_ranks(second_codes)
@@ -74,7 +76,7 @@ def entity_codes(binding: VariableBinding) -> Codes:
 
 
 def combination_codes(rows: Rows, variables: Sequence[str]) -> tuple[Codes, IntArray]:
-    """Return each row's code for its combination of the given variables, and one example row per combination."""
+    """Return a code per row for its combination of entities in the given variables, and a sample row for each code."""
     codes, first_rows = np.zeros(rows.count, np.int64), np.zeros(min(rows.count, 1), np.int64)
     for variable in variables:
         codes, first_rows = dense_codes(pair_codes(codes, entity_codes(rows[variable])))
@@ -82,7 +84,7 @@ def combination_codes(rows: Rows, variables: Sequence[str]) -> tuple[Codes, IntA
 
 
 def value_codes(values: pa.Array) -> Codes:
-    """Return a code per value, with equal codes for equal values and a separate code for null."""
+    """Return a code for each value. Equal values have equal codes, and null has its own code."""
     if pa.types.is_nested(values.type):
         return _nested_codes(values)
     if pa.types.is_floating(values.type):
@@ -207,7 +209,7 @@ def _top_order_codes(values: pa.Array, descending: bool, row_limit: int) -> Code
 
 
 def _top_boundary(values: pa.Array, descending: bool, row_limit: int) -> pa.Scalar:
-    """Return the value that ranks `row_limit`-th in sort order."""
+    """Return the value at position `row_limit` in sort order, counted from 1."""
     sort_direction = "descending" if descending else "ascending"
     best_positions = pc.select_k_unstable(values, k=row_limit, sort_keys=[("", sort_direction)])
     extreme_function = pc.min if descending else pc.max

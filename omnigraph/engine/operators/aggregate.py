@@ -66,8 +66,8 @@ def _merge_equal_rows(
 ) -> tuple[RowValues, RowGroups, IntArray | None]:
     """Merge rows that have the same group and the same value into one weighted row.
 
-    Merging is worthwhile if a few values repeat often, because later work is then done per (group, value) pair instead
-    of per row.
+    Merging pays off if a few values repeat often, because later steps then process each (group, value) pair once
+    instead of each row.
     """
     value_index, value_count = argument.value_index, len(argument.values)
     if (
@@ -206,7 +206,7 @@ def _extreme_values(argument: RowValues, groups: RowGroups, *, highest: bool) ->
 
 
 def _lowest_rows(order_numbers: Numbers, groups: RowGroups) -> IntArray:
-    """Return the row with the lowest number in each group."""
+    """Return the position of the row with the lowest number in each group."""
     highest_number = np.inf if order_numbers.dtype.kind == "f" else np.iinfo(np.int64).max
     lowest = np.full(groups.group_count, highest_number, order_numbers.dtype)
     np.minimum.at(lowest, groups.codes, order_numbers)

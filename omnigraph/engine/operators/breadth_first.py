@@ -23,7 +23,7 @@ def expand_step(
     pair_count: int | None = None,
     accepted_rows: Mask | None = None,
 ) -> tuple[IntArray, IntArray]:
-    """Return the distinct neighbors of each source across all adjacencies."""
+    """Return the distinct neighbors of each source across all adjacencies, as (position, neighbor) pairs."""
     if pair_count is None:
         pair_count = count_pairs(adjacencies, source_ids)
     context.meter.charge_bytes(pair_count * BYTES_PER_PAIR)

@@ -1,8 +1,9 @@
 """Find the edges on the cheapest paths between two nodes, layer by layer, by searching from both ends.
 
-Each round extends the paths from one side by one edge and records lower costs. The search ends as soon as no path with
-more edges can be cheaper, usually long before either side has reached all nodes. All paths of equal cost are kept, so
-that a later choice between them does not depend on where the two sides meet.
+Each round extends the paths from one of the two nodes by one edge, and records each cost that is lower than before. The
+search ends as soon as no path with more edges can be cheaper, usually long before the paths from either node have
+reached all other nodes. All paths of equal cost are kept, so that a later choice between them does not depend on where
+the two searches meet.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from .rows import IntArray
 
 @dataclass(slots=True, eq=False)
 class _CostSide:
-    """The costs of paths from one of the two nodes, and the nodes whose costs improved in the last round."""
+    """The lowest costs of paths from one of the two nodes, and the nodes whose costs fell in the last round."""
 
     search: PathSearch
     read_costs: Callable[[EdgeLayer], Costs]
@@ -33,7 +34,7 @@ class _CostSide:
         return float(self.place_costs.costs[self.frontier].min(initial=np.inf))
 
     def advance(self, other: "_CostSide", bound: float) -> float:
-        """Extend the paths by one edge; return the lowest cost known so far for a path between the two nodes."""
+        """Extend the paths by one edge; return the lowest cost found so far for a path between the two nodes."""
         frontier_costs = self.place_costs.costs[self.frontier]
         followed = self.search.follow(self.frontier, backward=self.backward)
         for place_costs in (self.place_costs, other.place_costs):

@@ -1,8 +1,8 @@
 """Find the edges on the cheapest paths, where cost is an edge property and the number of edges is bounded.
 
-The edges are found layer by layer: layer `h` considers paths with exactly `h` edges, so no path exceeds the bound on
-the number of edges. Edges without a cost are not followed, and a negative cost raises an error. Among paths of the same
-cost, those with the fewest edges are preferred.
+The edges are found layer by layer: layer `h` contains the last edges of paths with exactly `h` edges, so no path
+exceeds the bound on the number of edges. Edges without a cost are not followed, and a negative cost raises an error.
+Among paths of the same cost, those with the fewest edges are preferred.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class CheapestPaths:
 
 @dataclass(slots=True, eq=False)
 class PlaceCosts:
-    """The lowest cost found so far for each (start, node) pair, and the number of edges on its cheapest path."""
+    """The lowest cost found so far for each (start, node) pair, and the number of edges on the path with that cost."""
 
     costs: Costs
     lengths: npt.NDArray[np.int16]

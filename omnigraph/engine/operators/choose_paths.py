@@ -1,7 +1,8 @@
 """Choose one path to each end from the shortest or cheapest paths.
 
 Ties are broken by the ids of the nodes, and then by the ids of the edges. Ids are read only where there is a choice:
-for nodes if a node can be reached from several others, and for edges if parallel edges join two nodes of a chosen path.
+node ids if a node can be reached from several other nodes, and edge ids if parallel edges join two nodes on a chosen
+path.
 """
 
 import numpy as np
@@ -21,7 +22,7 @@ from .rows import IntArray, VariableBinding
 
 @record
 class PathTables:
-    """The tables of a path's nodes and edges, and whether the search runs backward from the last node of a path.
+    """The tables that contain the nodes and edges of paths, and whether a search runs backward from the last nodes.
 
     The number `p` encodes the node `p % stride`, reached from the start with number `p // stride`.
     """
@@ -45,7 +46,10 @@ def choose_paths(context: ExecutionContext, tables: PathTables, found: PathLayer
 
 
 def _choose_sources(context: ExecutionContext, tables: PathTables, pruned: PathLayers) -> list[EdgeLayer]:
-    """Return one edge to each target in a layer, sorted by target. Ids decide between several sources."""
+    """Return one edge to each target in a layer, sorted by target.
+
+    If several sources lead to a target, their ids decide.
+    """
     ranking = _NodeRanking.of_layers(context, tables, pruned)
     places, path_ranks = pruned.starts, np.zeros(len(pruned.starts), np.int64)
     chosen: list[EdgeLayer] = []

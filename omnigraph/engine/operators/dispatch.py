@@ -53,7 +53,7 @@ def _load_function(operator_type: type) -> OperatorFunction:
     """Import the function for an operator that many queries never use, and cache it for later calls."""
     location = _LOCATION_BY_OPERATOR.get(operator_type)
     if location is None:
-        raise InternalError(reason=f"no function for operator {operator_type.__name__}")
+        raise InternalError(reason=f"no function implements operator {operator_type.__name__}")
     module_name, _, function_name = location.partition(":")
     loaded_function: OperatorFunction = getattr(import_module(f".{module_name}", __package__), function_name)
     _FUNCTION_BY_OPERATOR[operator_type] = loaded_function

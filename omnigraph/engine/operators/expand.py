@@ -1,7 +1,8 @@
 """Expansion: follow edges from a bound variable to new nodes.
 
-This module defines the semantics of a traversal: a set of targets per input row, shortest distances within hop bounds,
-self-loops, and one row per edge if the edge is named. The `adjacency` package finds the neighbors.
+This module defines the semantics of a traversal: each input row has a set of targets, hop bounds apply to the shortest
+distance, self-loops count as a hop, and a named edge produces one row per edge. The `adjacency` package finds the
+neighbors.
 """
 
 import numpy as np
@@ -35,7 +36,7 @@ _MAX_SINGLE_WALKS = 4  # maximum number of start nodes that are processed one by
 
 
 def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Rows:
-    """Join each row with every node that the expansion reaches from it and that passes `target_filters`."""
+    """Join each row with the nodes that the expansion reaches from its source node and that pass `target_filters`."""
     source_binding = rows[expansion.source]
     start_ids = source_row_ids(context, source_binding, expansion)
     if expansion.edge_variable is not None:
@@ -49,7 +50,7 @@ def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Row
 
 
 def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, expansion: plan.Expand) -> IntArray:
-    """Return the row ids at which the edges start, or null where the variable has a different type."""
+    """Return the row ids of the nodes where the edges start, or null where the bound node has a different type."""
     edge = context.catalog.edge(expansion.steps[0].edge_type)
     if edge is None:
         return np.full(len(source_binding.row_ids), NULL_ROW, np.int64)
@@ -64,8 +65,8 @@ def reachable_pairs(
 ) -> tuple[IntArray, IntArray]:
     """Return the nodes that each start reaches within the hop bounds, as parallel arrays of positions and nodes.
 
-    Positions refer to `start_ids`, and no node is repeated for the same position. With `apply_filters`, only nodes that
-    pass the target filters of the expansion are returned.
+    Each position is an index in `start_ids`, and no node is repeated for the same position. With `apply_filters`, only
+    nodes that pass the target filters of the expansion are returned.
     """
     filter_later = apply_filters and bool(expansion.target_filters) and expansion.target is not None
     adjacencies = choose_adjacencies(context, expansion.steps, expansion.edge_test, len(start_ids))
@@ -105,18 +106,18 @@ def reachable_pairs(
 
 
 def is_single_step(context: ExecutionContext, expansion: plan.Expand) -> bool:
-    """Return whether the expansion reaches all nodes in exactly one hop."""
+    """Return whether the expansion reaches each of its targets in exactly one hop."""
     return expansion.min_hops > 0 and (expansion.max_hops == 1 or not _can_chain(context, expansion))
 
 
 def _can_chain(context: ExecutionContext, expansion: plan.Expand) -> bool:
-    """Return whether the expansion can take a second hop, which requires a single node type."""
+    """Return whether the expansion can take a second hop, which requires that both endpoints have the same type."""
     edge = context.catalog.edge(expansion.steps[0].edge_type)
     return edge is not None and edge.source == edge.target
 
 
 def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask:
-    """Return a mask of the target nodes that pass the filters, indexed by row id. Its last entry is False."""
+    """Return a mask, indexed by row id, of the target nodes that pass the filters. The last entry is False."""
     target_ids = filtered_row_ids(context, TableKey.node(expansion.target_type), expansion.target_filters)
     is_accepted = np.zeros(int(target_ids.max()) + 2 if len(target_ids) else 1, np.bool_)
     is_accepted[target_ids] = True
@@ -126,7 +127,7 @@ def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask
 def _restrict_adjacency(
     context: ExecutionContext, full_adjacency: Adjacency, accepted_rows: Mask, pair_count: int
 ) -> Adjacency:
-    """Restrict all lists to the accepted nodes and cache the result, but only if a traversal follows many edges."""
+    """Restrict all lists to the accepted nodes and cache the result, but only if the traversal follows many edges."""
     if not isinstance(full_adjacency, DirectedAdjacency) or pair_count * _FULL_WALK_DIVISOR < len(
         full_adjacency.lists.values
     ):
@@ -158,7 +159,7 @@ def _repeat_for_positions(
 
 
 def _expand_edges(context: ExecutionContext, rows: Rows, expansion: plan.Expand, start_ids: IntArray) -> Rows:
-    """Return one row per edge. For an alternation, the edges of all its types are concatenated."""
+    """Return one row per edge. For an alternation of edge types, the edges of all these types are concatenated."""
     step_results = []
     for step in expansion.steps:
         step_adjacency = choose_adjacency(context, step.edge_type, step.direction, len(start_ids), with_edges=True)

@@ -39,12 +39,12 @@ def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) 
 
 
 def filter_unconnected(context: ExecutionContext, rows: Rows, isolation_test: NoNeighbor) -> Rows:
-    """Return the rows whose node has no neighbors."""
+    """Return the rows from whose source node the expansion reaches no neighbor."""
     return rows.filter(_expansion_degrees(context, rows, isolation_test.expansion.source, isolation_test) == 0)
 
 
 def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByDegree) -> Rows:
-    """Return the rows whose node has neighbors, weighted by the number of neighbors."""
+    """Return the rows whose source node has neighbors, weighted by the number of neighbors."""
     degrees = _expansion_degrees(context, rows, weighting.expansion.source, weighting)
     has_neighbors: Mask = degrees > 0
     connected_rows = rows.filter(has_neighbors)

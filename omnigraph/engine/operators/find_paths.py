@@ -1,6 +1,6 @@
-"""Search for paths, and join each row with the paths that start at one of its nodes.
+"""Search for paths, and join each row with the paths that start at the node bound to its source variable.
 
-This module chooses a search algorithm based on the path mode and on what is known about the ends, and builds the
+This module chooses a search algorithm based on the path mode and on whether the ends are known, and builds the
 resulting rows. Each distinct start is searched once, regardless of how many rows share it.
 """
 
@@ -42,7 +42,7 @@ _UNKNOWN_STRIDE = 1 << 62  # without neighbor lists, the highest row id is unkno
 
 @record(eq=False)
 class _SearchedRows:
-    """The rows that have a start node: their positions, the distinct start nodes, and each row's start and end.
+    """The rows that have a start node: the row positions, the distinct start nodes, and the start and end of each row.
 
     `starts[owners[i]]` is the start node of row i. `ends` is None unless every path must end at a node that its row
     already contains.
@@ -208,7 +208,7 @@ def _find_every(
 
 
 def _group_to_end(found: PathLayers, choose: _PathChoice, costs: npt.NDArray[np.float64]) -> PathGroup:
-    """Return the path to the only end. The path is chosen only if a query needs its nodes or edges."""
+    """Return a group with one path, to the only end. The path is chosen lazily, when its nodes or edges are needed."""
     return PathGroup(len(found.layers), found.ends[-1], lambda: choose(found)[-1], costs)
 
 
@@ -241,7 +241,7 @@ def _meeting_levels(search: PathSearch, starts: IntArray, wanted: WantedEnds) ->
 
 
 def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, IntArray, IntArray]:
-    """Return path numbers, ordered so that the paths of each row are adjacent, and the range that each row occupies."""
+    """Return the path numbers, grouped by start and end, and the position and size of the group for each row."""
     if searched.ends is None:
         path_order = np.argsort(found.owners, kind="stable")
         path_keys, row_keys = found.owners[path_order], searched.owners

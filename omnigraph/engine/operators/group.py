@@ -42,7 +42,10 @@ from .rows import NULL_ROW, IntArray, Rows
 def group_rows(
     context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, row_limit: int | None
 ) -> pa.Table | ProjectedRows:
-    """Return the groups in order, as result columns. `row_limit` limits the number of groups."""
+    """Return the groups as result columns, in the order that the query specifies.
+
+    `row_limit` limits the number of groups.
+    """
     if _has_collect(read_plan):
         rows = rows.take(sorted_positions(context, rows.count, default_sort_keys(context, rows, read_plan.variables)))
     key_values = _key_values(read_plan.columns)
@@ -103,7 +106,7 @@ _has_collect = IdentityCache(_contains_collect)
 
 @record(eq=False)
 class _GroupSource:
-    """A column source over groups: keys, taken from the first row in each group, and aggregates."""
+    """A column source with one row per group: its keys, taken from the first row in the group, and its aggregates."""
 
     grouped_rows: "_GroupedRows"
     first_rows: RowSource

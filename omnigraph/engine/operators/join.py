@@ -1,7 +1,7 @@
 """Joins with nested operators (`not { }`, `optional { }`), and tests that two variables refer to the same entity.
 
-The inner operators run once per distinct combination of the outer variables that they need. Each combination has a
-number, which links inner rows to outer rows.
+The inner operators run once per distinct combination of values in the outer variables that they need. Each combination
+has a number, which links inner rows to outer rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ def keep_rows_with_same_entity(context: ExecutionContext, rows: Rows, closing: p
 
 
 def anti_join(context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_operators: RunOperators) -> Rows:
-    """Return the rows for which the inner operators produce no rows."""
+    """Return the outer rows for which the inner operators produce no rows."""
     if rows.count == 0:
         return rows
     codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
@@ -43,7 +43,7 @@ def anti_join(context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_op
 
 
 def left_join(context: ExecutionContext, rows: Rows, join: plan.LeftJoin, run_operators: RunOperators) -> Rows:
-    """Join each row with all of its inner rows, or with nulls if it has none."""
+    """Join each outer row with all of its inner rows, or with nulls if it has no inner rows."""
     codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
     combination_order = np.argsort(inner_rows[_COMBINATION].row_ids, kind="stable")
     inner_rows = inner_rows.take(combination_order)
@@ -67,7 +67,7 @@ def _run_inner(
     inner_operators: tuple[plan.Operator, ...],
     run_operators: RunOperators,
 ) -> tuple[Codes, Rows]:
-    """Return the combination number for each row, and the inner rows for all combinations."""
+    """Return the combination number for each outer row, and the inner rows for all combinations."""
     codes, first_rows = combination_codes(rows, outer_variables)
     combinations = Rows(rows.count, {variable: rows[variable] for variable in outer_variables}).take(first_rows)
     tagged = combinations.with_binding(_COMBINATION, VariableBinding((), np.arange(len(first_rows))))
@@ -75,7 +75,7 @@ def _run_inner(
 
 
 def _take_or_null(binding: VariableBinding, positions: IntArray) -> VariableBinding:
-    """Take the values of a variable by position. Negative positions yield null."""
+    """Return the values of a variable at the given positions, or null at a negative position."""
     is_null = positions < 0
     if len(binding.row_ids) == 0:
         type_indexes = np.zeros(len(positions), np.int16) if binding.type_indexes is not None else None

@@ -1,7 +1,7 @@
 """Row ordering: sort keys, tie breaking, the default order, and top-k selection.
 
-Sort keys are applied one after another, each only to rows that are tied on the previous keys, so ids are read only to
-break ties. Nulls sort first in ascending order and last in descending order.
+Sort keys are applied one after another, each only to the rows that are tied on all previous keys. Ids are therefore
+read only to break ties. Nulls sort first in ascending order and last in descending order.
 """
 
 from collections.abc import Callable, Sequence
@@ -127,7 +127,7 @@ def default_sort_keys(context: ExecutionContext, rows: Rows, variables: Sequence
 
 
 def _is_constant(binding: VariableBinding) -> bool:
-    """Return whether all rows have the same entity, so that sorting by it has no effect."""
+    """Return whether the variable is bound to the same entity in all rows, so that sorting by it has no effect."""
     row_ids = binding.row_ids
     if len(row_ids) < 2 or binding.type_indexes is not None:
         return False
@@ -135,7 +135,7 @@ def _is_constant(binding: VariableBinding) -> bool:
 
 
 def row_sort_keys(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan) -> list[SortKeyFunction]:
-    """Return all sort keys for an ungrouped query: its own keys, then the ids of all variables, by variable name."""
+    """Return all sort keys for an ungrouped query: those that it specifies, then the ids of all variables by name."""
     if not read_plan.order:
         return default_sort_keys(context, rows, read_plan.variables)
     sort_keys = [

@@ -44,7 +44,7 @@ class EdgeLayer:
 
 @record(eq=False)
 class PathLayers:
-    """The layers found from the given starts; `ends[h]` holds the ends of the paths with `h` edges."""
+    """The layers found by a search from the given starts; `ends[h]` holds the ends of the paths with `h` edges."""
 
     starts: IntArray
     layers: list[EdgeLayer]

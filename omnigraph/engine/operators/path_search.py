@@ -36,7 +36,7 @@ class WantedEnds:
 
 @record(eq=False)
 class PathSearch:
-    """The edges in both directions, the bounds on the path length, and the number of row ids per start.
+    """The edges in both directions, the bounds on the path length, and the number of places reserved for each start.
 
     `load_edges` returns adjacencies with edges, and `load_neighbors` returns adjacencies for searches that need only
     nodes. Pass True to either function for the backward direction.
@@ -54,7 +54,7 @@ class PathSearch:
         return follow_edges(self.context, self.load_edges(backward), places, self.stride)
 
     def place_count(self, starts: IntArray) -> int:
-        """Return the number of possible (start, node) pairs, or a small default if the number of nodes is unknown."""
+        """Return the number of possible (start, node) pairs, or a small initial size if it is unknown."""
         known_size = all(adjacency.size for adjacency in self.load_edges(False))
         return int(starts.max() // self.stride + 1) * self.stride if known_size and len(starts) else _MIN_LEVEL_ROWS
 
@@ -64,7 +64,7 @@ class PathSearch:
         return PlaceLevels(np.full(place_count, -1, np.int16))
 
     def within_bounds(self, ends: list[IntArray]) -> list[IntArray]:
-        """Return the ends by path length, without the paths that have fewer than `min_hops` edges."""
+        """Return the ends by path length, with no ends for lengths below `min_hops`."""
         return [places if length >= self.min_hops else places[:0] for length, places in enumerate(ends)]
 
 
@@ -81,7 +81,7 @@ class PlaceLevels:
         return self.by_place[places]
 
     def add_level(self, places: IntArray) -> IntArray:
-        """Add a level with the pairs that have no distance yet, and return these pairs in sorted order."""
+        """Assign the next distance to the pairs without a distance, and return these pairs in ascending order."""
         new_places = np.unique(places[self.of(places) < 0]).astype(np.int64, copy=False)
         self.by_place[new_places] = len(self.known_places)
         self.known_places.append(new_places)

@@ -52,7 +52,7 @@ class PathGroup:
 
     @property
     def nbytes(self) -> int:
-        """The total size of all arrays in bytes, once the block is loaded."""
+        """The size that all arrays have in bytes once the block is loaded."""
         return len(self.ends) * (16 + self.length * _BYTES_PER_EDGE)
 
 
@@ -106,7 +106,7 @@ class PathTable:
 
     @property
     def nbytes(self) -> int:
-        """The total size of all arrays in bytes, once the nodes and edges are loaded."""
+        """The size that all arrays have in bytes once the nodes and edges are loaded."""
         return 2 * self.starts.nbytes + int(self.starts[-1]) * _BYTES_PER_EDGE
 
 

@@ -81,7 +81,7 @@ def visible_properties(catalog: Catalog, entity: plan.Entity) -> list[PropertyDe
 
 
 def _shared_edge_properties(catalog: Catalog, edge_types: Sequence[str]) -> tuple[PropertyDefinition, ...]:
-    """Return the properties that all edge types declare with the same type, apart from nullability."""
+    """Return the properties that all edge types declare with the same type, ignoring nullability."""
     first_type, *other_types = [edge for name in edge_types if (edge := catalog.edge(name)) is not None]
 
     def is_shared(declared_property: PropertyDefinition) -> bool:
@@ -116,8 +116,8 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
 class ProjectionShape:
     """The parts of a projection that do not depend on its rows.
 
-    `stored_columns` holds the variable and the name of each result column if all of them are stored columns, which need
-    no evaluation. Otherwise, it is None.
+    If all result columns are stored columns, which need no evaluation, `stored_columns` holds the variable and the name
+    of each. Otherwise, it is None.
     """
 
     catalog: Catalog
@@ -134,7 +134,7 @@ _shape_cache: dict[tuple[int, int], ProjectionShape] = {}
 
 
 def projection_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> ProjectionShape:
-    """Return the shape of a projection. The shape is computed once and cached."""
+    """Return the parts of a projection that do not depend on its rows. They are computed once and cached."""
     cache_key = (id(catalog), id(columns))
     cached_shape = _shape_cache.get(cache_key)
     if cached_shape is None:

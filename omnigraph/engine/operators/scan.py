@@ -90,7 +90,7 @@ def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tu
 def split_filters(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> tuple[Any | None, tuple[plan.Predicate, ...]]:
-    """Return the filter to push down to storage, or None if there is no such filter, and the remaining predicates."""
+    """Split filters into one to push down to storage, which may be None, and the remaining predicates."""
     schema = context.table(table_key).schema
     pushed_pairs = [(predicate, to_storage_filter(schema, predicate, context.constant)) for predicate in filters]
     expressions = [expression for _, expression in pushed_pairs if expression is not None]
@@ -101,7 +101,7 @@ def split_filters(
 def plan_text_lookup(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> "TextLookup | None":
-    """Return the full-text index lookup that finds the rows for a scan, or None if no index is used."""
+    """Return the full-text index lookup that proposes the rows for a scan, or None if no index is used."""
     if not any(isinstance(predicate, plan.TextSearch) for predicate in filters):
         return None
     from omnigraph.engine.search.fulltext_scan import plan_lookup
@@ -122,7 +122,7 @@ def _scan_text_index(
 
 
 def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
-    """Look up a node by its id, which the complete key determines."""
+    """Look up a node by its id, which is computed from the complete key."""
     table_key = TableKey.node(scan.scan.type_name)
     entity = key_scan_id(context, scan)
     id_ranks = hot_id_order(context, table_key, 1) if entity is not None else None

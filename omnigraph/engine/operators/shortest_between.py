@@ -1,8 +1,8 @@
 """Find the shortest paths between two nodes by searching from both ends.
 
-The search itself determines only the length. It records the nodes at each distance from either end, and stops at the
-first edge between the two sides, even in the middle of a level. If the edges of the paths are needed, they are found
-afterward.
+The search itself determines only the length. It records the nodes at each distance from either end. As soon as an edge
+joins a node seen from one end with a node seen from the other, the search stops, even in the middle of a level. If the
+edges of the paths are needed, they are found afterward.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,8 @@ _MIN_SEEN_ROWS = 1 << 10
 class MeetingLevels:
     """The nodes on the shortest paths, grouped by their distance from the start or from the end.
 
-    Edges join the last levels of the two sides. If both ends are the same node, there is one level.
+    Edges join the last level in `from_start` to the last level in `from_end`. If the start is also the end, there is
+    only one level.
     """
 
     from_start: list[IntArray]
@@ -58,7 +59,7 @@ class MeetingLevels:
 
 @dataclass(slots=True, eq=False)
 class _SearchSide:
-    """The nodes seen from one of the two ends, by their distance, and an estimate of the work for the next level."""
+    """The nodes reached from one of the two ends, by distance, and an estimate of the work for the next level."""
 
     adjacencies: Sequence[Adjacency]
     is_seen: Mask
@@ -168,7 +169,7 @@ def _layers_back(search: PathSearch, nodes: IntArray, levels: list[IntArray], *,
 
 
 def _contains(level: IntArray, nodes: IntArray) -> Mask:
-    """Return whether each node is in the level. The level must be sorted and must not be empty."""
+    """Return whether each node is in the level, which must be sorted and must not be empty."""
     positions = np.searchsorted(level, nodes)
     is_contained: Mask = level[np.minimum(positions, len(level) - 1)] == nodes
     return is_contained

@@ -1,7 +1,7 @@
 """Plan rewrites that run before execution, each in its own module.
 
-Each function takes a plan and returns an equivalent plan. Rewrites use the schema but never the data, so the rewritten
-plan can be cached with the compiled query.
+Each function takes a plan and returns an equivalent plan. Rewrites use the schema but never the stored rows, so the
+rewritten plan can be cached with the compiled query.
 """
 
 from omnigraph.lang.query import plan

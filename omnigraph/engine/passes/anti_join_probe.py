@@ -1,4 +1,4 @@
-"""Replace `not { $a knows $b }` with an edge test, and `not { $a knows $_ }` with a degree test.
+"""Replace `not { $a knows $b }` with a test for an edge, and `not { $a knows $_ }` with a test for any neighbor.
 
 Without this rewrite, the inner expansion would run for every row just to determine whether it finds any node.
 """
@@ -12,7 +12,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 
 def anti_join_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Replace negated single-hop traversals with tests."""
+    """Replace negated single-hop traversals with tests for an edge or for any neighbor."""
     operators: Any = tuple(_replace_anti_join(operator) for operator in read_plan.operators)
     return replace(read_plan, operators=operators)
 

@@ -1,7 +1,7 @@
 """Replace an expansion that must end at a bound node with a test for a single edge.
 
-Without this rewrite, the expansion would produce all neighbors for every row, and `CloseCycle` would then discard all
-of them except at most one.
+Without this rewrite, the expansion would produce all neighbors for every row, and `CloseCycle` would then keep at most
+one neighbor per row.
 """
 
 from dataclasses import replace
@@ -37,7 +37,7 @@ def _replace_closes(operators: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _can_probe(expansion: plan.Expand, close_operator: plan.CloseCycle) -> bool:
-    """Return whether an edge test is sufficient. A named edge still needs the expansion, because it must be bound."""
+    """Return whether an edge test is sufficient. A named edge needs the expansion, which binds the edge variable."""
     return (
         is_single_hop(expansion)
         and expansion.edge_variable is None

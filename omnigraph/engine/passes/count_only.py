@@ -68,7 +68,7 @@ def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
 
 
 def counts_rows(value: plan.Value) -> bool:
-    """Return whether a value is a plain row count, which does not depend on what the rows contain."""
+    """Return whether a value is a plain row count, which does not depend on the values in the rows."""
     return (
         isinstance(value, plan.Aggregate)
         and value.function == "count"
@@ -130,7 +130,7 @@ def _weigh_unread_expansions(read_plan: plan.ReadPlan, operators: _OperatorTuple
 
 
 def _variables_needed(operators: Sequence[Any]) -> set[str]:
-    """Return the variables that the given logical and physical operators read."""
+    """Return the variables that the given operators, logical or physical, read."""
     variables: set[str] = set()
     for operator in operators:
         match operator:
@@ -144,7 +144,7 @@ def _variables_needed(operators: Sequence[Any]) -> set[str]:
 
 
 def _entity_in_every_row(expansion: plan.Expand, schema_ir: SchemaIR) -> plan.Entity:
-    """Return an entity that is bound in every row and can therefore be used to count rows."""
+    """Return the source of an expansion, which is bound in every row and can therefore be used to count rows."""
     step = expansion.steps[0]
     edge_type = schema_ir.catalog.edge(step.edge_type)
     endpoint_types = (edge_type.source, edge_type.target) if edge_type is not None else ("", "")

@@ -52,7 +52,7 @@ def _with_drops(operators: Sequence[Any], result_variables: frozenset[str]) -> I
 
 
 def variables_bound_by(operator: Any) -> set[str]:
-    """Return the variables that an operator adds."""
+    """Return the variables that an operator binds."""
     match operator:
         case plan.NodeScan():
             return {operator.variable}

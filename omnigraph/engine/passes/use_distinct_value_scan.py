@@ -37,7 +37,7 @@ def use_distinct_value_scan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> pl
 
 
 def _properties_read(expression: Any) -> set[str] | None:
-    """Return the properties that a value or predicate reads, or None if it reads anything else."""
+    """Return the properties that a value or predicate reads, or None if it reads anything other than properties."""
     match expression:
         case plan.Constant() | plan.Parameter():
             return set()

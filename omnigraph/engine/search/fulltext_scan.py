@@ -49,7 +49,7 @@ class TextLookup:
 def plan_lookup(
     context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], *, has_storage_filter: bool
 ) -> TextLookup | None:
-    """Return the lookup with the fewest candidates, or None if a scan without the index is better."""
+    """Return the lookup with the fewest candidates, or None if a scan without an index is likely to be faster."""
     if context.row_count(table_key) <= MIN_INDEXED_ROWS:
         return None
     text_searches = [predicate for predicate in filters if isinstance(predicate, plan.TextSearch)]
@@ -64,7 +64,7 @@ def plan_lookup(
 def find_matching_rows(
     context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], text_lookup: TextLookup
 ) -> IntArray | None:
-    """Return the row ids of the rows that pass all filters, in order, or None if the index is unreadable."""
+    """Return the sorted row ids of the rows that pass all filters, or None if the index is unreadable."""
     table = context.table(table_key)
     filter_columns = sorted({column_name for _, column_name in columns_read(*filters)})
     context.meter.charge_bytes(text_lookup.max_candidates * 8 * (1 + 2 * len(filter_columns)))
@@ -85,7 +85,7 @@ def _read_uncovered(
     columns: Sequence[str],
     filters: Sequence[plan.Predicate],
 ) -> Iterable[IntArray]:
-    """Yield the matching rows in fragments that no index covers."""
+    """Yield the row ids of the matching rows in fragments that no index covers."""
     if not fragments:
         return
     storage_filters = [to_storage_filter(table.schema, predicate, context.constant) for predicate in filters]
@@ -138,7 +138,7 @@ def _select_terms(
     query_tokens: frozenset[str],
     segment_terms: Sequence["SegmentTerms"],
 ) -> _TermSelection | None:
-    """Return the terms to look up, or None if there are too many or the index does not support some of them."""
+    """Return the terms to look up, or None if there are too many terms or the index cannot find some of them."""
     if search.function == "match_text":  # all tokens must occur, so looking up the rarest token is sufficient
         token_selections = [_find_matching_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)]
         usable_selections = [selection for selection in token_selections if selection is not None]
@@ -163,7 +163,10 @@ def _find_matching_terms(
 
 @dataclass(slots=True, eq=False)
 class SegmentTerms:
-    """The terms in an index segment. An ASCII term is a single word. Other terms may split into several words."""
+    """The terms in an index segment.
+
+    An ASCII term is a single token, whereas any other term may contain several tokens.
+    """
 
     ascii_terms: pa.Array
     ascii_counts: pa.Array

@@ -1,8 +1,8 @@
 """Select all rows that may be among the nearest to a point, in bounded memory.
 
 An index proposes candidates. Rows that the index does not cover are read in batches. Distances are computed from the
-stored vectors in double precision, and a candidate is dropped only if it cannot be among the nearest. A result must
-never depend on index coverage.
+stored vectors in double precision, and a candidate is dropped only if it cannot be among the nearest. Index coverage
+must never affect a result.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _MAX_CANDIDATES = 1 << 16
 
 
 def narrow_to_nearest(context: ExecutionContext, rows: Rows, ranking: plan.Nearest, row_limit: int) -> Rows:
-    """Return all rows that may be among the `row_limit` nearest, and possibly other rows."""
+    """Return all rows that may be among the `row_limit` nearest; the result may include other rows."""
     binding = rows[ranking.field.variable]
     point = query_point(context, ranking)
     if point is None or len(binding.row_ids) * len(point) <= COMPARE_ALL_MAX:
@@ -117,7 +117,7 @@ class _NearestSearch:
         self.nearest = _NearestSoFar(max(row_limit, 1))
 
     def indexed_fragments(self) -> frozenset[int]:
-        """Return the fragments that a usable index for the metric covers."""
+        """Return the fragments that an index for the metric covers, or an empty set if there is no usable index."""
         has_index = kinds_by_index_key(self.table).get(self.column) == vector_index.KINDS_BY_METRIC[self.metric]
         if not has_index or not vector_index.is_searchable(self.metric, self.point):
             return frozenset()
@@ -130,7 +130,10 @@ class _NearestSearch:
             self._compare_vectors(vector_index.batch_row_ids(batch), batch.column(self.column))
 
     def search_index(self) -> bool:
-        """Compare index candidates until all other rows must be farther away; return False if this cannot be proven."""
+        """Compare index candidates with the point until all other rows are provably farther away.
+
+        Returns False if this cannot be proven for all other rows.
+        """
         candidate_count = int((2 * self.nearest.row_limit + 64) / self.selected_share)
         while candidate_count <= _MAX_CANDIDATES:
             self.context.meter.check_timeout()

@@ -73,7 +73,7 @@ def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, 
 
 
 def _returns_fused_score(read_plan: plan.ReadPlan) -> bool:
-    """Return whether a column contains a fused score, which depends on all rows."""
+    """Return whether a result column contains a fused score, which depends on all rows."""
     score_values = (column.value for column in read_plan.columns if isinstance(column.value, plan.Score))
     return any(isinstance(score_value.ranking, plan.Fuse) for score_value in score_values)
 

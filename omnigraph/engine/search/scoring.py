@@ -1,6 +1,6 @@
 """Compute `bm25` and `nearest` scores exactly, from the stored values.
 
-Scores are computed once per entity, and `nearest.py` decides which entities need a score. The `bm25` statistics cover
+Scores are computed once per entity. `nearest.py` determines which entities need a score. The `bm25` statistics cover
 all nodes of the type in the snapshot, so a score does not depend on the rest of the query.
 """
 
@@ -57,7 +57,7 @@ def entity_scores(context: ExecutionContext, binding: VariableBinding, ranking: 
 
 
 def ascending_from_best(ranking: plan.Ranking, scores: Scores) -> Scores:
-    """Return sort keys that increase from the best row to the worst."""
+    """Return a sort key for each row; the keys increase from the best row to the worst."""
     return scores if isinstance(ranking, plan.Nearest) else -scores
 
 
@@ -99,7 +99,7 @@ def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str
 
 @record(eq=False)
 class _Corpus:
-    """The tokens of all strings in a property, and the row id of each string, in order."""
+    """The tokens in all strings of a property, and the row id of each string, in ascending order."""
 
     tokens: Tokens
     row_ids: IntArray
@@ -202,13 +202,13 @@ def distance_metric(context: ExecutionContext, table_keys: Sequence[TableKey], p
 
 
 def query_point(context: ExecutionContext, ranking: plan.Nearest) -> Scores | None:
-    """Return the query vector of a ranking, or None if the argument is null."""
+    """Return the query vector of a ranking, or None if the query argument is null."""
     query_value = context.constant(ranking.query)
     return None if query_value is None else np.asarray(_resolve_vector(context, ranking, query_value), np.float64)
 
 
 def _resolve_vector(context: ExecutionContext, ranking: plan.Nearest, query_value: Any) -> Sequence[float]:
-    """Return the query vector. If it is given as a string, the string is embedded once per query."""
+    """Return the query vector. If the argument is a string, the string is embedded once per query."""
     if not isinstance(query_value, str):
         vector: Sequence[float] = query_value
         return vector

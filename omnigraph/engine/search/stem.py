@@ -1,7 +1,7 @@
 """English word stems, computed with the Snowball rules from the `snowballstemmer` library.
 
-Words must already be folded to lower case. Stems are never stored. An index contains words as they appear in the data,
-so a change in the rules would change search results but would not invalidate an index.
+Words must already be folded to lower case. Stems are never stored, because an index contains words as they appear in
+the stored strings. A change in the rules would therefore change search results but would not invalidate an index.
 """
 
 from functools import lru_cache
@@ -28,7 +28,7 @@ def stem(word: str) -> str:
 
 
 def stem_prefixes(stemmed: str) -> frozenset[str]:
-    """Return the possible two-letter prefixes of words with the given stem.
+    """Return the two-letter prefixes that words with the given stem can have.
 
     Only one rule changes the first two letters, for example when `dying` becomes `die`.
 

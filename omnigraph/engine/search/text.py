@@ -33,7 +33,7 @@ DEFAULT_MAX_EDITS = 2
 
 @record(eq=False)
 class Tokens:
-    """The tokens in several strings. The token `vocabulary[codes[i]]` occurs in string `text_indexes[i]`."""
+    """The tokens in several strings: the token `vocabulary[codes[i]]` occurs in string `text_indexes[i]`."""
 
     text_count: int
     text_indexes: IntArray
@@ -168,7 +168,7 @@ def _find_phrase(tokens: Tokens, phrase_tokens: list[str]) -> IntArray:
 
 
 def tokens_within_edits(vocabulary: Iterable[str], query_tokens: frozenset[str], max_edits: int) -> frozenset[str]:
-    """Return the tokens within `max_edits` edits of a query token."""
+    """Return the tokens that are at most `max_edits` edits away from a query token."""
     if max_edits < 0:
         raise QueryExecutionError(reason=f"`fuzzy` requires 0 or more edits, not {max_edits}")
     return frozenset(

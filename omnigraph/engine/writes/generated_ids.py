@@ -1,4 +1,4 @@
-"""Ids for inserted rows without a key. When the operations run again, the same ids are issued in the same order."""
+"""Ids for inserted rows without a key. If a write runs again, it gets the same ids in the same order."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ class IdGenerator:
         self._next_index = 0
 
     def restart(self) -> None:
-        """Start over from the first id."""
+        """Start over, so that the next id is the first one again."""
         self._next_index = 0
 
     def __call__(self) -> str:

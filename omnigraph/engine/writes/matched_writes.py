@@ -1,7 +1,8 @@
 """Find the rows that a `match` selects for an update or a delete.
 
-This module runs the match on the current state of the operation. It requires everything that the match read to stay
-unchanged until the commit, and it rejects a match that assigns several values to the same property.
+This module runs the match on the stored rows and all earlier writes of the operation. It requires everything that the
+match read to stay unchanged until the commit. It also rejects a match that assigns different values to the same
+property of an entity.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +52,7 @@ def _tables_of(operators: Sequence[plan.Operator]) -> Iterator[TableKey]:
 
 
 def matched_ids(overlay: Overlay, read_plan: plan.ReadPlan, params: ParamValues) -> pa.Array:
-    """Return the distinct ids in the first column of a match, skipping rows with null in that column."""
+    """Return the distinct ids in the first column of a match, skipping nulls."""
     return as_single_array(_run_match(overlay, read_plan, params)["id"]).drop_null().unique()
 
 
@@ -121,7 +122,7 @@ def stored_values(
 
 
 def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
-    """Raise an error if an entity occurs twice. Matched rows are distinct, so its assigned values must differ."""
+    """Raise an error if an entity occurs twice. Rows are distinct, so rows with the same id assign different values."""
     ids = as_single_array(matches["id"])
     if len(ids.unique()) == len(ids):
         return
@@ -139,7 +140,7 @@ def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return a JSON-compatible value. None becomes the string "null", because errors omit attributes that are None."""
+    """Convert a value to a JSON value. None becomes the string "null", because errors omit attributes that are None."""
     if value is None:
         return "null"
     return value if isinstance(value, str | int | float) else str(value)

@@ -59,7 +59,7 @@ WriteOperation = Callable[[Overlay, WriteStats, IdGenerator], None]
 
 @dataclass(frozen=True, slots=True)
 class BoundMutation:
-    """The statements of a mutation with bound parameters. The time of binding is the mutation's timestamp."""
+    """The statements of a mutation, with bound parameters. The time of binding is the mutation's timestamp."""
 
     statements: Sequence[plan.WriteStatement]
     params: ParamValues
@@ -125,8 +125,8 @@ def run_mutation(  # noqa: PLR0913 - all but three are keyword-only
     """Run a mutation query as one commit, or create no commit if nothing matched.
 
     `conditions` are the caller's requirements. They are checked on every attempt, and the write is not retried if one
-    of them fails. Without conditions, an update or delete requires its rows to match this process's last known state.
-    `schema_hash` identifies the schema that the query was compiled with.
+    of them fails. Without conditions, an update or delete fails if the rows that it depends on have changed since the
+    last branch state that this process knows. `schema_hash` identifies the schema that the query was compiled with.
     """
     mutation = bind_mutation(query, params, mode)
     if conditions is None:
@@ -174,7 +174,7 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
 
 
 def open_overlay(txn: WriteTxn, expected_hash: str | None = None) -> Overlay:
-    """Return an empty overlay; raise ReadSetConflict if the schema of the base version is not the expected one."""
+    """Return an empty overlay; raise ReadSetConflict if the base version does not have the expected schema."""
     schema_row = txn.base.state.schema
     if expected_hash is not None and schema_row.hash != expected_hash:
         raise ReadSetConflict(member="schema", expected=expected_hash, actual=schema_row.hash)

@@ -1,7 +1,8 @@
 """An overlay that combines the stored rows with the rows that an operation has written so far.
 
 This module lets an operation read its own writes. A written row hides the stored row with the same id, so each id has
-at most one visible row. Removed rows are not visible, and every read of stored rows is recorded as a requirement.
+at most one visible row. Removed rows are not visible. Every read of stored rows is recorded as a requirement of the
+commit.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -52,7 +53,7 @@ class Overlay:
 
     @property
     def catalog(self) -> Catalog:
-        """The schema of the base version."""
+        """The catalog of the schema in the base version."""
         return self.ir.catalog
 
     def row_schema_of(self, type_key: TableKey) -> pa.Schema:
@@ -77,7 +78,7 @@ class Overlay:
         self.change_count += 1
 
     def apply_pending(self) -> None:
-        """Apply all pending writes. The ids that must be new are looked up once per table."""
+        """Apply all pending writes. All ids in a table that must be new are looked up at once."""
         for type_key in list(self._pending_writes):
             self.overlay_of(type_key)
 
@@ -196,7 +197,7 @@ class Overlay:
         return table_overlay
 
     def delta(self) -> Delta:
-        """Return the net effect of all changes."""
+        """Apply all pending writes, and return the net effect of all changes."""
         self.apply_pending()
         delta_by_key = {
             type_key: build_table_delta(table_overlay) for type_key, table_overlay in self.overlay_by_key.items()
@@ -311,7 +312,7 @@ class Overlay:
         return as_single_array(stored_matches["id"])
 
     def _check_row_rules(self, type_key: TableKey, rows: pa.Table) -> None:
-        """Check every row against the row rules, including rows that a later statement replaces."""
+        """Check every row against the constraints, including rows that a later statement will replace."""
         first_violation = next(row_violations(type_for_key(self.catalog, type_key), rows), None)
         if first_violation is not None:
             raise first_violation.to_error()
@@ -319,7 +320,7 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class _PendingWrite:
-    """Rows that an operation has written and that will be applied before the next read of their table."""
+    """Rows that an operation has written, and that will be added to the overlay before the next read of the table."""
 
     rows: pa.Table
     origin: int
@@ -331,7 +332,7 @@ class _PendingWrite:
 
 
 def _reject_existing_ids(table_overlay: TableOverlay, ids: pa.Array, stored_ids: pa.Array) -> None:
-    """Raise `KeyConflict` if an id is stored and not removed, or if the operation has already written it."""
+    """Raise `KeyConflict` if an id belongs to a stored row that is not removed, or to a row already written."""
     removed_ids = as_single_array(table_overlay.removed_rows["id"])
     still_stored = stored_ids.filter(pc.invert(pc.is_in(stored_ids, value_set=removed_ids)))
     existing_ids = pa.concat_arrays([still_stored, as_single_array(table_overlay.written_rows["id"])])
@@ -357,7 +358,7 @@ def _assign_by_id(rows: pa.Table, ids: pa.Array, columns: Mapping[str, pa.Array]
 
 
 def _distinct_by_id(edges: pa.Table) -> pa.Table:
-    """Drop rows with duplicate ids, because an edge may have been found through both of its endpoints."""
+    """Drop duplicate edges, which occur if an edge was found through both of its endpoints."""
     ids = as_single_array(edges["id"])
     first_positions = pc.index_in(ids.unique(), value_set=ids)
     return edges.take(first_positions)

@@ -34,13 +34,13 @@ class RecordWrite:
         return {self.partial_records.entity_type.name: self.partial_records.ids} if self.verb == "upsert" else {}
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
-        """Return filters for the rows that the write depends on."""
+        """Return row filters, by table, for the rows that the write depends on."""
         dependencies = RowDependencies()
         self.add_dependencies(dependencies)
         return dependencies.row_filters()
 
     def add_dependencies(self, dependencies: RowDependencies) -> None:
-        """Add a dependency on the given columns of the existing rows that the records identify."""
+        """Add a dependency on the columns that the records assign, in the existing rows that the records identify."""
         for group in self.partial_records.groups:
             if not group.ids_generated:
                 columns = self.partial_records.changed_columns(group)
@@ -85,7 +85,7 @@ class RecordWrite:
                     entity_id=rows["id"][0].as_py(),
                     expected=declared_property.type.display(),
                     actual="nothing",
-                    hint="add a value, because the entity does not exist yet",
+                    hint="add the property, which is required because the upsert inserts a new entity",
                 )
         row_schema = overlay.row_schema_of(self.partial_records.table_key)
         columns = [

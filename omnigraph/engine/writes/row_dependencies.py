@@ -2,9 +2,9 @@
 
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
 columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
-assigns, in the row that it identifies. A query, or a match that feeds a statement, depends on the columns that it
-reads, in the rows that match its scan filters. The dependencies of some queries, such as traversals and rankings,
-cannot be narrowed down in this way. Such a query depends on all rows of the types that it reads.
+assigns, in the row that it identifies. A query, or a match that selects the rows for a statement, depends on the
+columns that it reads, in the rows that match its scan filters. The dependencies of some queries, such as traversals and
+rankings, cannot be narrowed down in this way. Such a query depends on all rows of the types that it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -67,13 +67,16 @@ _KNOWN_PARTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BoundPredicate:
-    """Predicates that must all be true for a row, with the values of their parameters."""
+    """Predicates that must all be true for a row to match, and the values of their parameters."""
 
     predicates: tuple[plan.Predicate, ...]
     params: ParamValues
 
     def matches(self, rows: pa.Table) -> RowMask:
-        """Return a mask of the matching rows. All rows match if an expression fails, as the statement fails too."""
+        """Return a mask of the matching rows.
+
+        If an expression fails, all rows match, because the statement fails too.
+        """
         is_match = np.ones(rows.num_rows, np.bool_)
         try:
             for predicate in self.predicates:
@@ -109,7 +112,8 @@ class HasId:
 class TableDependency:
     """A filter that selects the rows in a table that match a predicate, and the edges of nodes that a delete matches.
 
-    All predicates share the same columns, because a statement may test a row that an earlier statement changed.
+    Every selected row depends on the columns of all predicates, because a statement may test a row that an earlier
+    statement changed.
     """
 
     predicates: list[BoundPredicate | HasId] = field(default_factory=list)
@@ -120,7 +124,7 @@ class TableDependency:
 
     @property
     def columns(self) -> frozenset[str] | None:
-        """The columns whose values matter, or None for all columns."""
+        """The columns that must not change in the selected rows, or None for all columns."""
         return None if self.reads_all_columns else frozenset(self.column_names)
 
     def matches(self, txn: WriteTxn, rows: pa.Table) -> RowMask:
@@ -133,7 +137,7 @@ class TableDependency:
         return is_match
 
     def _has_matching_node(self, txn: WriteTxn, rows: pa.Table, endpoint_column: str, node_key: TableKey) -> RowMask:
-        """Return a mask of the edges whose node in `endpoint_column` matches in the base version."""
+        """Return a mask of the edges whose endpoint in `endpoint_column` is a matching node in the base version."""
         endpoint_ids = as_single_array(rows[endpoint_column])
         node_columns = sorted({"id"}.union(*(predicate.columns for predicate in self.nodes[node_key].predicates)))
         nodes = find(txn.table(node_key), {"id": endpoint_ids.unique()}, node_columns)
@@ -152,11 +156,11 @@ class RowDependencies:
     whole_tables: set[TableKey] = field(default_factory=set)
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
-        """Return the row filter for each table; None means all rows."""
+        """Return the row filter for each table; None means that all rows in the table are dependencies."""
         return {**self.tables, **dict.fromkeys(self.whole_tables)}
 
     def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, ir: SchemaIR) -> None:
-        """Add the rows that statements match or identify.
+        """Add a dependency on the rows that the statements match or identify.
 
         An insert does not depend on any row that the caller has read.
         """
@@ -182,7 +186,7 @@ class RowDependencies:
     def _add_matched(
         self, statement: plan.MatchedUpdate | plan.MatchedDelete, params: ParamValues, ir: SchemaIR
     ) -> None:
-        """Add the rows that a match reads, and the columns and edges that its statement changes."""
+        """Add a dependency on the rows that a match reads, and on the columns and edges that its statement changes."""
         cascades = statement.cascades if isinstance(statement, plan.MatchedDelete) else ()
         if not _depends_on_rows_alone(statement.matched):
             self.whole_tables |= set(tables_read_by(statement.matched))
@@ -204,7 +208,7 @@ class RowDependencies:
         dependency.column_names |= set(column_names)
 
     def add_query(self, query: CompiledQuery, params: ParamValues) -> None:
-        """Add the rows that a query depends on."""
+        """Add a dependency on the rows that a query reads, or on whole tables if the rows cannot be narrowed down."""
         read_plan = query.plan
         if not isinstance(read_plan, plan.ReadPlan) or not _depends_on_rows_alone(read_plan):
             self.whole_tables |= {TableKey.of(read.kind, read.type_name) for read in query.operation.reads}
@@ -212,7 +216,10 @@ class RowDependencies:
         self._add_scans(read_plan, params)
 
     def _add_scans(self, read_plan: plan.ReadPlan, params: ParamValues) -> None:
-        """Add the rows that pass the scan filters of a read without traversals, in the columns that it reads."""
+        """Add a dependency on the rows that pass the filters of a traversal-free read plan.
+
+        The dependency is limited to the columns that the plan reads.
+        """
         filters = [operator.predicate for operator in read_plan.operators if isinstance(operator, plan.Filter)]
         read_columns = columns_read(*_expressions_of(read_plan))
         whole_entities = _returned_entities(read_plan)

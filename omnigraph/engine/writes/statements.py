@@ -26,14 +26,14 @@ from .touched_rows import AffectedRows
 
 @dataclass(slots=True)
 class WriteStats:
-    """Counts of the entities that an operation has affected, and the ids of the entities that it has inserted."""
+    """The number of entities of each type that an operation has affected, and the ids of those it has inserted."""
 
     node_counts: dict[str, int] = field(default_factory=dict)
     edge_counts: dict[str, int] = field(default_factory=dict)
     inserted_ids: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, type_name: str, affected: int) -> None:
-        """Increase the number of affected entities of a type."""
+        """Add to the number of affected entities of a type."""
         if affected:
             counts = self.node_counts if kind == "node" else self.edge_counts
             counts[type_name] = counts.get(type_name, 0) + affected

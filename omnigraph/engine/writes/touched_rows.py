@@ -1,7 +1,7 @@
-"""Track the rows that each statement in a mutation touches, and reject other writes to deleted rows.
+"""Track the rows that each statement in a mutation writes or deletes, and reject other writes to deleted rows.
 
 If one statement deletes a row, directly or along with its node, no other statement in the same query may write that
-row, because the result would depend on the order of the statements. Writing an edge also touches its nodes.
+row, because the result would depend on the order of the statements. Writing an edge also counts as writing its nodes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class AffectedRows:
 
 @dataclass(frozen=True, slots=True)
 class _NumberedRows:
-    """The ids that one statement touched in one table."""
+    """The ids of the rows that one statement wrote or deleted in one table."""
 
     statement_number: int
     ids: pa.Array
@@ -53,7 +53,7 @@ class TouchedRows:
 
     @property
     def may_conflict(self) -> bool:
-        """Whether the mutation contains both deletes and other statements, so that they may conflict."""
+        """Whether the mutation contains both deletes and other statements, which may conflict with the deletes."""
         are_deletes = [isinstance(statement, plan.DeleteRows | plan.MatchedDelete) for statement in self.statements]
         return any(are_deletes) and not all(are_deletes)
 

@@ -15,7 +15,7 @@ _LOWERCASE_BYTES = np.array(
 
 
 def tokenize_ascii(texts: pa.Array) -> tuple[RowIdArray, pa.Array]:
-    """Return two arrays: the index of the string that contains each token, and the lowercase tokens, in order.
+    """Return two parallel arrays with an entry per token, in order: the index of its string, and the lowercase token.
 
     >>> owners, words = tokenize_ascii(pa.array(["To be, or", None, "x-RAY2"]))
     >>> owners.tolist(), words.to_pylist()

@@ -1,9 +1,9 @@
 """Full-text indexes, which list the tokens in a text column and find the rows that contain given tokens.
 
 An index finds tokens exactly as they appear in the column, and a list of all tokens is stored next to it. The caller
-decides which tokens are equivalent, so changing the rules for equivalence does not invalidate an index. Text is split
-only where Lance also splits it, so Lance splits a query token in the same way as the stored text. Results are
-candidates: they include every row that contains a token, and possibly other rows.
+determines which tokens are equivalent, so a change in the rules for equivalence does not invalidate an index. Text is
+split only where Lance also splits it, so that Lance splits a query token in the same way as the stored text. Results
+are candidates: they include every row that contains a token, and possibly other rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -160,10 +160,9 @@ def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | 
 
 
 def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArray | None:
-    """Return the row ids of all indexed rows that contain one of these tokens, and possibly those of other rows.
+    """Return the row ids of all indexed rows that contain one of these tokens, and possibly of other indexed rows.
 
-    The row ids are sorted, and they never include rows that the index does not cover. The result is None if the index
-    cannot be read.
+    The row ids are sorted. The result is None if the index cannot be read.
     """
     from lance.query import MatchQuery
 
@@ -179,5 +178,5 @@ def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArr
 
 
 def unindexed_tokens(tokens: pa.Array) -> Iterator[str]:
-    """Yield the tokens that an index may miss even in rows that it covers."""
+    """Yield the tokens that an index may fail to find even in rows that it covers."""
     yield from tokens.filter(pc.invert(pc.match_substring_regex(tokens, INDEXED_CHARACTERS))).to_pylist()
