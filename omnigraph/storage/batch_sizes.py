@@ -49,6 +49,15 @@ def fixed_width(data_type: pa.DataType) -> int | None:
         return None
 
 
+def batch_rows_for(row_bytes: int, max_rows: int) -> int:
+    """Return how many rows of a known size fit into a batch.
+
+    >>> batch_rows_for(100, 1024), batch_rows_for(1 << 20, 1024)
+    (1024, 64)
+    """
+    return max(1, min(max_rows, MAX_BATCH_BYTES // max(row_bytes, 1)))
+
+
 @dataclass(slots=True)
 class BlockSize:
     """The number of rows to read next, which depends on the size of the rows read before."""
