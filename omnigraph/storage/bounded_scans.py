@@ -15,7 +15,7 @@ from .table import Table
 
 def scan_table(table: Table, columns: Sequence[str], **scan_options: Any) -> pa.Table:
     """Return the rows of a scan. `scan_options` are the options of Lance's scanner, except for the batch size."""
-    if not has_long_values(table.schema, columns):
+    if not _reads_long_values(table, columns, scan_options):
         rows: pa.Table = table.dataset.scanner(columns=list(columns), **scan_options).to_table()
         return rows
     return read_table_in_bounded_batches(
@@ -27,7 +27,7 @@ def scan_table_batches(
     table: Table, columns: Sequence[str], *, batch_rows: int | None = None, **scan_options: Any
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a scan in batches, which have at most `batch_rows` rows."""
-    if not has_long_values(table.schema, columns):
+    if not _reads_long_values(table, columns, scan_options):
         yield from _start_scan(table, columns, batch_rows, scan_options)
         return
     yield from read_batches_of_bounded_size(
@@ -58,6 +58,12 @@ def take_from_fragment(table: Table, fragment: Any, positions: Sequence[int], co
 
 def _start_scan(table: Table, columns: Sequence[str], batch_rows: int | None, scan_options: dict[str, Any]) -> Any:
     return table.dataset.scanner(columns=list(columns), batch_size=batch_rows, **scan_options).to_reader()
+
+
+def _reads_long_values(table: Table, columns: Sequence[str], scan_options: dict[str, Any]) -> bool:
+    """Return whether a scan reads values of any length, possibly only for its filter, which may use any column."""
+    schema = table.schema
+    return has_long_values(schema, columns if scan_options.get("filter") is None else schema.names)
 
 
 def _scan_key(table: Table, columns: Sequence[str]) -> str:
