@@ -193,12 +193,16 @@ def _take_from_fragments(table: Table, fragments: Sequence[Any], row_ids: Stored
     if len(row_ids) * _SCAN_RATIO < sum(fragment.physical_rows for fragment in fragments):
         return take_with_blobs(table, pa.array(row_ids))
     row_id_set = pa.array(row_ids)
-    matching_batches = [
-        batch.filter(pc.is_in(batch[ROW_ID], value_set=row_id_set)) for batch in _scan_fragments(table, fragments)
-    ]
+    matching_batches = [_filter_by_row_id(batch, row_id_set) for batch in _scan_fragments(table, fragments)]
     if not matching_batches:
         return row_schema(table.schema).empty_table()
     return pa.Table.from_batches(matching_batches).select(column_names)
+
+
+def _filter_by_row_id(batch: pa.RecordBatch, row_id_set: pa.Array) -> pa.RecordBatch:
+    """Return the rows with the given row ids, without copying them if all rows match."""
+    is_wanted = pc.is_in(batch[ROW_ID], value_set=row_id_set)
+    return batch if pc.all(is_wanted).as_py() else batch.filter(is_wanted)
 
 
 def _concatenate_parts(row_parts: Sequence[pa.Table]) -> pa.Table:

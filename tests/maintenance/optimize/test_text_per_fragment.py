@@ -83,7 +83,7 @@ def test_small_writes_next_to_full_fragments_are_joined(graph: Graph) -> None:
 
 def test_a_fragment_with_deleted_rows_and_too_much_text_is_split(graph: Graph) -> None:
     insert(graph, "a", 900, LONG)
-    graph.delete("P", where="$p.k < 'a0300'")
+    graph.delete("P", where='k < "a0300"')
     before = rows(graph)
     graph.maintenance.optimize()
     assert max(text_bytes(graph)) < 2 * FRAGMENT_BYTES
