@@ -110,10 +110,10 @@ def _read_pieces(table: Table, fragments: Sequence[Any]) -> Iterator[pa.Table]:
 
 
 def _write_pieces(store: Store, table: Table, fragments: Sequence[Any], pieces: Iterable[pa.Table]) -> str:
-    new_fragments, checksums = [], {}
+    new_fragments, checksums = [], dict[str, Any]()
     for rows in pieces:
         fragment_json = write_fragment(store, table, rows.select(table.schema.names), rows[ROW_ID].to_pylist())
-        checksums.update(fragment_json.pop("checksums"))
+        checksums |= fragment_json.pop("checksums")
         new_fragments.append(fragment_json)
     old_fragments = [fragment.metadata.to_json() for fragment in fragments]
     return json.dumps({"old": old_fragments, "new": new_fragments, "checksums": checksums})
