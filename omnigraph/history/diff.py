@@ -21,6 +21,7 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
 from omnigraph.storage.value_equality import same_rows
 from omnigraph.storage.version_difference import compare_versions
+from omnigraph.storage.wide_rows import sort_by_id
 from omnigraph.values.table_key import TableKey
 
 from .commit import TableEntry
@@ -270,7 +271,7 @@ def match_rows_by_id(
     table_key: TableKey, old_rows: pa.Table, new_rows: pa.Table, arrow_schema: pa.Schema
 ) -> TableChanges:
     """Match rows from two states by entity id and return the changes. Rows that are equal in both are omitted."""
-    old_rows, new_rows = (old_rows.cast(arrow_schema).sort_by("id"), new_rows.cast(arrow_schema).sort_by("id"))
+    old_rows, new_rows = (sort_by_id(rows.cast(arrow_schema)) for rows in (old_rows, new_rows))
     old_ids, new_ids = old_rows["id"].combine_chunks(), new_rows["id"].combine_chunks()
     is_deleted = pc.invert(pc.is_in(old_ids, value_set=new_ids))
     is_inserted = pc.invert(pc.is_in(new_ids, value_set=old_ids))

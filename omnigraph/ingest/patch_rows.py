@@ -23,6 +23,7 @@ from omnigraph.rules.violation import Violation
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.large_blobs import comparable_rows
 from omnigraph.storage.value_equality import same_rows
+from omnigraph.storage.wide_rows import take_positions
 
 from .partial_records import Mask, PartialRows
 
@@ -128,7 +129,7 @@ def _match_stored(
     violations = list(islice(_missing_rows(partial_rows, ~is_stored), limit))
     if not is_stored.all():
         partial_rows = _filter_records(partial_rows, is_stored)
-    stored_rows = stored_rows.take(match_index.drop_null())
+    stored_rows = take_positions(stored_rows, match_index.drop_null())
     violations += islice(_moved_endpoints(partial_rows, stored_rows), limit)
     return partial_rows, stored_rows, violations
 

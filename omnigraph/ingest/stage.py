@@ -23,6 +23,7 @@ from omnigraph.storage.patch_columns import PatchSize, pays_off, stage_patched_c
 from omnigraph.storage.stage_rows import stage_append, stage_change, stage_overwrite
 from omnigraph.storage.table import StagedChange, Table
 from omnigraph.storage.tail_compaction import with_tail_maintenance
+from omnigraph.storage.wide_rows import take_positions
 from omnigraph.values.table_key import TableKey
 
 from .patch_rows import PatchedTable
@@ -89,13 +90,13 @@ def _stage_row_changes(txn: WriteTxn, table: Table, table_delta: TableDelta, row
     if table_delta.removed_rows is not None:
         removed_addresses += table_delta.removed_rows["_rowaddr"].to_pylist()
     kept_row_ids: list[int] = table_delta.row_ids[is_replacement].tolist()
-    added_positions = pa.array(np.flatnonzero(~is_replacement))
+    kept_positions, added_positions = (pa.array(np.flatnonzero(mask)) for mask in (is_replacement, ~is_replacement))
     return stage_change(
         txn.store,
         table,
         removed_addresses=removed_addresses,
-        replacements=(kept_row_ids, rows.take(pa.array(np.flatnonzero(is_replacement)))) if kept_row_ids else None,
-        added_rows=rows.take(added_positions) if len(added_positions) else None,
+        replacements=(kept_row_ids, take_positions(rows, kept_positions)) if kept_row_ids else None,
+        added_rows=take_positions(rows, added_positions) if len(added_positions) else None,
     )
 
 

@@ -16,6 +16,7 @@ from omnigraph.rules.delta import Delta, TableDelta, as_single_array
 from omnigraph.rules.lookup import Lookup
 from omnigraph.storage.large_blobs import comparable_rows
 from omnigraph.storage.value_equality import same_rows
+from omnigraph.storage.wide_rows import take_positions
 from omnigraph.values.table_key import TableKey
 
 # A callback that receives aligned stored and new rows.
@@ -57,9 +58,8 @@ def _drop_unchanged(table_delta: TableDelta, lookup: Lookup, on_replaced: Replac
     stored_rows = lookup.find(
         table_delta.table_key, {"id": as_single_array(replacing_rows["id"])}, replacing_rows.column_names
     )
-    stored_rows = stored_rows.take(
-        pc.index_in(as_single_array(replacing_rows["id"]), value_set=as_single_array(stored_rows["id"]))
-    )
+    stored_positions = pc.index_in(as_single_array(replacing_rows["id"]), value_set=as_single_array(stored_rows["id"]))
+    stored_rows = take_positions(stored_rows, stored_positions)
     on_replaced(table_delta.table_key, stored_rows, replacing_rows)
     is_unchanged = same_rows(comparable_rows(replacing_rows), comparable_rows(stored_rows))
     if not is_unchanged.any():

@@ -19,6 +19,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.failures import panics_as_errors
 from omnigraph.storage.file_roles import TABLE_ROOTS
+from omnigraph.storage.special_files import find_special_files
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 from omnigraph.storage.table_head import without_caches
@@ -44,6 +45,7 @@ from .row_validation import TableValidator
 
 _MAX_ATTEMPTS = 10
 MAX_FINDINGS = 1000  # maximum number of findings to keep; any others are only counted
+_SPECIAL_FILE_HINT = "restore the file from a backup and run the check again; no file has been read yet"
 CheckProgress = Callable[[str], object]
 
 
@@ -133,6 +135,9 @@ def check_graph(
         executor or LocalExecutor(),
         share,
     )
+    check_run.add_findings(_check_special_files(store))
+    if check_run.findings:  # opening a pipe would block, so nothing is read
+        return Checkup(tuple(check_run.findings.values()), {}, check_run.count_reads([]), check_run.omitted_findings)
     head_findings: list[IntegrityFinding] = []
     heads = read_heads(store, head_findings)
     unnamed = find_unnamed_manifests(store)
@@ -157,6 +162,12 @@ def check_graph(
         check_run.count_reads(named_logs),
         check_run.omitted_findings,
     )
+
+
+def _check_special_files(store: Store) -> Iterator[IntegrityFinding]:
+    """Report pipes, sockets and devices, none of which may be opened."""
+    for name in find_special_files(store):
+        yield IntegrityFinding("file", "this is not a regular file", name=name, hint=_SPECIAL_FILE_HINT)
 
 
 def measure_table_files(store: Store) -> int:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.history.entities import TableChanges
 from omnigraph.records.cached_property import cached_property
 from omnigraph.storage.value_equality import same_rows, same_values
+from omnigraph.storage.wide_rows import matching_slices, take_positions
 from omnigraph.values.table_key import TableKey
 
 Choice = Literal["ours", "theirs"]
@@ -209,7 +210,6 @@ class TableSides:
     def _combined_updates(self) -> tuple[pa.Table, list[ContestedEntity], int]:
         """Return the combined rows, contested entities and combined value count for entities updated on both sides."""
         base_rows, our_rows, their_rows = self._updated_by_both()
-        our_rows, their_rows = our_rows.combine_chunks(), their_rows.combine_chunks()
         changed_by_them, changed_by_us, clashing = {}, {}, {}
         for column in base_rows.column_names:
             changed_by_them[column] = ~same_values(base_rows[column], their_rows[column])
@@ -250,9 +250,9 @@ class TableSides:
         our_positions = pa.array(np.flatnonzero(pc.is_valid(position_in_theirs).to_numpy(zero_copy_only=False)))
         their_positions = position_in_theirs.drop_null()
         return (
-            self.ours.updated_before.take(our_positions),
-            self.ours.updated_after.take(our_positions),
-            self.theirs.updated_after.take(their_positions),
+            take_positions(self.ours.updated_before, our_positions),
+            take_positions(self.ours.updated_after, our_positions),
+            take_positions(self.theirs.updated_after, their_positions),
         )
 
     def _contested_updates(self) -> Iterator[ContestedEntity]:
@@ -316,13 +316,18 @@ def _contested_update(
 
 def _pick_values(our_rows: pa.Table, their_rows: pa.Table, take_theirs: dict[str, Any]) -> pa.Table:
     """Return our rows, with the values that `take_theirs` selects in each column replaced by their values."""
-    row_count, columns = our_rows.num_rows, []
-    for column_name in our_rows.column_names:
-        both_values = pa.concat_arrays(
-            [_flatten_column(our_rows[column_name]), _flatten_column(their_rows[column_name])]
-        )
-        columns.append(both_values.take(pa.array(np.arange(row_count) + row_count * take_theirs[column_name])))
-    return pa.table(columns, schema=our_rows.schema)
+    pieces, piece_start = [], 0
+    for our_piece, their_piece in matching_slices(our_rows, their_rows):
+        row_count, columns = our_piece.num_rows, []
+        for column_name in our_rows.column_names:
+            takes_theirs = take_theirs[column_name][piece_start : piece_start + row_count]
+            both_values = pa.concat_arrays(
+                [_flatten_column(our_piece[column_name]), _flatten_column(their_piece[column_name])]
+            )
+            columns.append(both_values.take(pa.array(np.arange(row_count) + row_count * takes_theirs)))
+        pieces.append(pa.table(columns, schema=our_rows.schema))
+        piece_start += row_count
+    return pa.concat_tables(pieces)
 
 
 def _flatten_column(column: pa.ChunkedArray) -> pa.Array:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.records.cached_property import cached_property
+from omnigraph.storage.wide_rows import take_positions
 from omnigraph.values.table_key import TableKey
 
 NEW_ROW = -1  # the row must be new, because its id was just generated
@@ -56,7 +57,7 @@ class TableDelta:
     def rows(self) -> pa.Table:
         """The rows to store, one per id, in the order of their last versions."""
         all_latest = len(self.latest_positions) == self.row_versions.num_rows
-        return self.row_versions if all_latest else self.row_versions.take(pa.array(self.latest_positions))
+        return self.row_versions if all_latest else take_positions(self.row_versions, pa.array(self.latest_positions))
 
     @cached_property
     def ids(self) -> pa.Array:

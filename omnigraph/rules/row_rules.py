@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.lang.schema.catalog import Check, EdgeType, NodeType, PropertyDefinition, Range
 from omnigraph.storage.arrow import table_key
+from omnigraph.storage.wide_rows import matching_slices
 from omnigraph.values import RANGES, ScalarType
 
 from .delta import Positions, as_single_array
@@ -28,6 +29,16 @@ def row_violations(
     entity_type: NodeType | EdgeType, rows: RowContainer, input_lines: Positions | None = None
 ) -> Iterator[Violation]:
     """Yield all violations of row rules in a batch, in row order."""
+    first_row = 0
+    for (piece,) in matching_slices(rows):  # a column of a piece fits into one array
+        piece_lines = None if input_lines is None else input_lines[first_row : first_row + piece.num_rows]
+        yield from _piece_violations(entity_type, piece, piece_lines)
+        first_row += piece.num_rows
+
+
+def _piece_violations(
+    entity_type: NodeType | EdgeType, rows: RowContainer, input_lines: Positions | None
+) -> Iterator[Violation]:
     broken_rows = [
         (int(row_index), rule, property_name, reason)
         for rule, property_name, broken_mask, reason in _find_broken_rules(entity_type, rows)

@@ -5,7 +5,6 @@ be streamed: their rows contain markers, and the caller reads the bytes block by
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from omnigraph.records.frozen import record
 from omnigraph.values.clock_and_ids import new_nonce
 
+from .batch_sizes import BlockSize
 from .find_rows import read_blobs, take_described, take_with_blobs
 from .large_blobs import blob_columns, read_blob_blocks
 from .table import Table
@@ -22,7 +22,6 @@ _PIECE_ROWS = 8192
 _FIRST_PIECE_ROWS = 2  # the size of the values is not known yet
 # The target for values other than blobs. Reading and encoding a piece takes up to twenty times this much memory.
 _PIECE_VALUE_BYTES = 2 << 20
-_MAX_GROWTH = 8  # the number of rows grows at most eightfold after a piece, because later values may be longer
 _PIECE_BYTES = 8 << 20  # maximum total size of the blobs in a piece, unless a single row exceeds it
 _STREAMED_BYTES = 1 << 20  # blobs above this size are streamed
 # All markers have the same length and start with the same random bytes, which no blob contains by accident. The length
@@ -43,42 +42,37 @@ class RowPiece:
     streamed: dict[bytes, ReadBlocks]
 
 
-@dataclass(slots=True)
-class _BlockSize:
-    """The number of rows to read next, which depends on the size of the rows read before."""
-
-    rows: int = _FIRST_PIECE_ROWS
-
-    def adapt(self, piece: pa.Table, blob_names: list[str]) -> None:
-        """Choose the number of rows to read next from the size of all other columns.
-
-        Blob sizes limit a piece separately.
-        """
-        value_bytes = sum(piece[name].nbytes for name in piece.column_names if name not in blob_names)
-        fitting_rows = _PIECE_VALUE_BYTES * piece.num_rows // max(value_bytes, 1)
-        self.rows = max(1, min(fitting_rows, self.rows * _MAX_GROWTH, _PIECE_ROWS))
-
-
 def take_pieces(table: Table, row_ids: pa.Array) -> Iterator[pa.Table]:
     """Yield the rows with these row ids, in order and with blobs as bytes."""
-    names, block_size = blob_columns(table, table.schema.names), _BlockSize()
+    names, block_size = (
+        blob_columns(table, table.schema.names),
+        BlockSize(_FIRST_PIECE_ROWS, _PIECE_ROWS, _PIECE_VALUE_BYTES),
+    )
     for piece_ids in _split_row_ids(table, row_ids, block_size, streams_blobs=False):
         piece = take_with_blobs(table, piece_ids)
-        block_size.adapt(piece, names)
+        block_size.adapt(piece.num_rows, _plain_value_bytes(piece, names))
         yield piece
 
 
 def take_streamed_pieces(table: Table, row_ids: pa.Array) -> Iterator[RowPiece]:
     """Yield the rows with these row ids, in order. Small blobs are returned as bytes, and large blobs as markers."""
-    names, block_size = blob_columns(table, table.schema.names), _BlockSize()
+    names, block_size = (
+        blob_columns(table, table.schema.names),
+        BlockSize(_FIRST_PIECE_ROWS, _PIECE_ROWS, _PIECE_VALUE_BYTES),
+    )
     for piece_ids in _split_row_ids(table, row_ids, block_size, streams_blobs=True):
         piece = _take_streamed_piece(table, piece_ids)
-        block_size.adapt(piece.rows, names)
+        block_size.adapt(piece.rows.num_rows, _plain_value_bytes(piece.rows, names))
         yield piece
 
 
+def _plain_value_bytes(rows: pa.Table, blob_names: list[str]) -> int:
+    """Return the size of the values other than blobs, because pieces are also split by blob size."""
+    return sum(rows[name].nbytes for name in rows.column_names if name not in blob_names)
+
+
 def _split_row_ids(
-    table: Table, row_ids: pa.Array, block_size: _BlockSize, *, streams_blobs: bool
+    table: Table, row_ids: pa.Array, block_size: BlockSize, *, streams_blobs: bool
 ) -> Iterator[pa.Array]:
     names = blob_columns(table, table.schema.names)
     block_end = 0

@@ -15,13 +15,14 @@ from typing import Any
 import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 
+from .batch_sizes import FIRST_BATCH_ROWS, batch_rows_for, has_long_values
 from .blobs import is_blob_field
 from .failures import DamagedError
 from .store import Store
 from .table import StagedChange, Table, commit, data_files, schema_fingerprint
 from .table_fields import LanceColumn, build_lance_schema, lance_columns, new_column
 
-_BATCH_ROWS = 16_384  # number of rows to fill per batch
+_BATCH_ROWS = 16_384  # maximum number of rows to fill per batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,11 @@ class TargetColumn:
     field: pa.Field
     source: str | None = None
     default_value: pa.Scalar | None = None
+
+    @property
+    def default_bytes(self) -> int:
+        """The size of the default value in each row."""
+        return 0 if self.default_value is None else int(pa.repeat(self.default_value, 1).nbytes)
 
     def values_for(self, old_rows: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         """Return the values of the column for rows from the old version, with blobs as bytes."""
@@ -126,7 +132,11 @@ def _fill_fragment(table: Table, filled_columns: list[_AddedColumn], fragment: A
 
     temporary_names = [added.temporary_name for added in filled_columns]
     source_names = [added.target.source for added in filled_columns if added.target.source is not None]
-    metadata, schema = _merge_columns(table, fragment, compute_values, source_names or ["id"])
+    default_bytes = sum(added.target.default_bytes for added in filled_columns)
+    batch_rows = batch_rows_for(
+        default_bytes, FIRST_BATCH_ROWS if has_long_values(table.schema, source_names) else _BATCH_ROWS
+    )
+    metadata, schema = _merge_columns(table, fragment, compute_values, source_names or ["id"], batch_rows)
     lance_ids_by_name = {column.name: column.field_ids for column in lance_columns(schema)}
     our_ids = {
         lance_id: our_id
@@ -138,9 +148,9 @@ def _fill_fragment(table: Table, filled_columns: list[_AddedColumn], fragment: A
     return FragmentMetadata.from_json(json.dumps(fragment_json))
 
 
-def _merge_columns(table: Table, fragment: Any, compute_values: Any, columns: list[str]) -> Any:
+def _merge_columns(table: Table, fragment: Any, compute_values: Any, columns: list[str], batch_rows: int) -> Any:
     try:
-        return fragment.merge_columns(compute_values, columns=columns, batch_size=_BATCH_ROWS)
+        return fragment.merge_columns(compute_values, columns=columns, batch_size=batch_rows)
     except TypeError as error:
         # Lance reads a few rows to infer the result type, and raises `TypeError` if anything fails while it does so.
         raise DamagedError(f"{table.location} cannot be read: {error.__context__}") from error

@@ -1,13 +1,13 @@
 """Compact small fragments with a staged change that preserves the rows, their order and their row ids.
 
-A compaction plan is a list of serialized tasks. Each task produces one fragment, in this process or another one, and
-the task results together form the change. Row versions, which record when each row was created and last updated, are
-deliberately dropped. They are never read, and keeping them in every later version would prevent a table that was built
-from single-row inserts from shrinking.
+A compaction plan is a list of serialized tasks. Each task joins fragments, or splits one with too much text, in this
+process or another one, and the task results together form the change. Row versions, which record when each row was
+created and last updated, are deliberately dropped. They are never read, and keeping them in every later version would
+prevent a table that was built from single-row inserts from shrinking.
 """
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,22 +15,27 @@ from lance import FragmentMetadata, LanceOperation
 
 from omnigraph.values import clock_and_ids
 
+from .batch_sizes import is_overflow
 from .blobs import is_blob_field
 from .checksums import FileChecksum
-from .failures import DamagedError
+from .failures import DamagedError, panics_as_errors
 from .find_rows import read_blobs
+from .fragment_sizes import estimate_text_bytes
 from .fragments import read_fragments, write_fragment
 from .large_blobs import blob_bytes_by_fragment, blob_columns, find_heavy_fragments, with_placeholders
 from .pending_blobs import PendingBlobs
 from .scan import ROW_ID
-from .sizes import FRAGMENT_ROWS
+from .sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from .store import Store
 from .table import StagedChange, Table, data_files, fragment_files, fragment_fingerprint, schema_fingerprint
 from .table_fields import lance_columns
+from .wide_rows import split_by_size
 
 TARGET_ROWS = FRAGMENT_ROWS
 _RESULT_SIDES = ("old", "new")
 _MAX_BLOB_BYTES_IN_MEMORY = 32 << 20  # Lance joins fragments in memory if their total blob size is within this limit
+_OVERSIZE_RATIO = 4  # a fragment is split if its texts are this many times larger than `FRAGMENT_BYTES`
+_OVERSIZED_MEMBER = "oversized"  # the JSON member that marks a task whose output must be split
 _UNLIMITED_ROWS = 1 << 30  # row limit high enough that the output of a task is always a single fragment
 
 
@@ -65,27 +70,53 @@ def stage_joined_rows(store: Store, table: Table, fragments: Sequence[Any], rows
 
     The rows are written in this process, so that computing checksums needs no storage requests.
     """
-    return stage_task_results(table, [_write_joined(store, table, fragments, rows)])
+    return stage_task_results(table, [_write_pieces(store, table, fragments, [rows])])
 
 
-def _join_heavy_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join fragments by streaming their blobs from file to file, whereas Lance would hold the blobs in memory."""
-    fragment_ids, names = [fragment.fragment_id for fragment in fragments], table.schema.names
-    batches = read_fragments(table, fragment_ids, names, with_row_ids=True, blob_handling="blobs_descriptions")
+def _stream_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> str:
+    """Rewrite fragments in this process, and start a new one whenever the values written exceed `FRAGMENT_BYTES`.
+
+    Blobs are streamed from file to file, whereas Lance would hold them in memory.
+    """
+    names = table.schema.names
     write = PendingBlobs((), {}, compares_stored=False)
     try:
-        rows = with_placeholders(table, pa.Table.from_batches(batches), blob_columns(table, names), write, read_blobs)
-        return _write_joined(store, table, fragments, rows)
+        return _write_pieces(
+            store,
+            table,
+            fragments,
+            (
+                with_placeholders(table, piece, blob_columns(table, names), write, read_blobs)
+                for piece in _read_pieces(table, fragments)
+            ),
+        )
     finally:
         write.close()
 
 
-def _write_joined(store: Store, table: Table, fragments: Sequence[Any], rows: pa.Table) -> str:
-    row_ids = rows[ROW_ID].to_pylist()
-    fragment_json = write_fragment(store, table, rows.select(table.schema.names), row_ids)
-    checksums = fragment_json.pop("checksums")
+def _read_pieces(table: Table, fragments: Sequence[Any]) -> Iterator[pa.Table]:
+    """Yield all rows with row ids and blob descriptions; each piece becomes a fragment."""
+    fragment_ids, batches = [fragment.fragment_id for fragment in fragments], list[pa.RecordBatch]()
+    for batch in read_fragments(
+        table, fragment_ids, table.schema.names, with_row_ids=True, blob_handling="blobs_descriptions"
+    ):
+        for part in split_by_size(pa.Table.from_batches([batch]), FRAGMENT_BYTES):
+            batches += part.to_batches()
+            if sum(pending.nbytes for pending in batches) >= FRAGMENT_BYTES:
+                yield pa.Table.from_batches(batches)
+                batches = []
+    if batches:
+        yield pa.Table.from_batches(batches)
+
+
+def _write_pieces(store: Store, table: Table, fragments: Sequence[Any], pieces: Iterable[pa.Table]) -> str:
+    new_fragments, checksums = [], dict[str, Any]()
+    for rows in pieces:
+        fragment_json = write_fragment(store, table, rows.select(table.schema.names), rows[ROW_ID].to_pylist())
+        checksums |= fragment_json.pop("checksums")
+        new_fragments.append(fragment_json)
     old_fragments = [fragment.metadata.to_json() for fragment in fragments]
-    return json.dumps({"old": old_fragments, "new": [fragment_json], "checksums": checksums})
+    return json.dumps({"old": old_fragments, "new": new_fragments, "checksums": checksums})
 
 
 def plan_compaction(
@@ -100,23 +131,25 @@ def plan_compaction(
 
     If `max_fragments` is given, only that many adjacent fragments are compacted, starting at a random position. A
     smaller change conflicts less often, and a random position makes it less likely that other writers change the same
-    fragments. A single fragment is also rewritten if its fraction of deleted rows exceeds `max_deleted_share`, or if
-    its id is in `extra_fragment_ids`.
+    fragments. A single fragment is also rewritten if its fraction of deleted rows exceeds `max_deleted_share`, if its
+    id is in `extra_fragment_ids`, or if its texts are too large for one fragment.
     """
     enough_rows = TARGET_ROWS if target_rows is None else target_rows
 
     def is_due(fragment: Any) -> bool:
         return _deleted_share(fragment) > max_deleted_share or fragment.fragment_id in extra_fragment_ids
 
-    runs = [
-        run_part
-        for run in _find_runs(table, enough_rows, is_due)
-        for run_part in _split_run(run, enough_rows)
-        if len(run_part) > 1 or is_due(run_part[0])
-    ]
+    runs, text_bytes = [], dict[int, int]()
+    for run in _find_runs(table, enough_rows, is_due):
+        text_bytes |= estimate_text_bytes(table, run)
+        runs += [
+            run_part
+            for run_part in _split_run(run, enough_rows, text_bytes, is_due)
+            if len(run_part) > 1 or is_due(run_part[0]) or _is_oversized(run_part, text_bytes)
+        ]
     if runs and max_fragments is not None:
         runs = [_pick_window(runs[int(clock_and_ids.random_fraction() * len(runs))], max_fragments)]
-    return _make_tasks(table, runs)
+    return _make_tasks(table, runs, text_bytes)
 
 
 def task_bytes(task: str) -> int:
@@ -147,15 +180,21 @@ def run_task(store: Store, table: Table, task: str) -> str:
     from lance.optimize import CompactionTask
 
     blob_bytes, task_fragments = blob_bytes_by_fragment(table), _task_fragments(task)
-    if sum(blob_bytes.get(fragment.id, 0) for fragment in task_fragments) > _MAX_BLOB_BYTES_IN_MEMORY:
-        return _join_heavy_fragments(
-            store, table, [table.dataset.get_fragment(fragment.id) for fragment in task_fragments]
-        )
+    fragments = [table.dataset.get_fragment(fragment.id) for fragment in task_fragments]
+    task_json = json.loads(task)
+    is_oversized = task_json.pop(_OVERSIZED_MEMBER, False)
+    if is_oversized or sum(blob_bytes.get(fragment.id, 0) for fragment in task_fragments) > _MAX_BLOB_BYTES_IN_MEMORY:
+        return _stream_fragments(store, table, fragments)
     task_class: Any = CompactionTask  # Lance's type stubs lack `from_json`
-    compaction_task = task_class.from_json(task)
+    compaction_task = task_class.from_json(json.dumps(task_json))
     try:
-        task_result = store.effects.run("stage", table.location, lambda: compaction_task.execute(table.dataset))
-    except pa.ArrowInvalid as error:  # Lance raises this exception if a read fails
+        with panics_as_errors():
+            task_result = store.effects.run("stage", table.location, lambda: compaction_task.execute(table.dataset))
+    except (OSError, pa.ArrowInvalid) as error:  # Lance raises `ArrowInvalid` if a read fails
+        if is_overflow(error):  # the estimate was too low
+            return _stream_fragments(store, table, fragments)
+        if isinstance(error, OSError):
+            raise
         raise DamagedError(f"{table.location} cannot be read: {error}") from error
     old_fragments = [fragment.to_json() for fragment in task_result.original_fragments]
     has_blobs = any(is_blob_field(column) for column in table.schema)
@@ -213,20 +252,31 @@ def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) ->
     return [run for run in runs if run]
 
 
-def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
+def _split_run(
+    run: Sequence[Any], target_rows: int, text_bytes: Mapping[int, int], is_due: Callable[[Any], bool]
+) -> list[list[Any]]:
     """Split a run into groups.
 
-    Each group, except possibly the last, becomes a fragment with at least `target_rows` rows.
+    Each group, except possibly the last one before a fragment with enough text, becomes a fragment with at least
+    `target_rows` rows or `FRAGMENT_BYTES` of text. A fragment with enough text is never joined with others.
     """
     run_parts: list[list[Any]] = [[]]
-    live_rows = 0
+    live_rows = live_bytes = 0
     for fragment in run:
-        if live_rows >= target_rows:
+        fragment_bytes = text_bytes.get(fragment.fragment_id, 0)
+        is_full = fragment_bytes >= FRAGMENT_BYTES and not is_due(fragment)
+        if run_parts[-1] and (live_rows >= target_rows or live_bytes >= FRAGMENT_BYTES or is_full):
             run_parts.append([])
-            live_rows = 0
+            live_rows = live_bytes = 0
         run_parts[-1].append(fragment)
         live_rows += round(fragment.physical_rows * (1 - _deleted_share(fragment)))
+        live_bytes += fragment_bytes
     return run_parts
+
+
+def _is_oversized(fragments: Sequence[Any], text_bytes: Mapping[int, int]) -> bool:
+    """Return whether the texts in these fragments are too large for one fragment."""
+    return sum(text_bytes.get(fragment.fragment_id, 0) for fragment in fragments) > _OVERSIZE_RATIO * FRAGMENT_BYTES
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
@@ -261,7 +311,7 @@ def _pick_window(run: list[Any], window_length: int) -> list[Any]:
     return run[window_start : window_start + window_length]
 
 
-def _make_tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
+def _make_tasks(table: Table, runs: Sequence[Sequence[Any]], text_bytes: Mapping[int, int]) -> list[str]:
     """Build a compaction task for each run, in Lance's format."""
     if not runs:
         return []
@@ -272,8 +322,12 @@ def _make_tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
     lance_plan: Any = Compaction.plan(table.dataset, options)
     task_template = json.loads(lance_plan.json())
     del task_template["tasks"]
-    fragments_by_run = ([fragment.metadata.to_json() for fragment in run] for run in runs)
-    return [json.dumps({**task_template, "task": {"fragments": fragment_list}}) for fragment_list in fragments_by_run]
+    tasks = []
+    for run in runs:
+        mark = {_OVERSIZED_MEMBER: True} if _is_oversized(run, text_bytes) else {}
+        fragment_list = [fragment.metadata.to_json() for fragment in run]
+        tasks.append(json.dumps({**task_template, **mark, "task": {"fragments": fragment_list}}))
+    return tasks
 
 
 def _without_row_versions(fragment: Any) -> Any:

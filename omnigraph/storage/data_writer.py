@@ -7,7 +7,7 @@ a write by Lance. The checksums stay valid if the root is moved to a local disk.
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +28,7 @@ from .failures import DamagedError, failures_with_effect
 from .object_backend import TRANSFER_BLOCK_BYTES as PART
 from .store import Store
 from .table_fields import lance_columns
+from .wide_rows import split_by_size
 
 LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 
@@ -40,28 +41,34 @@ class WrittenFragments:
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
 
 
-def write_data(store: Store, location: str, dataset: Any, rows: pa.Table, rows_per_file: int) -> WrittenFragments:
-    """Write rows to a table's data files, with at most `rows_per_file` rows per file."""
+def write_data(
+    store: Store, location: str, dataset: Any, rows: pa.Table, rows_per_file: int, bytes_per_file: int | None = None
+) -> WrittenFragments:
+    """Write rows to a table's data files, with limited numbers of rows and of uncompressed bytes per file."""
+    pieces = [rows] if bytes_per_file is None else list(split_by_size(rows, bytes_per_file))
     if store.root.is_local:
-        return WrittenFragments(_append_fragments(dataset, rows, rows_per_file, store.options))
+        return WrittenFragments(_append_fragments(dataset, pieces, rows_per_file, store.options))
     with tempfile.TemporaryDirectory(prefix="omnigraph-") as directory:
-        fragments = _append_fragments(_create_local_mirror(dataset, directory), rows, rows_per_file, None)
+        fragments = _append_fragments(_create_local_mirror(dataset, directory), pieces, rows_per_file, None)
         with failures_with_effect("none"):
             return WrittenFragments(fragments, dict(_upload_files(store, location, Path(directory))))
 
 
-def _append_fragments(dataset: Any, rows: pa.Table, rows_per_file: int, options: Any) -> list[Any]:
-    fragments: list[Any] = write_fragments(
-        rows,
-        dataset,
-        mode="append",
-        max_rows_per_file=rows_per_file,
-        data_storage_version=LANCE_FILE_VERSION,
-        enable_stable_row_ids=True,
-        storage_options=options,
-        external_blob_mode="ingest",  # pending blobs are copied from their files
-    )
-    return fragments
+def _append_fragments(dataset: Any, pieces: Iterable[pa.Table], rows_per_file: int, options: Any) -> list[Any]:
+    return [
+        fragment
+        for rows in pieces
+        for fragment in write_fragments(
+            rows,
+            dataset,
+            mode="append",
+            max_rows_per_file=rows_per_file,
+            data_storage_version=LANCE_FILE_VERSION,
+            enable_stable_row_ids=True,
+            storage_options=options,
+            external_blob_mode="ingest",  # pending blobs are copied from their files
+        )
+    ]
 
 
 def _create_local_mirror(dataset: Any, directory: str) -> Any:

@@ -8,7 +8,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .batch_sizes import BlockSize
 from .blobs import is_blob_field, row_schema
+from .bounded_scans import scan_table_batches, take_from_fragment
 from .deletion_list import RowOffsets
 from .deletions import deleted_offsets
 from .failures import as_storage_errors
@@ -21,6 +23,7 @@ from .store import Store
 from .table import Table
 from .value_equality import same_rows
 from .version_difference import FragmentDifference, FragmentPair
+from .wide_rows import take_positions
 
 RowPositions = npt.NDArray[np.int64]
 
@@ -90,29 +93,30 @@ def _take_added_rows(
         first, end = np.searchsorted(sorted_positions, fragment_starts[number : number + 2])
         if end > first:
             local_positions = (sorted_positions[first:end] - fragment_starts[number]).tolist()
-            row_parts.append(pa.table(fragment.take(local_positions, columns=table.schema.names)))
+            row_parts.append(take_from_fragment(table, fragment, local_positions, table.schema.names))
     rows = pa.concat_tables(row_parts) if row_parts else row_schema(table.schema).empty_table()
     if bool((sort_order[1:] > sort_order[:-1]).all()):
         return rows
     inverse_order = np.empty(len(sort_order), np.int64)
     inverse_order[sort_order] = np.arange(len(sort_order))
-    return rows.take(pa.array(inverse_order))
+    return take_positions(rows, pa.array(inverse_order))
 
 
 def _scan_fragments(table: Table, fragments: Sequence[Any]) -> Iterator[pa.RecordBatch]:
     """Yield the rows in some fragments, with `_rowid`. During a write, large blobs are replaced by placeholders."""
     is_written = running_write() is not None and any(is_blob_field(column) for column in table.schema)
-    scanner = table.dataset.scanner(
-        columns=table.schema.names,
+    batches = scan_table_batches(
+        table,
+        table.schema.names,
+        batch_rows=_CHUNK_ROWS,
         fragments=list(fragments),
         with_row_id=True,
         with_row_address=is_written,
         blob_handling="blobs_descriptions" if is_written else "all_binary",
-        batch_size=_CHUNK_ROWS,
         batch_readahead=2,
         fragment_readahead=1,
     )
-    for batch in scanner.to_batches():
+    for batch in batches:
         if is_written:
             yield from replace_described_blobs(table, pa.Table.from_batches([batch])).combine_chunks().to_batches()
         else:
@@ -178,7 +182,7 @@ def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_o
         row_ids = row_ids_at(fragment, offsets.tolist()) if len(offsets) else []
         return take_with_blobs(table, pa.array(row_ids, pa.uint64()))
     live_positions = offsets - np.searchsorted(skipped_offsets, offsets)
-    return pa.table(fragment.take(live_positions.tolist(), columns=table.schema.names))
+    return take_from_fragment(table, fragment, live_positions.tolist(), table.schema.names)
 
 
 def _take_from_fragments(table: Table, fragments: Sequence[Any], row_ids: StoredRowIds) -> pa.Table:
@@ -189,12 +193,16 @@ def _take_from_fragments(table: Table, fragments: Sequence[Any], row_ids: Stored
     if len(row_ids) * _SCAN_RATIO < sum(fragment.physical_rows for fragment in fragments):
         return take_with_blobs(table, pa.array(row_ids))
     row_id_set = pa.array(row_ids)
-    matching_batches = [
-        batch.filter(pc.is_in(batch[ROW_ID], value_set=row_id_set)) for batch in _scan_fragments(table, fragments)
-    ]
+    matching_batches = [_filter_by_row_id(batch, row_id_set) for batch in _scan_fragments(table, fragments)]
     if not matching_batches:
         return row_schema(table.schema).empty_table()
     return pa.Table.from_batches(matching_batches).select(column_names)
+
+
+def _filter_by_row_id(batch: pa.RecordBatch, row_id_set: pa.Array) -> pa.RecordBatch:
+    """Return the rows with the given row ids, without copying them if all rows match."""
+    is_wanted = pc.is_in(batch[ROW_ID], value_set=row_id_set)
+    return batch if pc.all(is_wanted).as_py() else batch.filter(is_wanted)
 
 
 def _concatenate_parts(row_parts: Sequence[pa.Table]) -> pa.Table:
@@ -208,11 +216,14 @@ def are_rows_equal(
 ) -> npt.NDArray[np.bool_]:
     """Return a mask of the row pairs that are equal. Both tables must have the same columns."""
     is_equal = np.ones(len(old_ids), np.bool_)
-    for chunk_start in range(0, len(old_ids), _CHUNK_ROWS):
-        chunk = slice(chunk_start, chunk_start + _CHUNK_ROWS)
+    chunk_start, chunk_size = 0, BlockSize(max_rows=_CHUNK_ROWS)
+    while chunk_start < len(old_ids):
+        chunk = slice(chunk_start, chunk_start + chunk_size.rows)
         old_rows = take_with_blobs(old_table, pa.array(old_ids[chunk]))
         new_rows = take_with_blobs(new_table, pa.array(new_ids[chunk]))
         is_equal[chunk] = same_rows(old_rows, new_rows)
+        chunk_start = chunk.stop
+        chunk_size.adapt(old_rows.num_rows, old_rows.nbytes + new_rows.nbytes)
     return is_equal
 
 

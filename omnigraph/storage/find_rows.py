@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from omnigraph.values import sha256_hex
 
 from .blobs import row_schema
+from .bounded_scans import scan_table, scan_table_batches, take_stored_rows
 from .failures import as_storage_errors, panics_as_errors, to_storage_error
 from .index_fallback import SCAN_FAILURES, scan_batches_with_fallback, scan_with_fallback
 from .large_blobs import blob_columns, has_large_blobs, with_content_digests, with_placeholders
@@ -23,9 +24,11 @@ from .pending_blobs import running_write
 from .scan import ROW_ADDRESS, ROW_ID
 from .substrait import filter_constants
 from .table import Table
+from .wide_rows import take_positions
 
 _MAX_INDEXED_VALUES = 256  # up to 256 values are always looked up in the index
 _CHUNK_ROWS = 1 << 20  # rows filtered per chunk
+_CHUNK_BYTES = 512 << 20  # bytes filtered per chunk
 _ROWS_PER_VALUE = 50  # one index lookup takes about as long as scanning 50 rows
 
 
@@ -68,11 +71,12 @@ def _scan_rows(
 ) -> pa.Table:
     """Return the matching rows. During a write, large blobs are returned as placeholders."""
     if not _replaces_blobs(table, columns):
-        return _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_table()
-    scanner = _make_scanner(table, columns, filter_expression, True, use_index, blob_handling="blobs_descriptions")
-    described_rows = scanner.to_table()
+        return scan_table(table, columns, **_scan_options(filter_expression, with_row_ids, use_index))
+    described_rows = scan_table(
+        table, columns, **_scan_options(filter_expression, True, use_index, blob_handling="blobs_descriptions")
+    )
     if not has_large_blobs(table, described_rows):  # reading all small blobs at once is faster
-        return _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_table()
+        return scan_table(table, columns, **_scan_options(filter_expression, with_row_ids, use_index))
     rows = replace_described_blobs(table, described_rows)
     return rows if with_row_ids else rows.select(list(columns))
 
@@ -95,19 +99,15 @@ def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Exp
     """Return the rows that match a filter, with row ids; raise an error if an index cannot be read."""
     try:
         with panics_as_errors():
-            matching_rows: pa.Table = _make_scanner(table, columns, filter_expression, True, True).to_table()
+            return scan_table(table, columns, **_scan_options(filter_expression, True, True))
     except (*SCAN_FAILURES, ValueError, RuntimeError) as error:
         raise to_storage_error(error, effect="none") from error
-    return matching_rows
 
 
 def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
     """Return all rows without using an index, so that the result of an index lookup can be checked against them."""
     with as_storage_errors("none"):
-        all_rows: pa.Table = table.dataset.scanner(
-            columns=list(columns), with_row_id=with_row_ids, with_row_address=with_row_ids, use_scalar_index=False
-        ).to_table()
-    return all_rows
+        return scan_table(table, columns, **_scan_options(None, with_row_ids, False))
 
 
 def read_batches(
@@ -118,14 +118,16 @@ def read_batches(
         return scan_batches_with_fallback(
             table,
             filter_expression,
-            lambda use_index: _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_batches(),
+            lambda use_index: scan_table_batches(
+                table, columns, **_scan_options(filter_expression, with_row_ids, use_index)
+            ),
         )
     described_batches = scan_batches_with_fallback(
         table,
         filter_expression,
-        lambda use_index: _make_scanner(
-            table, columns, filter_expression, True, use_index, blob_handling="blobs_descriptions"
-        ).to_batches(),
+        lambda use_index: scan_table_batches(
+            table, columns, **_scan_options(filter_expression, True, use_index, blob_handling="blobs_descriptions")
+        ),
     )
     batch_columns = [*columns, *((ROW_ID, ROW_ADDRESS) if with_row_ids else ())]
     return _replace_in_batches(table, described_batches, batch_columns)
@@ -152,9 +154,9 @@ def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | No
     blob_names = blob_columns(table, column_names)
     plain_columns = [column_name for column_name in column_names if column_name not in blob_names]
     with as_storage_errors("none"):
-        unordered_rows = table.dataset._take_rows(row_ids, columns=[*plain_columns, ROW_ID])
+        unordered_rows = take_stored_rows(table, row_ids, [*plain_columns, ROW_ID])
     positions = pc.index_in(row_ids, value_set=unordered_rows[ROW_ID].combine_chunks())
-    ordered_rows = unordered_rows.take(positions).select(plain_columns)
+    ordered_rows = take_positions(unordered_rows, positions).select(plain_columns)
     for column_name in blob_names:
         ordered_rows = ordered_rows.append_column(column_name, read_blobs(table, column_name, row_ids))
     return ordered_rows.select(column_names)
@@ -163,8 +165,9 @@ def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | No
 def take_described(table: Table, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:
     """Return the rows with these row ids in the given order, with blob descriptions, row ids and addresses."""
     with as_storage_errors("none"):
-        unordered_rows: pa.Table = table.dataset._take_rows(row_ids, columns=[*columns, ROW_ID, ROW_ADDRESS])
-    return unordered_rows.take(pc.index_in(row_ids, value_set=unordered_rows[ROW_ID].combine_chunks()))
+        unordered_rows = take_stored_rows(table, row_ids, [*columns, ROW_ID, ROW_ADDRESS])
+    positions = pc.index_in(row_ids, value_set=unordered_rows[ROW_ID].combine_chunks())
+    return take_positions(unordered_rows, positions)
 
 
 def read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
@@ -203,22 +206,16 @@ def _as_column_type(table: Table, column_name: str, values: pa.Array | Sequence[
     return values.cast(column_type) if isinstance(values, pa.Array) else pa.array(values, column_type)
 
 
-def _make_scanner(
-    table: Table,
-    columns: Sequence[str],
-    filter_expression: pc.Expression | None,
-    with_row_ids: bool,
-    use_index: bool,
-    blob_handling: str = "all_binary",
-) -> "pa.dataset.Scanner":
-    return table.dataset.scanner(
-        columns=list(columns),
-        filter=filter_expression,
-        with_row_id=with_row_ids,
-        with_row_address=with_row_ids,
-        blob_handling=blob_handling,
-        use_scalar_index=use_index,
-    )
+def _scan_options(
+    filter_expression: pc.Expression | None, with_row_ids: bool, use_index: bool, blob_handling: str = "all_binary"
+) -> dict[str, Any]:
+    return {
+        "filter": filter_expression,
+        "with_row_id": with_row_ids,
+        "with_row_address": with_row_ids,
+        "blob_handling": blob_handling,
+        "use_scalar_index": use_index,
+    }
 
 
 def _scan_and_filter(
@@ -228,13 +225,14 @@ def _scan_and_filter(
     read_columns = list(dict.fromkeys([*columns, *wanted_values]))
     matching_parts = [read_rows(table, read_columns, pc.scalar(False), with_row_ids=with_row_ids)]
     pending_batches = []
-    pending_rows = 0
+    pending_rows = pending_bytes = 0
     for batch in read_batches(table, read_columns, with_row_ids=with_row_ids):
         pending_batches.append(batch)
         pending_rows += batch.num_rows
-        if pending_rows > _CHUNK_ROWS:
+        pending_bytes += batch.nbytes
+        if pending_rows > _CHUNK_ROWS or pending_bytes > _CHUNK_BYTES:
             matching_parts.append(_filter_batches(pending_batches, wanted_values))
-            pending_batches, pending_rows = [], 0
+            pending_batches, pending_rows, pending_bytes = [], 0, 0
     if pending_batches:
         matching_parts.append(_filter_batches(pending_batches, wanted_values))
     return pa.concat_tables(matching_parts).select([*columns, *((ROW_ID, ROW_ADDRESS) if with_row_ids else ())])

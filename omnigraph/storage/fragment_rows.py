@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .bounded_scans import scan_table
 from .scan import ROW_ID
 from .table import Table
 
@@ -18,10 +19,7 @@ def read_fragments(table: Table, fragments: Sequence[Any], columns: Sequence[str
     if not fragments:
         column_fields = [table.schema.field(column_name) for column_name in columns]
         return pa.schema([*column_fields, pa.field(ROW_ID, pa.uint64())]).empty_table()
-    fragment_rows: pa.Table = table.dataset.scanner(
-        columns=list(columns), fragments=list(fragments), with_row_id=True
-    ).to_table()
-    return fragment_rows
+    return scan_table(table, columns, fragments=list(fragments), with_row_id=True)
 
 
 def fragment_row_ids(table: Table, fragment: Any) -> StoredRowIds:

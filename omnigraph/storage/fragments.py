@@ -19,6 +19,7 @@ from lance.fragment import RowIdSequence
 from omnigraph.errors import InternalError
 
 from .blobs import to_stored_rows
+from .bounded_scans import scan_table_batches
 from .checksums import FileChecksum
 from .data_writer import write_data
 from .failures import to_storage_error
@@ -71,18 +72,18 @@ def read_fragments(  # noqa: PLR0913 - all but four are keyword-only
     """
     chosen_fragments = [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     try:
-        scanner = table.dataset.scanner(
-            columns=list(columns),
+        yield from scan_table_batches(
+            table,
+            columns,
+            batch_rows=batch_rows,
             filter=filter_expression,
             fragments=chosen_fragments,
             with_row_id=with_row_ids,
             with_row_address=with_row_ids,
             blob_handling=blob_handling,
-            batch_size=batch_rows,
             batch_readahead=batch_readahead,
             fragment_readahead=1,
         )
-        yield from scanner.to_batches()
     except OSError as error:
         raise to_storage_error(error, effect="none") from error
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 from lance.file import LanceFileReader
 
+from .batch_sizes import read_batches_of_bounded_size
 from .failures import panics_as_errors
 from .store import Store
-
-_BATCH_ROWS = 8_192
 
 
 def read_raw_batches(store: Store, file_name: str) -> Iterator[pa.RecordBatch]:
@@ -19,7 +18,9 @@ def read_raw_batches(store: Store, file_name: str) -> Iterator[pa.RecordBatch]:
     try:
         with panics_as_errors():
             reader = LanceFileReader(store.root.uri_of(file_name), storage_options=store.options)
-            yield from reader.read_all(batch_size=_BATCH_ROWS).to_batches()
+            yield from read_batches_of_bounded_size(
+                file_name, lambda batch_rows: reader.read_all(batch_size=batch_rows).to_batches()
+            )
     except (OSError, RuntimeError, ValueError) as error:
         raise ValueError(f"{file_name} is not a readable Lance data file") from error
 

@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .bounded_scans import scan_table, scan_table_batches, take_stored_rows
 from .failures import as_storage_errors
 from .index_fallback import scan_batches_with_fallback, scan_with_fallback
 from .table import Table
+from .wide_rows import take_positions
 
 RowIdArray = npt.NDArray[np.int64]
 
@@ -37,15 +39,15 @@ def scan(
     """Return the rows that match a filter, in storage order, optionally with row ids and addresses."""
 
     def read_table(use_index: bool) -> pa.Table:
-        matching_rows: pa.Table = table.dataset.to_table(
-            columns=list(columns),
+        return scan_table(
+            table,
+            columns,
             filter=filter_expression,
             limit=limit,
             with_row_id=row_ids,
             with_row_address=addresses,
             use_scalar_index=use_index,
         )
-        return matching_rows
 
     return scan_with_fallback(table, filter_expression, read_table)
 
@@ -73,18 +75,18 @@ def scan_batches(
     """
 
     def start_batches(use_index: bool) -> Iterator[pa.RecordBatch]:
-        record_batches: Iterator[pa.RecordBatch] = table.dataset.to_batches(
-            columns=list(columns),
+        return scan_table_batches(
+            table,
+            columns,
+            batch_rows=batch_rows,
             filter=filter_expression,
             with_row_id=row_ids,
-            batch_size=batch_rows,
             batch_size_bytes=batch_bytes,
             batch_readahead=2,
             fragment_readahead=1,
             io_buffer_size=_READ_AHEAD_BYTES,
             use_scalar_index=use_index,
         )
-        return record_batches
 
     return scan_batches_with_fallback(table, filter_expression, start_batches)
 
@@ -134,10 +136,7 @@ def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]
     if len(wanted_row_ids) > _SMALL_COUNT and len(wanted_row_ids) * _DENSE_RATIO > count_rows(table):
         return scan(table, columns, row_ids=True)
     with as_storage_errors("none"):
-        fetched_rows: pa.Table = table.dataset._take_rows(
-            pa.array(wanted_row_ids.view(np.uint64)), columns=[*columns, ROW_ID]
-        )
-    return fetched_rows
+        return take_stored_rows(table, pa.array(wanted_row_ids.view(np.uint64)), [*columns, ROW_ID])
 
 
 def align_rows(fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> pa.Table:
@@ -150,7 +149,7 @@ def align_rows(fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_ro
     positions = _find_positions(fetched_row_ids, requested_row_ids)
     is_missing = positions < 0
     take_indices = pa.array(positions, mask=is_missing if bool(is_missing.any()) else None)
-    return fetched_rows.take(take_indices)
+    return take_positions(fetched_rows, take_indices)
 
 
 def _find_positions(fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> RowIdArray:

@@ -8,3 +8,6 @@ This module contains only constants, so it is fast to import.
 # affected: reading ten million rows takes the same time from 39 fragments as from 10.
 FRAGMENT_ROWS = 1 << 18
 FRAGMENT_BYTES = 128 << 20
+# A write of rows that are already in memory makes fewer and larger fragments. They must have far less than 2 GiB of
+# text, which is the most that a batch can contain.
+MAX_WRITTEN_BYTES = 512 << 20

@@ -13,7 +13,7 @@ from .checksums import FileChecksum, FileChecksums
 from .data_writer import WrittenFragments, write_data, write_deletions
 from .deletions import deletion_file_name
 from .row_ids import check_row_ids
-from .sizes import FRAGMENT_ROWS
+from .sizes import FRAGMENT_ROWS, MAX_WRITTEN_BYTES
 from .split_updates import saves_reading
 from .store import Store
 from .table import FragmentFingerprint, StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
@@ -84,7 +84,9 @@ def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> StagedChange:
 
 def _write_rows(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
     stored_rows = rows.select(table.schema.names).cast(table.schema)
-    write_fragments = partial(write_data, store, table.location, table.dataset, stored_rows, FRAGMENT_ROWS)
+    write_fragments = partial(
+        write_data, store, table.location, table.dataset, stored_rows, FRAGMENT_ROWS, MAX_WRITTEN_BYTES
+    )
     return store.effects.run("stage", table.location, write_fragments)
 
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from .wide_rows import matching_slices
+
 EqualityMask = npt.NDArray[np.bool_]
 _BIT_TYPES = {"halffloat": pa.int16(), "float": pa.int32(), "double": pa.int64()}
 
@@ -30,7 +32,9 @@ def same_rows(left_rows: pa.Table, right_rows: pa.Table) -> EqualityMask:
 
 def same_values(left_values: pa.Array | pa.ChunkedArray, right_values: pa.Array | pa.ChunkedArray) -> EqualityMask:
     """Return a mask of the positions at which two columns of the same length have equal values."""
-    return _compare_arrays(_single_array(left_values), _single_array(right_values))
+    slices = matching_slices(pa.table({"values": left_values}), pa.table({"values": right_values}))
+    masks = [_compare_arrays(_single_array(left["values"]), _single_array(right["values"])) for left, right in slices]
+    return masks[0] if len(masks) == 1 else np.concatenate(masks)
 
 
 def _compare_arrays(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:

@@ -14,11 +14,13 @@ import pyarrow as pa
 
 from omnigraph.records.frozen import record
 
+from .bounded_scans import take_from_fragment
 from .failures import to_storage_error
 from .fragment_rows import StoredRowIds, fragment_row_ids, read_fragments
 from .scan import ROW_ID
 from .table import Table
 from .value_equality import same_rows
+from .wide_rows import take_positions
 
 
 @record
@@ -125,8 +127,8 @@ def _rows_absent_from(
     positions = np.flatnonzero(~np.isin(own_ids, other_ids))
     if len(positions) == 0:
         return read_fragments(table, [], columns)
-    taken_batch = fragment.take(positions.tolist(), columns=list(columns))
-    return pa.table(taken_batch).append_column(ROW_ID, pa.array(own_ids[positions], pa.uint64()))
+    taken_rows = take_from_fragment(table, fragment, positions.tolist(), columns)
+    return taken_rows.append_column(ROW_ID, pa.array(own_ids[positions], pa.uint64()))
 
 
 def _drop_moved_rows(old_rows: pa.Table, new_rows: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -136,8 +138,9 @@ def _drop_moved_rows(old_rows: pa.Table, new_rows: pa.Table) -> tuple[pa.Table, 
     if len(old_positions) == 0:
         return old_rows, new_rows
     value_columns = [column_name for column_name in old_rows.column_names if column_name != ROW_ID]
-    shared_old_rows = old_rows.select(value_columns).take(pa.array(old_positions))
-    is_equal = same_rows(shared_old_rows, new_rows.select(value_columns).take(pa.array(new_positions)))
+    shared_old_rows = take_positions(old_rows.select(value_columns), pa.array(old_positions))
+    shared_new_rows = take_positions(new_rows.select(value_columns), pa.array(new_positions))
+    is_equal = same_rows(shared_old_rows, shared_new_rows)
     return _drop_positions(old_rows, old_positions[is_equal]), _drop_positions(new_rows, new_positions[is_equal])
 
 

@@ -16,7 +16,7 @@ import pytest
 from omnigraph.errors import Shutdown
 from omnigraph.server.jobs import JobStore
 from tests.rig.http_server import HttpServer, serving, wait_until, workers_of
-from tests.rig.stalled_file import StalledFile, edge_file, stalled
+from tests.rig.stalled_file import StalledReads
 from tests.rig.timeouts import PATIENCE
 from tests.server.conftest import make_graph
 
@@ -31,12 +31,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def running_check(template: Path, folder: Path, *arguments: str) -> Iterator[tuple[HttpServer, str, StalledFile]]:
+def running_check(template: Path, folder: Path, *arguments: str) -> Iterator[tuple[HttpServer, str, StalledReads]]:
     """A server with a check that waits for a file, and the path of its job."""
-    uri = str(shutil.copytree(template, folder / "graph"))
+    uri, reads = str(shutil.copytree(template, folder / "graph")), StalledReads(folder)
     with (
-        serving(folder, uri, "--unauthenticated", *arguments) as server,
-        stalled(edge_file(uri)) as file,
+        serving(folder, uri, "--unauthenticated", *arguments, variables=reads.variables) as server,
+        reads.stalled() as file,
     ):
         started = server.post(f"{GRAPH}/maintenance/check")
         assert started.status == 202, started.body
@@ -64,9 +64,12 @@ def job_at(server: HttpServer, path: str) -> dict[str, Any]:
 
 
 def test_job_continues_after_its_command_is_interrupted(template: Path, tmp_path: Path) -> None:
-    uri = str(shutil.copytree(template, tmp_path / "graph"))
+    uri, reads = str(shutil.copytree(template, tmp_path / "graph")), StalledReads(tmp_path)
     program = [sys.executable, "-m", "omnigraph"]
-    with serving(tmp_path, uri, "--unauthenticated") as server, stalled(edge_file(uri)) as file:
+    with (
+        serving(tmp_path, uri, "--unauthenticated", variables=reads.variables) as server,
+        reads.stalled() as file,
+    ):
         url = f"http://{server.address}{GRAPH}"
         command = subprocess.Popen([*program, "check", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
