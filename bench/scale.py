@@ -25,6 +25,7 @@ from omnigraph.spark.load import BulkLoad, load_on_spark
 from omnigraph.spark.session import spark_session
 
 _CHUNK = 1_000_000
+WARM_UP = 100_000  # the number of edges in the graph that is loaded first, while the JVM is still slow
 LINE = 8e9  # the limit for the memory of all processes together, in bytes
 
 
@@ -164,6 +165,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         settings = {"spark.driver.memory": given.memory, "spark.local.dir": scratch}
         spark = spark_session(master="local[2]", settings=settings)
+        print("warm-up:", flush=True)
+        measure(spark, Path(scratch, "warm-up"), WARM_UP)
         previous: tuple[int, dict[str, Taken]] | None = None
         for edges in given.edges:
             runs = []
