@@ -8,6 +8,7 @@ import argparse
 import shutil
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -24,6 +25,7 @@ from omnigraph.spark.load import BulkLoad, load_on_spark
 from omnigraph.spark.session import spark_session
 
 _CHUNK = 1_000_000
+WARM_UP = 100_000  # the number of edges in the graph that is loaded first, while the JVM is still slow
 LINE = 8e9  # the limit for the memory of all processes together, in bytes
 
 
@@ -93,7 +95,13 @@ def _held(process: int) -> int:
     return 0
 
 
-Taken = tuple[float, float]  # seconds, bytes
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The elapsed time, the CPU time and the peak memory of a load or an export."""
+
+    seconds: float
+    cpu: float
+    bytes: int
 
 
 def measure(spark: Any, folder: Path, edges: int) -> dict[str, Taken]:
@@ -106,7 +114,8 @@ def measure(spark: Any, folder: Path, edges: int) -> dict[str, Taken]:
         raise SystemExit(f"the load was rejected: {done.problems[:3]}")
     with Peak() as writing, Clock() as export:
         export_on_spark(spark, graph.refresh().snapshot, folder / "out", "parquet")
-    steps = ", ".join(f"{name} {took:.1f}" for name, took in done.summary.seconds.items())
+    seconds = done.summary.seconds
+    steps = ", ".join(f"{name} {took:.1f} s ({took / sum(seconds.values()):.0%})" for name, took in seconds.items())
     for name, clock, peak in (("load", load, loading), ("export", export, writing)):
         rate = (edges + edges // CITED) / clock.seconds
         print(
@@ -115,16 +124,35 @@ def measure(spark: Any, folder: Path, edges: int) -> dict[str, Taken]:
             flush=True,
         )
     print(f"{'':>11} steps: {steps}; {done.summary.bytes / 1e6:,.0f} MB", flush=True)
-    return {"load": (load.seconds, loading.bytes), "export": (export.seconds, writing.bytes)}
+    return {
+        "load": Taken(load.seconds, load.cpu, loading.bytes),
+        "export": Taken(export.seconds, export.cpu, writing.bytes),
+    }
 
 
-def judge(edges: int, runs: list[dict[str, Taken]]) -> None:
-    """Print the best time and the highest peak memory of all runs, and whether the memory stayed below the limit."""
+def judge(edges: int, runs: list[dict[str, Taken]]) -> dict[str, Taken]:
+    """Print and return the best times and the highest peak memory of all runs, and compare the memory to the limit."""
+    results = {}
     for name in ("load", "export"):
-        best, most = min(one[name][0] for one in runs), max(one[name][1] for one in runs)
-        verdict = f"below {LINE / 1e9:.0f} GB: {'yes' if most < LINE else 'NO'}"
-        told = f"{best:8.1f} s (best of {len(runs)}), peak memory {most / 1e9:.2f} GB"
-        print(f"{edges:>11,} edges {name:7} {told}, {verdict}", flush=True)
+        taken = [one[name] for one in runs]
+        seconds, cpu = min(one.seconds for one in taken), min(one.cpu for one in taken)
+        best = Taken(seconds, cpu, max(one.bytes for one in taken))
+        results[name] = best
+        verdict = f"below {LINE / 1e9:.0f} GB: {'yes' if best.bytes < LINE else 'NO'}"
+        told = f"{best.seconds:8.1f} s, {best.cpu:8.1f} CPU seconds (best of {len(runs)})"
+        print(f"{edges:>11,} edges {name:7} {told}, peak memory {best.bytes / 1e9:.2f} GB, {verdict}", flush=True)
+    return results
+
+
+def compare(edges: int, results: dict[str, Taken], smaller_edges: int, smaller: dict[str, Taken]) -> None:
+    """Print how the times and the memory grew relative to a smaller graph."""
+    for name, now in results.items():
+        before = smaller[name]
+        told = (
+            f"{now.seconds / before.seconds:.1f}x the time, {now.cpu / before.cpu:.1f}x the CPU time, "
+            f"{now.bytes / before.bytes:.1f}x the memory"
+        )
+        print(f"{edges:>11,} edges {name:7} {edges / smaller_edges:g}x the edges: {told}", flush=True)
 
 
 def main() -> None:
@@ -137,13 +165,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         settings = {"spark.driver.memory": given.memory, "spark.local.dir": scratch}
         spark = spark_session(master="local[2]", settings=settings)
+        print("warm-up:", flush=True)
+        measure(spark, Path(scratch, "warm-up"), WARM_UP)
+        previous: tuple[int, dict[str, Taken]] | None = None
         for edges in given.edges:
             runs = []
             for _ in range(given.best_of):
                 folder = Path(scratch, "work")
                 runs.append(measure(spark, folder, edges))
                 shutil.rmtree(folder)
-            judge(edges, runs)
+            results = judge(edges, runs)
+            if previous is not None:
+                compare(edges, results, *previous)
+            previous = (edges, results)
         spark.stop()
 
 

@@ -33,6 +33,21 @@ def cast_column(
     return cast_values
 
 
+def as_plain_strings(column: pa.Array) -> pa.Array:
+    """Return a column of strings in the Arrow type that tables store. Other columns are returned unchanged.
+
+    Frames from pandas and polars use other Arrow types for strings.
+    """
+    if kinds.is_dictionary(column.type) and _is_text(column.type.value_type):
+        column = column.dictionary_decode()
+    if kinds.is_string(column.type) or not _is_text(column.type):
+        return column
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowException:  # the strings are too long for one array
+        return column
+
+
 def _cast_directly(prop: PropertyDefinition, input_column: pa.Array) -> pa.Array | None:
     """Cast the column in one step; return None if it must be converted one value at a time."""
     is_blob = prop.type.scalar is ScalarType.BLOB

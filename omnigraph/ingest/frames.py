@@ -16,7 +16,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.rules.delta import Positions
 
-from .casts import cast_column
+from .casts import as_plain_strings, cast_column
 from .edge_endpoints import ENDPOINT_COLUMNS, reject_repeated_endpoints, with_endpoint_members, with_stored_endpoints
 from .record_envelope import string_id_hint, take_record, with_line_number
 from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder, unknown_property_errors
@@ -175,9 +175,9 @@ def take_columns(
     columns, row_count = dict(property_columns), len(row_numbers)
     if isinstance(buffer.entity_type, EdgeType):
         for member_name, stored_name in ENDPOINT_COLUMNS.items():
-            endpoint_column = column_or_default(given_columns.get(stored_name), row_count)
+            endpoint_column = as_plain_strings(column_or_default(given_columns.get(stored_name), row_count))
             columns[stored_name] = _endpoint_column(buffer, endpoint_column, member_name, faults)
-    id_column = column_or_default(given_columns.get("id"), row_count)
+    id_column = as_plain_strings(column_or_default(given_columns.get("id"), row_count))
     supplied_ids = None if id_column.null_count == row_count else id_column
     columns["id"] = buffer.resolve_ids(_as_table(columns, row_count), supplied_ids, faults, row_count)
     buffer.append_columns(columns, faults, row_numbers)

@@ -14,7 +14,6 @@ from .data_writer import WrittenFragments, write_data, write_deletions
 from .deletions import deletion_file_name
 from .row_ids import check_row_ids
 from .sizes import FRAGMENT_ROWS, MAX_WRITTEN_BYTES
-from .split_updates import saves_reading
 from .store import Store
 from .table import FragmentFingerprint, StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
@@ -50,21 +49,12 @@ def stage_change(
     removal = remove_rows(store, table, removed_addresses)
     row_ids, replacing_rows = replacements if replacements is not None else ((), None)
     row_groups = [row_part for row_part in (replacing_rows, added_rows) if row_part is not None and row_part.num_rows]
-    if len(row_groups) > 1 and not _adds_separately(store, table, removal):
-        row_groups = [pa.concat_tables(row_groups)]
-    written_groups = [_write_rows(store, table, row_part) for row_part in row_groups]
+    new_rows = pa.concat_tables(row_groups) if row_groups else table.schema.empty_table()
+    written_data = _write_rows(store, table, new_rows) if row_groups else WrittenFragments([])
     if row_ids:
-        _assign_row_ids(written_groups[0].fragments, row_ids)
-    new_fragments = [fragment for written_data in written_groups for fragment in written_data.fragments]
-    checksums = {name: value for written_data in written_groups for name, value in written_data.checksums.items()}
-    row_delta = sum(row_part.num_rows for row_part in row_groups) - len(removed_addresses)
-    return removal.to_staged_change(table, new_fragments, row_delta, checksums)
-
-
-def _adds_separately(store: Store, table: Table, removal: "RowRemoval") -> bool:
-    """Return whether added rows should get their own fragments, so that they can be committed separately."""
-    last_fragment = max((touched.fragment_id for touched in removal.touched_fragments), default=-1)
-    return saves_reading(table.dataset, last_fragment, is_local=store.root.is_local)
+        _assign_row_ids(written_data.fragments, row_ids)
+    row_delta = new_rows.num_rows - len(removed_addresses)
+    return removal.to_staged_change(table, written_data.fragments, row_delta, written_data.checksums)
 
 
 def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> StagedChange:

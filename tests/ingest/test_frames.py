@@ -40,6 +40,25 @@ def test_dicts_and_dataclasses_are_loaded_by_type(world: World) -> None:
     assert world.ids("node:User") == ["ann", "bob", "cyd", "dan"]
 
 
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda array: array.cast(pa.large_string()),
+        lambda array: array.cast(pa.string_view()),
+        lambda array: array.dictionary_encode(),
+        lambda array: array.cast(pa.large_string()).dictionary_encode(),
+    ],
+    ids=["large strings", "string views", "dictionary", "dictionary of large strings"],
+)
+def test_endpoints_and_ids_can_have_any_string_type(world: World, encode: Callable[[pa.Array], pa.Array]) -> None:
+    columns = {"id": ["e1", None], "src": ["cyd", "dan"], "dst": ["dan", "cyd"]}
+    world.load({"User": [{"login": "cyd"}, {"login": "dan"}]})
+    world.load({"Follows": pa.table({name: encode(pa.array(values)) for name, values in columns.items()})})
+    endpoints = {(row["src"], row["dst"]): row["id"] for row in world.rows("edge:Follows")}
+    assert endpoints["cyd", "dan"] == "e1"
+    assert len(endpoints["dan", "cyd"]) == 26
+
+
 class Frame:
     """A frame of some other library: it only speaks Arrow."""
 
