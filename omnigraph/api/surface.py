@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.api.change_feed.feed import ChangeFilterNames
     from omnigraph.api.data_files import ProgressOption
     from omnigraph.api.engine_choice import Engine
+    from omnigraph.api.export_files import ExportFormat
     from omnigraph.api.facet_surfaces import (
         BranchesSurface,
         ChangesSurface,
@@ -202,6 +203,8 @@ class GraphSurface(Protocol):
         branch: str | None = None,
         at: Revision | None = None,
         iso_dates: bool = False,
+        since: Revision | None = None,
+        format: ExportFormat | None = None,
     ) -> Iterator[bytes]: ...
 
     @overload
@@ -214,6 +217,8 @@ class GraphSurface(Protocol):
         branch: str | None = None,
         at: Revision | None = None,
         iso_dates: bool = False,
+        since: Revision | None = None,
+        format: ExportFormat | None = None,
     ) -> int: ...
 
     def mutate(

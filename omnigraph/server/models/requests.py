@@ -175,12 +175,16 @@ class FormLoadOptions(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ExportRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The types and the state to export. `table_keys` is the version 0.3 name of `type_names`."""
+    """The types and the state to export. `table_keys` is the version 0.3 name of `type_names`.
+
+    With `since`, only entities that were added or changed after this revision are exported.
+    """
 
     branch: str | None = None
     snapshot: str | None = None
     type_names: list[str] = []
     iso_dates: bool = False
+    since: str | None = None
     table_keys: list[str] | None = None
 
 
