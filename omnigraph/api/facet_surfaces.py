@@ -268,6 +268,8 @@ class MaintenanceSurface(Protocol):
         spark: Any = None,
         branch: str | None = None,
         actor: str | None = None,
+        max_seconds: float | None = None,
+        max_bytes: int | None = None,
     ) -> OptimizeReport: ...
 
     def ensure_indices(

@@ -308,10 +308,12 @@ class CheckRequest(Struct, kw_only=True):
 
 
 class OptimizeRequest(Struct, kw_only=True):
-    """The branch and the types to compact and index."""
+    """The branch and the types to compact and index, and limits after which no further work is started."""
 
     branch: str | None = None
     types: list[str] | None = None
+    max_seconds: Annotated[float, Meta(gt=0)] | None = None
+    max_bytes: Annotated[int, Meta(gt=0)] | None = None
 
 
 class CleanupRequest(Struct, kw_only=True):
