@@ -102,10 +102,9 @@ def optimize(
     reports = [_report_table(optimize_run, base_txn, table_key, commits) for table_key in optimize_run.table_keys]
     if budget is not None and budget.postponed:
         latest_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
-        reports = [
-            replace(report, remaining_bytes=_estimate_remaining(latest_txn, report.type_key, budget))
-            for report in reports
-        ]
+        postponed = budget.postponed & latest_txn.base.state.tables.keys()
+        remaining = {table_key: _estimate_table_bytes(latest_txn, table_key) for table_key in postponed}
+        reports = [replace(report, remaining_bytes=remaining.get(report.type_key, 0)) for report in reports]
     return OptimizeReport(tuple(reports), commits, executor.name, max(0, optimize_run.attempts - 1))
 
 
@@ -146,11 +145,6 @@ def _estimate_table_bytes(txn: WriteTxn, table_key: TableKey) -> int:
             return sum(_bytes_to_process(table, index_kinds_of(txn, table_key)) for table in tables.values())
     except StorageError:
         return 0  # `optimize` itself reports why the table cannot be read
-
-
-def _estimate_remaining(txn: WriteTxn, table_key: TableKey, budget: OptimizeBudget) -> int:
-    is_postponed = table_key in budget.postponed and table_key in txn.base.state.tables
-    return _estimate_table_bytes(txn, table_key) if is_postponed else 0
 
 
 def _bytes_to_process(table: Table, index_kinds: Mapping[str, str]) -> int:
