@@ -182,6 +182,10 @@ def test_small_conveniences(omnigraph: Program, graph: package.Graph) -> None:
     branch.insert("Person", {"name": "cy"})
     merged = omnigraph("branch", "merge", "g", "r", "--delete-branch")
     assert (merged.code, "deleted branch r\n" in merged.err) == (0, True)
+    graph.branches.create("r")
+    merged = omnigraph("branch", "merge", "g", "r", "--delete-branch")
+    assert (merged.out, "deleted branch r\n" in merged.err) == ("main already has all changes from r\n", True)
+    assert "r" not in graph.branches
     Path("f").write_text("")
     for location in ("f", "f/x"):
         ended = omnigraph("init", location, "--schema", "-", stdin=b"node A {}")
