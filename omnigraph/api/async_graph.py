@@ -158,6 +158,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     subgraph = in_thread(Graph.subgraph)
     scan = in_thread(Graph.scan)
     duckdb = in_thread(Graph.duckdb)
+    search = in_thread(Graph.search)
     log = in_thread(Graph.log)
 
     @overload

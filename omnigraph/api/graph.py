@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         polars_scan,
         queries,
         query_pool,
+        searches,
         subgraphs,
         writes,
     )
@@ -55,7 +56,7 @@ else:
         globals(),
         "omnigraph.api",
         *("blob_writes", "blobs", "branch_blocks", "comparisons", "duckdb_views", "exports", "loads"),
-        *("merges", "polars_scan", "queries", "query_pool", "subgraphs", "writes"),
+        *("merges", "polars_scan", "queries", "query_pool", "searches", "subgraphs", "writes"),
     )
 
 Answer = TypeVar("Answer")
@@ -211,6 +212,7 @@ class Graph(Guarded):
     node = delegate(lambda: queries.node)
     table = delegate(lambda: queries.table)
     subgraph = delegate(lambda: subgraphs.subgraph)
+    search = delegate(lambda: searches.search)
     scan = delegate(lambda: polars_scan.scan)
     duckdb = delegate(lambda: duckdb_views.duckdb)
     pool = delegate(lambda: query_pool.pool)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, Unpack, overload
 
+from omnigraph.api.facet_surfaces import SearchSurface
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class GraphSurface(Protocol):
+class GraphSurface(SearchSurface, Protocol):
     """An open graph, either local or on a server."""
 
     def __enter__(self) -> Self: ...

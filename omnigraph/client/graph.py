@@ -279,7 +279,7 @@ class RemoteGraph(RemoteReads, RemoteWrites):
         """Raise `NotSupportedRemotely`."""
         reject("pool")
 
-    # Exports are inherited from `RemoteReads`, and writes from `RemoteWrites`.
+    # Searches and exports are inherited from `RemoteReads`, and writes from `RemoteWrites`.
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
         """Call `fn(graph)`, and repeat the call after each conflict that a newer state may resolve."""
