@@ -38,6 +38,7 @@ from omnigraph.maintenance.health_thresholds import LimitWarning
 
 if TYPE_CHECKING:
     from omnigraph.api.comparisons import State
+    from omnigraph.api.export_files import ExportFormat
 
 Answer = TypeVar("Answer")
 
@@ -157,6 +158,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     subgraph = in_thread(Graph.subgraph)
     scan = in_thread(Graph.scan)
     duckdb = in_thread(Graph.duckdb)
+    search = in_thread(Graph.search)
     log = in_thread(Graph.log)
 
     @overload
@@ -260,6 +262,8 @@ class AsyncGraph(AsyncFacet[Graph]):
         branch: str | None = None,
         at: Revision | None = None,
         iso_dates: bool = False,
+        since: Revision | None = None,
+        format: "ExportFormat | None" = None,
     ) -> AsyncIterator[bytes]: ...
     @overload
     def export(
@@ -271,8 +275,10 @@ class AsyncGraph(AsyncFacet[Graph]):
         branch: str | None = None,
         at: Revision | None = None,
         iso_dates: bool = False,
+        since: Revision | None = None,
+        format: "ExportFormat | None" = None,
     ) -> Coroutine[Any, Any, int]: ...
-    def export(
+    def export(  # noqa: PLR0913 - all but the first are keywords
         self,
         path: Path | None = None,
         /,
@@ -281,11 +287,14 @@ class AsyncGraph(AsyncFacet[Graph]):
         branch: str | None = None,
         at: Revision | None = None,
         iso_dates: bool = False,
+        since: Revision | None = None,
+        format: "ExportFormat | None" = None,
     ) -> AsyncIterator[bytes] | Coroutine[Any, Any, int]:
-        """Export one snapshot as NDJSON. Iterate over the lines with `async for`, or await the export to a file."""
+        """Export one snapshot. Iterate over the lines with `async for`, or await the export to a file."""
+        options = {"types": types, "branch": branch, "at": at, "iso_dates": iso_dates, "since": since, "format": format}
 
         def export_to(target: Any) -> Any:
-            return self.sync.export(target, types=types, branch=branch, at=at, iso_dates=iso_dates)
+            return self.sync.export(target, **options)  # type: ignore[call-overload]
 
         return _lines(lambda: export_to(None)) if path is None else run(export_to, path)
 

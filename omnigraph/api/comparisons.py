@@ -120,16 +120,17 @@ def _find_pair(handle: Handle, old: "State | Graph", new: "State | Graph") -> tu
         from omnigraph.history.merge_bases import find_common_base
 
         first, dots, second = old.partition("..." if "..." in old else "..")
-        old_snapshot, new_snapshot = (_find_state(handle, first or None), _find_state(handle, second or None))
+        old_snapshot, new_snapshot = (find_state(handle, first or None), find_state(handle, second or None))
         return (
             (find_common_base(new_snapshot, old_snapshot), new_snapshot)
             if dots == "..."
             else (old_snapshot, new_snapshot)
         )
-    return _find_state(handle, old), _find_state(handle, new)
+    return find_state(handle, old), find_state(handle, new)
 
 
-def _find_state(handle: Handle, state: "State | Graph") -> Snapshot:
+def find_state(handle: Handle, state: "State | Graph") -> Snapshot:
+    """Return the snapshot of a graph or a revision, which is relative to the handle's commit; None is the handle's."""
     from omnigraph.api.graph import Graph
 
     if state is None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from threading import Event
 
+    from omnigraph.api.builders.search_text import PropertyNames
     from omnigraph.api.change_feed.baseline import Baseline
     from omnigraph.api.change_feed.feed import BlockChanges, ChangeBlock, ChangeFilterNames, Feed
     from omnigraph.api.change_feed.pages import ChangePage, CommitPage
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from omnigraph.api.engine_choice import Engine
     from omnigraph.api.merge_sessions import MergeResult, MergeSession
     from omnigraph.api.results.receipt import Receipt
+    from omnigraph.api.results.result import Result
     from omnigraph.api.surface import GraphSurface
     from omnigraph.history.branch_info import BranchInfo
     from omnigraph.history.commit import Commit
@@ -271,6 +273,8 @@ class MaintenanceSurface(Protocol):
         spark: Any = None,
         branch: str | None = None,
         actor: str | None = None,
+        max_seconds: float | None = None,
+        max_bytes: int | None = None,
     ) -> OptimizeReport: ...
 
     def ensure_indices(
@@ -356,3 +360,21 @@ class SparkSurface(Protocol):
         rejects: str | PathLike[str] | None = None,
         available_now: bool = False,
     ) -> Any: ...
+
+
+class SearchSurface(Protocol):
+    """The search of an open graph, either local or on a server."""
+
+    def search(
+        self,
+        type_name: str,
+        /,
+        *,
+        text: str | None = None,
+        vector: Sequence[float] | None = None,
+        k: int = 10,
+        properties: PropertyNames = None,
+        branch: str | None = None,
+        at: Revision | None = None,
+        timeout: float | None = None,
+    ) -> Result: ...

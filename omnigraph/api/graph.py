@@ -26,17 +26,20 @@ if TYPE_CHECKING:
         branch_blocks,
         comparisons,
         duckdb_views,
+        exports,
         loads,
         merges,
         polars_scan,
         queries,
         query_pool,
+        searches,
         subgraphs,
         writes,
     )
     from omnigraph.api.branches import Branches
     from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
     from omnigraph.api.changes import Changes
+    from omnigraph.api.export_files import ExportFormat
     from omnigraph.api.graph_schema import GraphSchema
     from omnigraph.api.maintenance import Maintenance
     from omnigraph.api.queries import Params
@@ -52,8 +55,8 @@ else:
     defer_imports(
         globals(),
         "omnigraph.api",
-        *("blob_writes", "blobs", "branch_blocks", "comparisons", "duckdb_views", "loads", "merges"),
-        *("polars_scan", "queries", "query_pool", "subgraphs", "writes"),
+        *("blob_writes", "blobs", "branch_blocks", "comparisons", "duckdb_views", "exports", "loads"),
+        *("merges", "polars_scan", "queries", "query_pool", "searches", "subgraphs", "writes"),
     )
 
 Answer = TypeVar("Answer")
@@ -209,6 +212,7 @@ class Graph(Guarded):
     node = delegate(lambda: queries.node)
     table = delegate(lambda: queries.table)
     subgraph = delegate(lambda: subgraphs.subgraph)
+    search = delegate(lambda: searches.search)
     scan = delegate(lambda: polars_scan.scan)
     duckdb = delegate(lambda: duckdb_views.duckdb)
     pool = delegate(lambda: query_pool.pool)
@@ -281,6 +285,8 @@ class Graph(Guarded):
         branch: str | None = None,
         at: Revision | None = None,
         iso_dates: bool = False,
+        since: Revision | None = None,
+        format: "ExportFormat | None" = None,
     ) -> Iterator[bytes]: ...
     @overload
     def export(
@@ -292,8 +298,10 @@ class Graph(Guarded):
         branch: str | None = None,
         at: Revision | None = None,
         iso_dates: bool = False,
+        since: Revision | None = None,
+        format: "ExportFormat | None" = None,
     ) -> int: ...
-    def export(
+    def export(  # noqa: PLR0913 - all but the first are keywords
         self,
         path: Path | None = None,
         /,
@@ -302,17 +310,23 @@ class Graph(Guarded):
         branch: str | None = None,
         at: Revision | None = None,
         iso_dates: bool = False,
+        since: Revision | None = None,
+        format: "ExportFormat | None" = None,
     ) -> Iterator[bytes] | int:
         """Export one snapshot as NDJSON that can be loaded again, with nodes before edges.
 
-        If a path is given, the export is written to that file, and the number of entities is returned. The file appears
-        only once it is complete. The path may be an `s3://` URI. The file is compressed if its name ends in .gz or
-        .zst. Without a path, the lines are returned. A Date is exported as the number of days and a DateTime as the
-        number of milliseconds since 1970. With `iso_dates`, dates and times are exported as ISO strings, which can be
-        loaded as well. Cleanup never removes data that a running export is reading.
+        If a path or an `s3://` URI is given, the export is written to that file, which appears only once it is
+        complete, and the number of entities is returned. Otherwise, the lines are returned. The suffix of the path sets
+        the format, unless `format` is given: `ndjson` (the default), or `parquet`, `arrow` or `csv`, which contain a
+        single type. Text is compressed if the name ends in .gz or .zst.
+
+        With `since`, only the entities that were added or changed after that revision are exported. Deleted entities
+        are not part of it; the change feed has them. In NDJSON, a Date is the number of days and a DateTime the number
+        of milliseconds since 1970, or ISO strings with `iso_dates`. Cleanup never removes data that a running export is
+        reading.
         """
         handle = self._handle.for_read(branch, at)
-        return queries.export_graph(handle, path, types, iso_dates=iso_dates)
+        return exports.export_graph(handle, path, types, iso_dates=iso_dates, since=since, format=format)
 
     # Writes -------------------------------------------------------------------------------------
 

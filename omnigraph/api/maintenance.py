@@ -17,6 +17,7 @@ from omnigraph.api.handle import Handle
 from omnigraph.api.operations import Operations
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.maintenance.copy import CopyProgress, CopySummary
+from omnigraph.maintenance.optimize_budget import make_budget
 from omnigraph.maintenance.retention.absence_report import Absence
 from omnigraph.maintenance.retention.collect_garbage import CleanupProgress
 from omnigraph.maintenance.retention.policy import Duration, make_policy
@@ -51,7 +52,7 @@ class Maintenance(Facet):
         """Unfinished operations, and the outcomes of recovered operations."""
         return Operations(self._handle)
 
-    def optimize(
+    def optimize(  # noqa: PLR0913 - all are keywords
         self,
         *,
         types: Collection[str] | None = None,
@@ -59,6 +60,8 @@ class Maintenance(Facet):
         spark: Any = None,
         branch: str | None = None,
         actor: str | None = None,
+        max_seconds: float | None = None,
+        max_bytes: int | None = None,
     ) -> "OptimizeReport":
         """Compact small fragments and index all rows, without changing any data.
 
@@ -70,10 +73,15 @@ class Maintenance(Facet):
         which uses Spark if it is available and there is at least 1 GiB to read. The result does not
         depend on the engine.
 
+        With `max_seconds` or `max_bytes`, no further table, compaction task or index is started once that many seconds
+        have passed or that many bytes have been read. What was done is published, and the report's `remaining` contains
+        the types and bytes that are left for the next run.
+
         Raises `InputError` for an unknown type, `ConcurrentCommit` if the branch is too busy, `ServerError` if Spark
         fails, and `ReadOnlyError` if the graph is read-only.
         """
-        return runs.run_optimize(self._handle.for_branch(branch), types, (engine, spark), actor)
+        budget = make_budget(max_seconds, max_bytes)
+        return runs.run_optimize(self._handle.for_branch(branch), types, (engine, spark), actor, budget)
 
     def ensure_indices(
         self,

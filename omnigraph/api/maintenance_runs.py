@@ -24,6 +24,7 @@ from omnigraph.storage.store import open_store
 if TYPE_CHECKING:
     from omnigraph.history.commit import Commit
     from omnigraph.history.snapshot import Snapshot
+    from omnigraph.maintenance.optimize_budget import OptimizeBudget
     from omnigraph.maintenance.optimize_report import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
     from omnigraph.maintenance.restore_names import NameChoice
@@ -33,9 +34,13 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 def run_optimize(
-    handle: Handle, types: Collection[str] | None, engine: EngineChoice, actor: str | None
+    handle: Handle,
+    types: Collection[str] | None,
+    engine: EngineChoice,
+    actor: str | None,
+    budget: "OptimizeBudget | None" = None,
 ) -> "OptimizeReport":
-    """Compact and index the tables on a branch."""
+    """Compact and index the tables on a branch, as far as the budget allows."""
     from omnigraph.maintenance.optimize import optimize
 
     handle.require_writable("optimizing")
@@ -43,7 +48,7 @@ def run_optimize(
     with log_operation("optimize", branch) as event, report_missing_branch(handle.branch_state):
         executor = choose_optimize_executor(handle.branch_state, types, engine)
         author = resolve_actor(actor) if actor else None
-        optimized = optimize(handle.branch_state, types, author, executor)
+        optimized = optimize(handle.branch_state, types, author, executor, budget)
         _log_optimized_tables(event, optimized)
     if optimized:
         handle.refresh()

@@ -1,13 +1,12 @@
-"""Queries, streams, plans, node and edge sets, and exports.
+"""Queries, streams, plans, and node and edge sets.
 
 Each function takes one snapshot from a handle, compiles the query text (or reuses a compiled query), and passes both to
 the engine. No function opens a table itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.builders.prepared_queries import (
@@ -30,7 +29,6 @@ from omnigraph.history.missing_files import explain_missing_batches, explain_mis
 from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.values.describe_value import describe
 from omnigraph.values.naive_times import naive_times_as_utc
 from omnigraph.values.table_key import TableKey
 
@@ -233,35 +231,6 @@ def require_node(handle: Handle, type_name: str, key: Any) -> "Node":
     if existing is None:
         raise EntityNotFound(f"no {type_name} '{key}' found")
     return existing
-
-
-def export_graph(
-    handle: Handle, path: str | PathLike[str] | None, types: Sequence[str] | None, *, iso_dates: bool
-) -> Iterator[bytes] | int:
-    """Return the lines of an export, or the number of entities that were written to a file."""
-    from omnigraph.ingest.export import join_lines
-
-    if path is not None and not isinstance(path, str | PathLike):
-        raise InputError(f"the path of an export must be a string or a path, got {describe(path)}", reason="not a path")
-    parts = export_parts(handle, types, iso_dates=iso_dates)
-    if path is None:
-        return join_lines(parts)
-    from omnigraph.api.output_files import write_export
-
-    with log_operation("export", handle.branch_name) as event:
-        count = write_export(path, parts)
-        event.rows = count
-    return count
-
-
-def export_parts(handle: Handle, types: Sequence[str] | None, *, iso_dates: bool) -> Iterator[bytes]:
-    """Yield the lines of an export, in several parts if they contain large blobs."""
-    from omnigraph.ingest import export
-    from omnigraph.publish.read_lease import protect_while_reading
-
-    snapshot = handle.latest_snapshot()
-    parts = explain_missing_batches(snapshot, export.export_parts(snapshot, types, iso_dates=iso_dates))
-    return protect_while_reading(handle.branch_state, snapshot, parts)
 
 
 @guarded

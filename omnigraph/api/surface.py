@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, Unpack, overload
 
+from omnigraph.api.facet_surfaces import SearchSurface
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.api.change_feed.feed import ChangeFilterNames
     from omnigraph.api.data_files import ProgressOption
     from omnigraph.api.engine_choice import Engine
+    from omnigraph.api.export_files import ExportFormat
     from omnigraph.api.facet_surfaces import (
         BranchesSurface,
         ChangesSurface,
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class GraphSurface(Protocol):
+class GraphSurface(SearchSurface, Protocol):
     """An open graph, either local or on a server."""
 
     def __enter__(self) -> Self: ...
@@ -202,6 +205,8 @@ class GraphSurface(Protocol):
         branch: str | None = None,
         at: Revision | None = None,
         iso_dates: bool = False,
+        since: Revision | None = None,
+        format: ExportFormat | None = None,
     ) -> Iterator[bytes]: ...
 
     @overload
@@ -214,6 +219,8 @@ class GraphSurface(Protocol):
         branch: str | None = None,
         at: Revision | None = None,
         iso_dates: bool = False,
+        since: Revision | None = None,
+        format: ExportFormat | None = None,
     ) -> int: ...
 
     def mutate(

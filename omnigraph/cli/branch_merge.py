@@ -78,6 +78,7 @@ def _print_result(
         return
     if merge_result.outcome == "already_up_to_date":
         show.confirmation(f"{into} already has all changes from {source}")
+        _print_deletion(merge_result, source)
         return
     if merge_result.conflicts:
         failure = f"'{source}' cannot be merged into '{into}'"
@@ -89,13 +90,17 @@ def _print_result(
     show.confirmation(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}", preview=is_preview)
     for line in schema_lines(merge_result.schema_change):
         show.confirmation(line, preview=is_preview)
-    if merge_result.branch_deleted:
-        show.note(f"deleted branch {source}")
+    _print_deletion(merge_result, source)
     print_discarded_changes(merge_result, (into, source))
     for edge in merge_result.parallel_edges[:3]:
         type_name = edge.key.type_name
         show.note(f"both branches added the same {type_name} edge: '{edge.ours}' and '{edge.theirs}'")
     print_lost_edges(merge_result, (into, source))
+
+
+def _print_deletion(merge_result: "MergeResult", source: str) -> None:
+    if merge_result.branch_deleted:
+        show.note(f"deleted branch {source}")
 
 
 def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: str | None) -> dict[str, Any]:

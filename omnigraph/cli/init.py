@@ -5,24 +5,24 @@ import click
 from omnigraph.errors.diagnostics import SourceText
 
 from . import files, show
-from .address import actor_option, announce_target, parse_storage_uri
+from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_root
 from .options import settings, shared_options
 
 
 @click.command()
-@click.argument("uri")
 @click.option(
     "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg) for the graph"
 )
 @click.option("--force", is_flag=True, help="Take over an interrupted init")
+@graph_arguments(direct=True)
 @actor_option
 @shared_options
-def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
-    """Create a graph at URI, which is a path or s3://bucket/prefix.
+def init(address: GraphAddress, schema_path: str, force: bool, actor: str | None) -> None:
+    """Create a graph at GRAPH or --store, which is a path or s3://bucket/prefix.
 
     An existing graph is never replaced, even with --force.
     """
-    root = parse_storage_uri(uri)
+    root = resolve_root(address)
     source = files.read_source(schema_path)
     announce_target("init", root)
     from omnigraph.api.opening import init as init_graph

@@ -55,7 +55,7 @@ def lint(
 
     Every finding is reported with its position. Exits with code 1 if there are errors. With --fix,
     misspelled names that have a single suggestion are corrected, redundant words are removed, and the files are
-    formatted. A correction is kept only if it resolves a finding.
+    formatted. A correction is kept only if there are then no more findings than before.
     """
     files.reject_repeated_stdin(*((schema_path,) if schema_path is not None else ()), *query_paths)
     if schema_path is not None and options["fix"]:

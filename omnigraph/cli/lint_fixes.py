@@ -1,7 +1,8 @@
 """Mechanical corrections for `omnigraph lint --fix`.
 
 This module corrects misspelled names if the checker suggests the correct name, removes words that have no effect, and
-formats the text. A correction is kept only if it reduces the number of findings, so a fix never causes an error.
+formats the text. A correction is kept only if the text then has no more findings than before. What the correction
+reveals is corrected first: the properties of a node are not checked before the name of its type is known.
 """
 
 import re
@@ -32,8 +33,22 @@ def fix_text(text: str, lint: Linter) -> tuple[str, int]:
     >>> fix_text("a: Strin  b: Strin ", lint)
     ('a: String  b: String ', 2)
     """
-    fix_count, diagnostics = 0, lint(text)
+    fix_count, seen_texts = 0, {text}
     while fix_count < _MAX_FIXES:
+        text, diagnostics, reducing_count = _reduce_findings(text, lint, _MAX_FIXES - fix_count)
+        revealed = _find_revealing_fix(text, diagnostics, lint, seen_texts)
+        fix_count += reducing_count
+        if revealed is None:
+            break
+        text, revealed_count = revealed
+        fix_count += revealed_count
+    return text, fix_count
+
+
+def _reduce_findings(text: str, lint: Linter, limit: int) -> tuple[str, Sequence[Diagnostic], int]:
+    """Apply corrections while each of them reduces the number of findings."""
+    fix_count, diagnostics = 0, lint(text)
+    while fix_count < limit:
         for candidate in _iter_candidates(text, diagnostics):
             remaining = lint(candidate)
             if _weigh(remaining) < _weigh(diagnostics):
@@ -41,7 +56,24 @@ def fix_text(text: str, lint: Linter) -> tuple[str, int]:
                 break
         else:
             break
-    return text, fix_count
+    return text, diagnostics, fix_count
+
+
+def _find_revealing_fix(
+    text: str, diagnostics: Sequence[Diagnostic], lint: Linter, seen_texts: set[str]
+) -> tuple[str, int] | None:
+    """Return the text after a correction that only revealed other findings, or None if there is no such correction.
+
+    `seen_texts` prevents two corrections that undo each other from alternating.
+    """
+    for candidate in _iter_candidates(text, diagnostics):
+        if candidate in seen_texts:
+            continue
+        seen_texts.add(candidate)
+        fixed_text, remaining, fix_count = _reduce_findings(candidate, lint, _MAX_FIXES)
+        if _weigh(remaining) <= _weigh(diagnostics):
+            return fixed_text, fix_count + 1
+    return None
 
 
 def fix_schema_file(path: str) -> None:

@@ -15,20 +15,33 @@ _branch_option = click.option("--branch", metavar="NAME", help="Branch to mainta
 
 @click.command()
 @click.option("--type", "types", multiple=True, metavar="T", help="Optimize only this type; may be repeated")
+@click.option(
+    "--max-seconds", type=click.FloatRange(min=0, min_open=True), help="Start no further work after this many seconds"
+)
+@click.option("--max-bytes", type=click.IntRange(min=1), help="Start no further work after reading this many bytes")
 @engine_options("for workloads of 1 GiB or more")
 @_branch_option
 @graph_arguments()
 @shared_options
-def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, **engine_choice: Any) -> None:
+def optimize(
+    address: GraphAddress,
+    types: tuple[str, ...],
+    branch: str | None,
+    max_seconds: float | None,
+    max_bytes: int | None,
+    **engine_choice: Any,
+) -> None:
     """Compact small table fragments, and update indexes to cover all rows.
 
     The data does not change, and reads and writes can continue. Small writes already do most of this
-    work; run this command after large loads and deletes.
+    work; run this command after large loads and deletes. With --max-seconds or --max-bytes, the next run
+    continues with what remains.
     """
     root = resolve_target(address)
     announce_target("optimize", root)
     graph = open_graph(root, branch=branch or current_branch(root.uri))
-    report = graph.maintenance.optimize(types=types or None, **engine_arguments(**engine_choice))
+    limits: dict[str, Any] = {"max_seconds": max_seconds, "max_bytes": max_bytes}
+    report = graph.maintenance.optimize(types=types or None, **limits, **engine_arguments(**engine_choice))
     if settings().json:
         dataset_documents = [dataset.to_json() for dataset in report.datasets]
         show.document({"uri": root.uri, "engine": report.engine, "datasets": dataset_documents})
@@ -38,9 +51,12 @@ def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, 
         (show.result if dataset.error else show.confirmation)(_describe_dataset(dataset))
         for property_name, reason in dataset.pending_indexes:
             show.note(f"{dataset.type_key}: the index on {property_name} is pending: {reason}")
-    if not report and not report.damaged:
+    if report.remaining:
+        remaining_bytes = show.count(sum(report.remaining.values()), "byte")
+        show.note(f"the limit was reached; {remaining_bytes} remain in {', '.join(report.remaining)}")
+    elif not report and not report.damaged:
         show.note("nothing to do")
-    elif report.engine != "local":
+    if report.engine != "local":
         show.note(f"ran on {report.engine}")
     _exit_if_damaged(report)
 
@@ -56,7 +72,7 @@ def _describe_dataset(dataset: Any) -> str:
     if dataset.error is not None:
         return f"{dataset.type_key}: {dataset.error}"
     if not dataset.committed:
-        return f"{dataset.type_key}: nothing to do"
+        return f"{dataset.type_key}: {'postponed' if dataset.remaining_bytes else 'nothing to do'}"
     if not dataset.fragments_removed:
         return f"{dataset.type_key}: indexes now cover all rows"
     removed_fragments = show.count(dataset.fragments_removed, "fragment")

@@ -4,7 +4,7 @@ Each method sends one request, or a few if one response does not contain everyth
 raise `NotSupportedRemotely`; `unsupported` lists them. A `RemoteGraph` never changes its branch or commit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
 from os import PathLike
@@ -28,6 +28,7 @@ from omnigraph.history.tags import Tag
 from omnigraph.maintenance.health_thresholds import LimitWarning
 
 from . import blobs, branches, changes, diffs, graph_card, maintenance, merges, queries, revisions, schema, tags
+from .graph_reads import RemoteReads
 from .graph_writes import RemoteWrites
 from .handle import RemoteHandle
 from .unsupported import reject
@@ -41,7 +42,7 @@ Answer = TypeVar("Answer")
 Path = str | PathLike[str]
 
 
-class RemoteGraph(RemoteWrites):
+class RemoteGraph(RemoteReads, RemoteWrites):
     """A graph on a server, bound to a branch or pinned to one commit. `omnigraph.open` returns one for a URL."""
 
     def __init__(self, handle: RemoteHandle) -> None:
@@ -263,20 +264,6 @@ class RemoteGraph(RemoteWrites):
         """Open a blob; see `Graph.blob`."""
         return blobs.open_blob(self._handle, (type_name, key, property_name), kind, if_match)
 
-    def export(
-        self,
-        path: Path | None = None,
-        /,
-        *,
-        types: Sequence[str] | None = None,
-        branch: str | None = None,
-        at: Revision | None = None,
-        iso_dates: bool = False,
-    ) -> Any:
-        """Export one snapshot as NDJSON that can be loaded again; see `Graph.export`."""
-        lines = queries.export_lines(self._handle.for_read(branch, at), types, iso_dates=iso_dates)
-        return lines if path is None else queries.export_to_file(path, lines)
-
     def table(self, name: str, *, kind: str | None = None) -> NoReturn:
         """Raise `NotSupportedRemotely`."""
         reject("table")
@@ -293,7 +280,7 @@ class RemoteGraph(RemoteWrites):
         """Raise `NotSupportedRemotely`."""
         reject("pool")
 
-    # Writes are inherited from `RemoteWrites`.
+    # Searches and exports are inherited from `RemoteReads`, and writes from `RemoteWrites`.
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
         """Call `fn(graph)`, and repeat the call after each conflict that a newer state may resolve."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.errors import OmnigraphError
 from omnigraph.maintenance.finding import Checkup
+from omnigraph.maintenance.optimize_budget import make_budget
 from omnigraph.maintenance.optimize_report import OptimizeReport
 from omnigraph.maintenance.repair_report import Repair
 from omnigraph.maintenance.retention.absence_report import Absence
@@ -44,7 +45,7 @@ class RemoteMaintenance(RemoteFacet):
         """Unfinished operations, and the outcomes of recovered operations."""
         return RemoteOperations(self._handle)
 
-    def optimize(
+    def optimize(  # noqa: PLR0913 - all are keywords
         self,
         *,
         types: Collection[str] | None = None,
@@ -52,13 +53,17 @@ class RemoteMaintenance(RemoteFacet):
         spark: Any = None,
         branch: str | None = None,
         actor: str | None = None,
+        max_seconds: float | None = None,
+        max_bytes: int | None = None,
     ) -> OptimizeReport:
         """Compact small fragments and index all rows; see `Graph.maintenance.optimize`."""
         reject_if(engine == "spark" or spark is not None, "engine='spark'")
         self._handle.reject_actor(actor)
         self._handle.require_writable("optimizing")
+        make_budget(max_seconds, max_bytes)
         body = {"branch": write_branch(self._handle, branch), "types": None if types is None else list(types)}
-        return reports.read_optimize_report(self._run_job("optimize", body))
+        limits = {"max_seconds": max_seconds, "max_bytes": max_bytes}
+        return reports.read_optimize_report(self._run_job("optimize", {**body, **limits}))
 
     def ensure_indices(
         self,

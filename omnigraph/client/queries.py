@@ -5,9 +5,8 @@ writes to the graph.
 """
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +19,9 @@ from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.engine.execution_context import OperatorStats
 from omnigraph.engine.explain import ExplainedPlan, ExplainedStep
-from omnigraph.errors import InputError
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.values import clock_and_ids
-from omnigraph.values.describe_value import describe
 
-from .exchange import NDJSON
 from .handle import RemoteHandle
 from .query_requests import build_query_body, read_source, with_source
 from .replies import Reply
@@ -163,20 +159,3 @@ def find_node(handle: RemoteHandle, type_name: str, key: Any) -> Node | None:
         return None
     values = dict(row)
     return Node(values.pop("id"), type_name, values)
-
-
-def export_lines(handle: RemoteHandle, types: Sequence[str] | None, *, iso_dates: bool) -> Iterator[bytes]:
-    """Yield the lines of an export, each with its newline."""
-    handle.require_open()
-    body = {"type_names": list(types or ()), "iso_dates": iso_dates} | handle.position
-    reply = handle.exchange.stream("POST", ("export",), {}, json_body=body, headers={"Accept": NDJSON}, is_read=True)
-    return reply.lines()
-
-
-def export_to_file(path: str | PathLike[str], lines: Iterator[bytes]) -> int:
-    """Write an export to a file or an S3 object, and return the number of entities. See `Graph.export`."""
-    from omnigraph.api.output_files import write_export
-
-    if not isinstance(path, str | PathLike):
-        raise InputError(f"the path of an export must be a string or a path, got {describe(path)}", reason="not a path")
-    return write_export(path, lines)

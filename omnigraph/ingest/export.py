@@ -6,25 +6,30 @@ one piece are held in memory, and large blobs are streamed.
 """
 
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.history.diff import changed_table_keys, diff_snapshots
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.lang.schema.type_names import unknown_type_error
+from omnigraph.lang.schema.type_names import select_declared_types
 from omnigraph.storage.arrow import table_key
-from omnigraph.storage.blob_pieces import MARKER_PREFIX, RowPiece, take_streamed_pieces
+from omnigraph.storage.blob_pieces import MARKER_PREFIX, RowPiece, take_pieces, take_streamed_pieces
 from omnigraph.storage.find_rows import read_rows
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.values import PropertyType, ScalarType, encode_export
 from omnigraph.values.dates import format_date, format_datetime
-from omnigraph.values.name_rules import require_names
+from omnigraph.values.table_key import TableKey
 
+from .entity_schema import entity_schema
+
+EntityIds = Mapping[TableKey, pa.ChunkedArray]
+_STORED_NAMES = {"from": "src", "to": "dst"}
 _BASE64_BLOCK_BYTES = 3 << 18  # a multiple of three, so that the digits of a block need no padding
 _MARKER_START = b2a_base64(MARKER_PREFIX, newline=False)
 _INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
@@ -70,36 +75,65 @@ def export_parts(
     *,
     iso_dates: bool = False,
     kinds: Collection[str] | None = None,
+    entity_ids: EntityIds | None = None,
 ) -> Iterator[bytes]:
     """Yield an export like `export_lines`, with lines that contain large blobs in several parts.
 
-    Only the last part of a line ends in a newline.
+    Only the last part of a line ends in a newline. `entity_ids` restricts the export to these ids of these tables.
     """
     for entity_type in select_types(snapshot, type_names):
-        is_selected = kinds is None or entity_type.kind in kinds
-        if is_selected and snapshot.tables[table_key(entity_type)].row_count:
-            yield from _export_type(entity_type, snapshot.table(table_key(entity_type)), iso_dates)
+        key = table_key(entity_type)
+        is_selected = (kinds is None or entity_type.kind in kinds) and (entity_ids is None or key in entity_ids)
+        if is_selected and snapshot.tables[key].row_count:
+            selected_ids = None if entity_ids is None else entity_ids[key]
+            yield from _export_type(entity_type, snapshot.table(key), iso_dates, selected_ids)
+
+
+def export_tables(
+    snapshot: Snapshot, entity_type: NodeType | EdgeType, entity_ids: EntityIds | None = None
+) -> Iterator[pa.Table]:
+    """Yield the entities of one type in id order, as tables with the columns of `entity_schema`."""
+    key, schema = table_key(entity_type), entity_schema(entity_type)
+    if not snapshot.tables[key].row_count or (entity_ids is not None and key not in entity_ids):
+        return
+    table = snapshot.table(key)
+    stored_names = [_STORED_NAMES.get(name, name) for name in schema.names] if key.is_edge else schema.names
+    for rows in take_pieces(table, _ordered_row_ids(table, None if entity_ids is None else entity_ids[key])):
+        columns = [rows[name].cast(field.type) for name, field in zip(stored_names, schema, strict=True)]
+        yield pa.Table.from_arrays(columns, schema=schema)
+
+
+def changed_entity_ids(
+    old_snapshot: Snapshot, new_snapshot: Snapshot, type_names: Sequence[str] | None = None
+) -> EntityIds:
+    """Return the ids of the entities that were added or changed between two snapshots, by table."""
+    selected_keys = {table_key(entity_type) for entity_type in select_types(new_snapshot, type_names)}
+    changed_keys = [key for key in changed_table_keys(old_snapshot, new_snapshot) if key in selected_keys]
+    return {
+        changes.key: pa.chunked_array(
+            [*changes.inserted["id"].chunks, *changes.updated_after["id"].chunks], pa.string()
+        )
+        for changes in diff_snapshots(old_snapshot, new_snapshot, changed_keys)
+    }
 
 
 def select_types(snapshot: Snapshot, type_names: Sequence[str] | None) -> list[NodeType | EdgeType]:
     """Return the types with the given names (by default all types), nodes first; raise an error for unknown names."""
-    catalog = snapshot.schema.ir.catalog
-    all_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]
-    if type_names is None:
-        return all_types
-    type_names = require_names(type_names)
-    known_names = {entity_type.name for entity_type in all_types}
-    for type_name in type_names:
-        if type_name not in known_names:
-            raise unknown_type_error(type_name, known_names)
-    return [entity_type for entity_type in all_types if entity_type.name in type_names]
+    return select_declared_types(snapshot.schema.ir.catalog, type_names)
 
 
-def _export_type(entity_type: NodeType | EdgeType, table: Table, iso_dates: bool) -> Iterator[bytes]:
+def _ordered_row_ids(table: Table, selected_ids: pa.ChunkedArray | None) -> pa.Array:
+    """Return the row ids of all entities, or only of the selected ones, in the order of their ids."""
     id_rows = read_rows(table, ["id"], with_row_ids=True).select(["id", ROW_ID])
-    ordered_row_ids = id_rows[ROW_ID].take(pc.sort_indices(id_rows["id"])).combine_chunks()
-    del id_rows
-    for piece in take_streamed_pieces(table, ordered_row_ids):
+    if selected_ids is not None:
+        id_rows = id_rows.filter(pc.is_in(id_rows["id"], value_set=selected_ids))
+    return id_rows[ROW_ID].take(pc.sort_indices(id_rows["id"])).combine_chunks()
+
+
+def _export_type(
+    entity_type: NodeType | EdgeType, table: Table, iso_dates: bool, selected_ids: pa.ChunkedArray | None
+) -> Iterator[bytes]:
+    for piece in take_streamed_pieces(table, _ordered_row_ids(table, selected_ids)):
         lines = lines_of_rows(entity_type, piece.rows, iso_dates=iso_dates)
         yield from (part for line in lines for part in _insert_blobs(line, piece)) if piece.streamed else lines
 

@@ -6,7 +6,7 @@ number of small fragments is then compacted instead, and the indexes are built i
 for this work or fail because of it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -43,6 +43,7 @@ from omnigraph.values.name_rules import require_names
 from omnigraph.values.table_key import TableKey
 
 from .index_maintenance import MAINTENANCE_ACTOR, ensure_indices, index_kinds_of, stage_missing_indexes
+from .optimize_budget import OptimizeBudget
 from .optimize_report import OptimizeReport, TableMaintenance
 from .table_comparison import measure_table
 
@@ -71,6 +72,7 @@ class _OptimizeRun:
     gc_epoch: int = 0
     attempts: int = 0
     damage_by_key: dict[TableKey, DamagedError] = field(default_factory=dict)
+    budget: OptimizeBudget | None = None
 
 
 def optimize(
@@ -78,25 +80,32 @@ def optimize(
     types: Collection[str] | None = None,
     actor: str | None = None,
     executor: Executor | None = None,
+    budget: OptimizeBudget | None = None,
 ) -> OptimizeReport:
     """Compact small fragments and extend indexes to all rows, in all tables or only in `types`.
 
-    A damaged table is left unchanged, and its report entry explains why.
+    A damaged table is left unchanged, and its report entry explains why. With a budget, tables and tasks run one after
+    another until it is used, and the report contains the bytes that remain to be read.
     """
     executor = executor or LocalExecutor()
-    optimize_run, base_txn = _prepare_run(branch, types, executor)
+    optimize_run, base_txn = _prepare_run(branch, types, executor, budget)
     metadata = CommitMetadata(actor or MAINTENANCE_ACTOR)
     table_commit = publish(
         branch, shrink_on_retry(lambda txn, limit: _plan_publish(optimize_run, txn, limit)), metadata
     )
     index_commit = (
-        ensure_indices(branch, metadata, types=_undamaged_keys(optimize_run))
+        ensure_indices(branch, metadata, types=_finished_keys(optimize_run))
         if _has_outdated_tables(optimize_run, table_commit)
         else None
     )
     commits = tuple(published for published in (table_commit, index_commit) if published is not None)
-    reports = tuple(_report_table(optimize_run, base_txn, table_key, commits) for table_key in optimize_run.table_keys)
-    return OptimizeReport(reports, commits, executor.name, max(0, optimize_run.attempts - 1))
+    reports = [_report_table(optimize_run, base_txn, table_key, commits) for table_key in optimize_run.table_keys]
+    if budget is not None and budget.postponed:
+        latest_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
+        postponed = budget.postponed & latest_txn.base.state.tables.keys()
+        remaining = {table_key: _estimate_table_bytes(latest_txn, table_key) for table_key in postponed}
+        reports = [replace(report, remaining_bytes=remaining.get(report.type_key, 0)) for report in reports]
+    return OptimizeReport(tuple(reports), commits, executor.name, max(0, optimize_run.attempts - 1))
 
 
 class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, never by a caller
@@ -104,12 +113,13 @@ class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, neve
 
 
 def _prepare_run(
-    branch: BranchState, types: Collection[str] | None, executor: Executor
+    branch: BranchState, types: Collection[str] | None, executor: Executor, budget: OptimizeBudget | None
 ) -> tuple[_OptimizeRun, WriteTxn]:
     """Prepare a run. Return the run with its table versions, and the transaction that they are based on."""
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
-        optimize_run = _OptimizeRun(branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch)
+        gc_epoch = base_txn.base.state.head.gc_epoch
+        optimize_run = _OptimizeRun(branch, _select_keys(base_txn, types), gc_epoch=gc_epoch, budget=budget)
         try:
             maintained = _maintain_undamaged(optimize_run, base_txn, executor)
         except _OutdatedBase:
@@ -139,9 +149,14 @@ def _estimate_table_bytes(txn: WriteTxn, table_key: TableKey) -> int:
 
 def _bytes_to_process(table: Table, index_kinds: Mapping[str, str]) -> int:
     rewrite_bytes = sum(map(task_bytes, plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD)))
+    return rewrite_bytes + _uncovered_bytes(table, index_kinds)
+
+
+def _uncovered_bytes(table: Table, index_kinds: Mapping[str, str]) -> int:
+    """Return the size of the fragments that an index does not cover."""
     covered_fragments, all_fragments = index_coverage(table), set(list_fragment_ids(table))
     uncovered = (all_fragments - covered_fragments.get(index_key, frozenset()) for index_key in index_kinds)
-    return rewrite_bytes + fragment_bytes(table, set().union(*uncovered))
+    return fragment_bytes(table, set().union(*uncovered))
 
 
 def _select_keys(txn: WriteTxn, types: Iterable[str] | None) -> list[TableKey]:
@@ -170,12 +185,19 @@ def _undamaged_keys(optimize_run: _OptimizeRun) -> list[TableKey]:
     return [table_key for table_key in optimize_run.table_keys if table_key not in optimize_run.damage_by_key]
 
 
+def _finished_keys(optimize_run: _OptimizeRun) -> list[TableKey]:
+    postponed = optimize_run.budget.postponed if optimize_run.budget is not None else set()
+    return [table_key for table_key in _undamaged_keys(optimize_run) if table_key not in postponed]
+
+
 def _maintain_undamaged(optimize_run: _OptimizeRun, txn: WriteTxn, executor: Executor) -> dict[TableKey, Table]:
     """Maintain all tables except those found to be damaged."""
     entries = txn.base.state.tables
     while True:
         try:
             with as_storage_errors("none"):
+                if optimize_run.budget is not None:
+                    return _maintain_within_budget(txn, _undamaged_keys(optimize_run), executor, optimize_run.budget)
                 return _maintain_tables(txn, _undamaged_keys(optimize_run), executor)
         except (ServerError, ValueError, RuntimeError) as error:
             if not is_newest(txn.base):
@@ -226,6 +248,42 @@ def _maintain_tables(txn: WriteTxn, table_keys: Iterable[TableKey], executor: Ex
     }
 
 
+def _maintain_within_budget(
+    txn: WriteTxn, table_keys: Iterable[TableKey], executor: Executor, budget: OptimizeBudget
+) -> dict[TableKey, Table]:
+    """Maintain one table after another, and start neither a table, a compaction task nor indexes beyond the budget."""
+    budget.restart()
+    maintained: dict[TableKey, Table] = {}
+    for table_key in table_keys:
+        for table in _open_nonempty_tables(txn, [table_key]).values() if budget.may_start(table_key) else ():
+            results = list(_run_affordable_tasks(txn, table_key, table, executor, budget))
+            compacted = commit(txn.store, table, stage_task_results(table, results)) if results else table
+            index_bytes = _uncovered_bytes(compacted, index_kinds_of(txn, table_key))
+            is_affordable = not index_bytes or budget.may_start(table_key)
+            budget.used_bytes += index_bytes if is_affordable else 0
+            staged = stage_missing_indexes(txn, {table_key: compacted}, executor) if is_affordable else {}
+            indexed = commit(txn.store, compacted, staged[table_key]) if staged else compacted
+            maintained |= {table_key: indexed} if indexed.version != table.version else {}
+    return maintained
+
+
+def _run_affordable_tasks(
+    txn: WriteTxn, table_key: TableKey, table: Table, executor: Executor, budget: OptimizeBudget
+) -> Iterator[str]:
+    for task in plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD):
+        if not budget.may_start(table_key):
+            return
+        budget.used_bytes += task_bytes(task)
+        _verify_sources(txn, [(table, task)], executor)
+        yield from executor.compact_fragments(txn.store, [(table, task)])
+
+
+def _verify_sources(txn: WriteTxn, rewrite_jobs: Iterable[tuple[Table, str]], executor: Executor) -> None:
+    source_files = [file_name for table, task in rewrite_jobs for file_name in task_input_files(table, task)]
+    for error in find_damaged_files(txn.store, txn.base.state, source_files, executor.verify_files).values():
+        raise error
+
+
 def _stage_compaction(
     txn: WriteTxn, tables: Mapping[TableKey, Table], executor: Executor
 ) -> dict[TableKey, StagedChange]:
@@ -234,9 +292,7 @@ def _stage_compaction(
         for table_key, table in tables.items()
     }
     rewrite_jobs = [(tables[table_key], task) for table_key, tasks in tasks_by_key.items() for task in tasks]
-    source_files = [file_name for table, task in rewrite_jobs for file_name in task_input_files(table, task)]
-    for error in find_damaged_files(txn.store, txn.base.state, source_files, executor.verify_files).values():
-        raise error
+    _verify_sources(txn, rewrite_jobs, executor)
     results_iterator = iter(executor.compact_fragments(txn.store, rewrite_jobs) if rewrite_jobs else ())
     results_by_key = {
         table_key: list(islice(results_iterator, len(tasks))) for table_key, tasks in tasks_by_key.items()

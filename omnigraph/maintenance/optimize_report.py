@@ -14,7 +14,8 @@ from omnigraph.values.table_key import TableKey
 class TableMaintenance:
     """The result for one table. `skipped` or `error` explains why the table was not maintained.
 
-    `version_after` is the last published version. The byte counts cover the table's data files.
+    `version_after` is the last published version. The byte counts cover the table's data files. `remaining_bytes` is
+    the size of the files that a later run has to read, because the budget of this run was used.
     """
 
     type_key: TableKey
@@ -30,6 +31,7 @@ class TableMaintenance:
     version_before: int = 0
     version_after: int = 0
     error: str | None = None
+    remaining_bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON-compatible data."""
@@ -48,6 +50,7 @@ class TableMaintenance:
             "bytes_before": self.bytes_before,
             "bytes_after": self.bytes_after,
             "error": self.error,
+            "remaining_bytes": self.remaining_bytes,
         }
 
 
@@ -70,9 +73,15 @@ class OptimizeReport:
         committed_keys = [dataset.type_key for dataset in self.datasets if dataset.committed]
         committed = ", ".join(committed_keys) or "nothing"
         damage_note = f", {len(self.damaged)} damaged" if self.damaged else ""
-        return f"<Optimized {committed} of {len(self.datasets)} tables{damage_note}>"
+        remaining_note = f", {len(self.remaining)} remaining" if self.remaining else ""
+        return f"<Optimized {committed} of {len(self.datasets)} tables{damage_note}{remaining_note}>"
 
     @property
     def damaged(self) -> tuple[TableMaintenance, ...]:
         """The tables that could not be maintained. `error` explains why."""
         return tuple(dataset for dataset in self.datasets if dataset.error is not None)
+
+    @property
+    def remaining(self) -> dict[TableKey, int]:
+        """The tables that the budget of this run did not cover completely, with the bytes that remain to be read."""
+        return {dataset.type_key: dataset.remaining_bytes for dataset in self.datasets if dataset.remaining_bytes}

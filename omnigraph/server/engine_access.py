@@ -91,11 +91,13 @@ def _with_text_integers(value: Any) -> Any:
 
 
 @guarded
-def export_parts(graph: Graph, type_names: Sequence[str] | None, *, iso_dates: bool) -> Iterator[bytes]:
+def export_parts(
+    graph: Graph, type_names: Sequence[str] | None, *, iso_dates: bool, since: str | None
+) -> Iterator[bytes]:
     """Yield an export. A line that contains large blobs is split into several parts, which need little memory."""
-    from omnigraph.api import queries
+    from omnigraph.api import exports
 
-    yield from queries.export_parts(graph._handle, type_names, iso_dates=iso_dates)
+    yield from exports.export_parts(graph._handle, type_names, iso_dates=iso_dates, since=since)
 
 
 @guarded

@@ -62,6 +62,17 @@ def test_declared_indexes_are_built_and_rebuilt(docs: Graph) -> None:
         open_again(docs, read_only=True).maintenance.ensure_indices()
 
 
+def test_an_optimize_run_with_a_budget_reports_what_remains(docs: Graph) -> None:
+    docs.insert("Doc", {"slug": "one"})
+    report = docs.maintenance.optimize(max_bytes=1)
+    while report.remaining:
+        assert set(report.remaining) == {"node:Doc"}
+        report = docs.maintenance.optimize(max_bytes=1, max_seconds=1e9)
+    assert not docs.maintenance.optimize()
+    with pytest.raises(InputError, match="max_bytes must be a positive number, got integer 0"):
+        docs.maintenance.optimize(max_bytes=0)
+
+
 def test_report_of_an_optimize_run_has_the_tables_and_the_commits(docs: Graph) -> None:
     for number in range(3):
         docs.insert("Doc", {"slug": f"x{number}"})

@@ -1,6 +1,8 @@
 """Results: equal conversions, row-count checks, bounded and escaped renderings."""
 
+import os
 import pickle
+import subprocess
 import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -108,6 +110,23 @@ def test_missing_optional_library_is_named_in_the_error(name: str, monkeypatch: 
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=rf"pip install omnigraph\[{name}\]"):
         getattr(ALL, f"to_{name}")()
+
+
+@pytest.mark.full
+def test_a_result_is_read_by_polars_1(tmp_path: Path) -> None:
+    """Only `DataFrame(result)` returns a frame in both major versions; `from_arrow` returns a Series under polars 2."""
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path), "polars<1.31"]
+    subprocess.run(install, check=True, capture_output=True)
+    program = """
+import polars, pyarrow
+from omnigraph.api.results.result import Result
+result = Result(pyarrow.table({"n": [1, 2], "s": ["a", None]}))
+assert polars.__version__.startswith("1."), polars.__version__
+assert polars.DataFrame(result).to_dicts() == result.to_polars().to_dicts() == result.to_dicts()
+assert isinstance(polars.from_arrow(result), polars.DataFrame)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
 
 def test_a_result_is_read_by_polars_and_duckdb() -> None:

@@ -13,7 +13,7 @@ from tests.rig.writes import SCHEMA
 
 # Commands whose positional arguments are never preceded by a graph.
 WITHOUT_GRAPH = {
-    "init", "copy", "lint", "fmt", "describe", "completion", "version", "schema check", "schema diff", "schema infer",
+    "copy", "lint", "fmt", "describe", "completion", "version", "schema check", "schema diff", "schema infer",
     "profile list", "profile show", "config path", "config show", "serve", "token new", "login", "logout",
 }  # fmt: skip
 
@@ -46,6 +46,20 @@ def test_every_command_that_reaches_a_graph_takes_it_first(omnigraph: Program, w
     usage = omnigraph(*words, "--help").out.splitlines()[0]
     assert usage.startswith(f"Usage: omnigraph {' '.join(words)} [OPTIONS] [GRAPH]")
     assert {"store", "uri", "profile"} <= {parameter.name for parameter in command.params}
+
+
+def test_init_takes_the_graph_like_every_other_command(omnigraph: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("s.pg").write_text("node Lamp { name: String @key }")
+    assert omnigraph("init", "a", "--schema", "s.pg").code == 0
+    assert omnigraph("init", "--store", "b", "--schema", "s.pg").code == 0
+    missing = omnigraph("init", "--schema", "s.pg")
+    assert (missing.code, "no graph specified" in missing.err) == (2, True)
+    monkeypatch.setenv("OMNIGRAPH_STORE", "c")
+    assert omnigraph("init", "--schema", "s.pg").out == f"initialized {Path('c').absolute()}\n"
+    assert omnigraph("init", "d", "--schema", "s.pg").code == 0
+    assert [package.open(name).schema.node_types for name in "abcd"] == [("Lamp",)] * 4
+    twice = omnigraph("init", "a", "--store", "e", "--schema", "s.pg")
+    assert (twice.code, "both specify a graph" in twice.err, Path("e").exists()) == (2, True, False)
 
 
 @pytest.mark.parametrize(

@@ -300,6 +300,38 @@ def test_export_can_be_loaded(omnigraph: Program, graph: str) -> None:
     assert omnigraph("export", "h").out == ended.out
 
 
+def test_export_chooses_the_format_by_the_suffix(omnigraph: Program, graph: str) -> None:
+    done = omnigraph("export", "g", "--out", "people.parquet", "--type", "Person")
+    assert (done.code, done.err) == (0, "exported 2 entities to people.parquet\n")
+    assert pq.read_table("people.parquet")["name"].to_pylist() == ["ann", "bob"]
+    written = document(omnigraph("export", "g", "--out", "people.csv", "--type", "Person", "--json"))
+    assert (written["path"], written["entities"]) == ("people.csv", 2)
+    assert Path("people.csv").read_text().splitlines()[1].startswith("ann,")
+    assert omnigraph("export", "g", "--out", "x.parquet", "--format", "ndjson").code == 0
+    assert Path("x.parquet").read_text() == omnigraph("export", "g").out
+    assert omnigraph("export", "g", "--format", "ndjson").out == omnigraph("export", "g").out
+    for words, message in (
+        (("--out", "all.parquet"), "a parquet file contains a single type, but"),
+        (("--out", "all.xlsx"), "cannot export to all.xlsx: .xlsx files are not supported"),
+        (("--format", "csv"), "an export as csv requires a path"),
+        (("--out", "folder", "--format", "parquet", "--since", "HEAD"), "--since cannot be combined with a folder"),
+        (("--format", "parquet"), "--format parquet requires --out"),
+    ):
+        refused = omnigraph("export", "g", *words)
+        assert (refused.code in (1, 2), message in refused.err) == (True, True), refused.err
+    assert not Path("all.parquet").exists()
+
+
+def test_export_since_a_revision(omnigraph: Program, graph: str) -> None:
+    assert omnigraph("export", "g", "--since", "HEAD").out == ""
+    omnigraph("mutate", "g", "-e", 'query q() { insert Person { name: "cyd" } }')
+    omnigraph("mutate", "g", "-e", 'query q() { delete Person where name = "ann" }')
+    lines = omnigraph("export", "g", "--since", "HEAD~2").out.splitlines()
+    assert [json.loads(line)["data"]["name"] for line in lines] == ["cyd"]
+    unknown = omnigraph("export", "g", "--since", "nowhere")
+    assert (unknown.code, "unknown revision 'nowhere'" in unknown.err) == (1, True)
+
+
 def test_overwrite_on_a_remote_store_needs_confirmation(omnigraph: Program, s3: S3) -> None:
     library.init(s3.url, SCHEMA)
     Path("d.ndjson").write_text(DATA)

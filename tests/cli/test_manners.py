@@ -72,6 +72,24 @@ def test_lint_fix_corrects_names_and_formats(omnigraph: Program) -> None:
     assert omnigraph("lint", "--schema", "s.pg", "--query", "q.gq", "--fix").err == ""
 
 
+def test_lint_fix_corrects_what_a_correction_reveals(omnigraph: Program) -> None:
+    Path("s.pg").write_text("node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person\n")
+    Path("q.gq").write_text(
+        "query one() { match { $p: Persn } return { $p.nme } }\n"
+        "query two() { match { $p: Persn } return { $p.nme, $p.agge } }\n"
+        "query three() { match { $p: Persn  $p knws $q } return { $q.nme } }\n"
+        "query four() { match { $p: Persn } return { $p.zzzzzz } }\n"
+    )
+    ended = omnigraph("lint", "--schema", "s.pg", "--query", "q.gq", "--fix")
+    assert "fixed q.gq: 9 corrections, formatted" in ended.err
+    assert (ended.code, ended.out.count("error[")) == (1, 1)
+    assert "error[T6]: Person has no property `zzzzzz`" in ended.out
+    text = Path("q.gq").read_text()
+    assert (text.count("$p: Person"), text.count("knows"), text.count("p.name"), text.count("$q.name")) == (4, 1, 2, 1)
+    again = omnigraph("lint", "--schema", "s.pg", "--query", "q.gq", "--fix")
+    assert (again.err, Path("q.gq").read_text()) == ("", text)
+
+
 def test_lint_fix_leaves_what_it_cannot_correct(omnigraph: Program) -> None:
     Path("s.pg").write_text("node Lamp {}\n")
     text = "query one() { match { $l: Zzz } return { $l.id } }\nquery two( {\n"
@@ -164,6 +182,10 @@ def test_small_conveniences(omnigraph: Program, graph: package.Graph) -> None:
     branch.insert("Person", {"name": "cy"})
     merged = omnigraph("branch", "merge", "g", "r", "--delete-branch")
     assert (merged.code, "deleted branch r\n" in merged.err) == (0, True)
+    graph.branches.create("r")
+    merged = omnigraph("branch", "merge", "g", "r", "--delete-branch")
+    assert (merged.out, "deleted branch r\n" in merged.err) == ("main already has all changes from r\n", True)
+    assert "r" not in graph.branches
     Path("f").write_text("")
     for location in ("f", "f/x"):
         ended = omnigraph("init", location, "--schema", "-", stdin=b"node A {}")

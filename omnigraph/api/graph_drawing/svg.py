@@ -20,11 +20,12 @@ _NAME_CHARACTER_WIDTH = 5.2
 _NODE_COLORS = ("#4c8bf5", "#e8833a", "#35a36b", "#b565d9", "#c9a227", "#2ba7b0", "#d9534f", "#8a8f3c")
 _EDGE_COLORS = ("#7d8797", "#b0703c", "#4f8f6a", "#8d6bb0", "#a08a35", "#4a8a9c", "#b0605c", "#6f7550")
 _UNKNOWN_COLOR = "#9aa1ac"
+# Viewers other than browsers ignore this color, and use the white that precedes it in the style.
 _PAGE = "var(--jp-layout-color0,var(--vscode-editor-background,Canvas))"
 _STYLE = (
     "<style>.og-g{color-scheme:light dark}"
     ".og-g text{font:11px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:currentColor;"
-    f"paint-order:stroke;stroke:{_PAGE};stroke-width:3px;stroke-linejoin:round}}"
+    f"paint-order:stroke;stroke:#fff;stroke:{_PAGE};stroke-width:3px;stroke-linejoin:round}}"
     ".og-g .e{font-size:9.5px;opacity:.8}.og-g path{fill:none;stroke-width:1.4}</style>"
 )
 Box = tuple[float, float, float, float]  # left, top, right, bottom

@@ -34,8 +34,10 @@ _CARD_STYLE = (
 
 _DIFF_STYLE = (
     "<style>.og .i{background:#3ba55d33}.og .d{background:#d8403b33;text-decoration:line-through}"
-    ".og .u{background:#c7a01f33}.og .c{text-decoration:none;padding:0 5px;border-radius:3px}</style>"
+    ".og .u{background:#c7a01f33}.og td.d{text-decoration:none}"
+    ".og .c{text-decoration:none;padding:0 5px;border-radius:3px}</style>"
 )
+_ENDPOINT_LABELS = {"src": "from", "dst": "to"}
 _OP_SIGNS = {"insert": ("+", "i"), "update": ("~", "u"), "delete": ("−", "d")}
 
 
@@ -110,18 +112,17 @@ def _change_row(change: EntityChange) -> str:
         else [
             candidate_name
             for candidate_name in {**old_values, **new_values}
-            if (new_values or old_values)[candidate_name]
+            if (new_values or old_values)[candidate_name] is not None
         ]
     )
     property_cells = []
     for property_name in property_names[:MAX_COLUMNS]:
-        old_html = (
-            f'<span class="d">{_value_html(old_values.get(property_name))}</span> ' if change.op != "insert" else ""
+        values = [("d", old_values)] * (change.op != "insert") + [("i", new_values)] * (change.op != "delete")
+        values_html = " ".join(
+            f'<span class="{css}">{_value_html(row.get(property_name))}</span>' for css, row in values
         )
-        new_html = (
-            f'<span class="i">{_value_html(new_values.get(property_name))}</span>' if change.op != "delete" else ""
-        )
-        property_cells.append(f"{escape_short(property_name)}: {old_html}{new_html}")
+        label = _ENDPOINT_LABELS.get(property_name, property_name) if change.endpoints else property_name
+        property_cells.append(f"{escape_short(label)}: {values_html}")
     changes_html = "; ".join(property_cells)
     return (
         f'<tr><td class="{css_class}">{sign}</td><td>{escape_short(change.type)}</td>'

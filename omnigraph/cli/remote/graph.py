@@ -116,11 +116,21 @@ class CommandGraph(ServedHandle):
     def _query_body(self, source: SourceText, name: str | None, params: Any) -> dict[str, Any]:
         return {"query": source.text, "name": name, "params": params or None} | self.position
 
-    def export_chunks(self, types: Any, *, iso_dates: bool) -> tuple[Iterator[bytes], str | None]:
+    def export_chunks(self, types: Any, *, iso_dates: bool, since: str | None) -> tuple[Iterator[bytes], str | None]:
         """Return the export of a revision in chunks, and the commit that is exported."""
-        body = {"type_names": list(types or ()), "iso_dates": iso_dates} | self.position
+        body: dict[str, Any] = {"type_names": list(types or ()), "iso_dates": iso_dates, **self.position}
+        if since is not None:
+            body["since"] = since
         reply = self.exchange.stream("POST", ("export",), {}, json_body=body, headers={"Accept": NDJSON}, is_read=True)
         return reply.chunks(), reply.headers.get("Omnigraph-Snapshot-Id")
+
+    def export_file(self, path: str, file_format: Any, types: Any, *, since: str | None) -> tuple[int, str]:
+        """Write the entities of a type to a file; return their number and the commit that is exported."""
+        from omnigraph.client.exports import export_to_file
+
+        commit_id = self.head.id
+        position = {"snapshot": commit_id}
+        return export_to_file(self.exchange, position, path, file_format, types, since=since), commit_id
 
     def log(self, **criteria: Any) -> Any:
         """Return the commits of a branch, newest first."""

@@ -42,10 +42,13 @@ class ServedMaintenance:
         document = self._exchange.get("status", branch=self._graph.branch_name)["status"]
         return reports.read_status(reports.name_graph(document, self._graph.uri))
 
-    def optimize(self, *, types: Collection[str] | None, **_: Any) -> "OptimizeReport":
+    def optimize(
+        self, *, types: Collection[str] | None, max_seconds: float | None, max_bytes: int | None, **_: Any
+    ) -> "OptimizeReport":
         """Compact and index the tables of the branch."""
         body = {"branch": self._graph.branch_name, "types": None if types is None else list(types)}
-        return reports.read_optimize_report(self._run_job("optimize", body))
+        limits = {"max_seconds": max_seconds, "max_bytes": max_bytes}
+        return reports.read_optimize_report(self._run_job("optimize", {**body, **limits}))
 
     def ensure_indices(self, *, rebuild: bool | Collection[str], **_: Any) -> Receipt:
         """Build the declared indexes of the branch."""

@@ -3,11 +3,11 @@
 Query and schema checks do not use this module, because they report unknown types with positions in the text.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, overload
 
 from omnigraph.errors import InputError, InternalError
-from omnigraph.values.name_rules import quote_name, require_text
+from omnigraph.values.name_rules import quote_name, require_names, require_text
 from omnigraph.values.table_key import TableKey
 
 from .catalog import Catalog, EdgeType, NodeType
@@ -82,3 +82,16 @@ def unknown_type_error(
     described_kind = "type" if kind is None else f"{kind} type"
     hint = did_you_mean(type_name, known_names, fallback_hint)
     return InputError(reason=f"unknown {described_kind} {quote_name(type_name)}", hint=hint)
+
+
+def select_declared_types(catalog: Catalog, type_names: Sequence[str] | None) -> list[NodeType | EdgeType]:
+    """Return the types with the given names (by default all types), nodes first; raise an error for unknown names."""
+    all_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]
+    if type_names is None:
+        return all_types
+    type_names = require_names(type_names)
+    known_names = {entity_type.name for entity_type in all_types}
+    for type_name in type_names:
+        if type_name not in known_names:
+            raise unknown_type_error(type_name, known_names)
+    return [entity_type for entity_type in all_types if entity_type.name in type_names]

@@ -20,7 +20,7 @@ def export(call: ServerCall) -> StreamAnswer:
     graph = call.graph_for_read(body.branch, body.snapshot)
     pinned = graph.revisions.pin()
     type_names = [*body.type_names, *(TableKey(key).type_name for key in body.table_keys or ())]
-    parts = engine_access.export_parts(pinned, type_names or None, iso_dates=body.iso_dates)
+    parts = engine_access.export_parts(pinned, type_names or None, iso_dates=body.iso_dates, since=body.since)
     return StreamAnswer(ExportChunks(call, parts), NDJSON_UTF8, headers={SNAPSHOT_HEADER: pinned.head.id})
 
 

@@ -46,7 +46,9 @@ def optimize(call: ServerCall) -> Answer:
     graph = call.graph_for_write(body.branch)
 
     def work(_: ReportProgress) -> object:
-        report = graph.maintenance.optimize(types=body.types, engine="local")
+        report = graph.maintenance.optimize(
+            types=body.types, engine="local", max_seconds=body.max_seconds, max_bytes=body.max_bytes
+        )
         datasets = [
             {**dataset.to_json(), "version_before": dataset.version_before, "version_after": dataset.version_after}
             for dataset in report.datasets

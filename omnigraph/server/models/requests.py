@@ -175,12 +175,16 @@ class FormLoadOptions(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ExportRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The types and the state to export. `table_keys` is the version 0.3 name of `type_names`."""
+    """The types and the state to export. `table_keys` is the version 0.3 name of `type_names`.
+
+    With `since`, only entities that were added or changed after this revision are exported.
+    """
 
     branch: str | None = None
     snapshot: str | None = None
     type_names: list[str] = []
     iso_dates: bool = False
+    since: str | None = None
     table_keys: list[str] | None = None
 
 
@@ -304,10 +308,12 @@ class CheckRequest(Struct, kw_only=True):
 
 
 class OptimizeRequest(Struct, kw_only=True):
-    """The branch and the types to compact and index."""
+    """The branch and the types to compact and index, and limits after which no further work is started."""
 
     branch: str | None = None
     types: list[str] | None = None
+    max_seconds: Annotated[float, Meta(gt=0)] | None = None
+    max_bytes: Annotated[int, Meta(gt=0)] | None = None
 
 
 class CleanupRequest(Struct, kw_only=True):

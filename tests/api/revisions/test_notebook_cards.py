@@ -21,6 +21,15 @@ def test_diff_card_shows_old_and_new_values(graph: Graph) -> None:
     assert card.count("<tr>") == 1 + 3
 
 
+def test_diff_card_shows_zeros_and_endpoints(graph: Graph) -> None:
+    graph.insert("Person", {"name": "zoe", "age": 0})
+    graph.connect_nodes("Knows", [("zoe", "ada")])
+    card = graph.diff("HEAD~2")._repr_html_()
+    assert 'age: <span class="i">0</span>' in card
+    assert 'from: <span class="i">zoe</span>; to: <span class="i">ada</span>' in card
+    assert "src" not in card
+
+
 def merge_conflicting_changes(graph: Graph) -> MergeConflict:
     side = graph.branches.create("side")
     side.update("Person", where="name = 'ada'", set={"city": "<b>Bonn</b>", "age": 3})

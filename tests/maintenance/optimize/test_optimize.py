@@ -67,6 +67,7 @@ def test_a_table_becomes_one_fragment_in_one_commit_that_changes_nothing() -> No
             "lance_head_version": None,
             "pending_indexes": [],
             "error": None,
+            "remaining_bytes": 0,
         }
         with graph._handle.store.effects.recording() as did:
             again = graph.maintenance.optimize()
