@@ -1,10 +1,10 @@
 """Measure the memory of long-lived processes: a writer, a reader, and a change feed consumer.
 
-Each role runs in its own process. The writer makes commits, which alternate between inserts and updates. The reader and
-the consumer read each commit that another process makes. At checkpoints, prints the resident memory, the C heap,
-Python's allocated blocks, Arrow's memory pool and Lance's caches. At the end, prints the growth of resident memory per
-commit after the warm-up. The argument is the number of commits (4,000 by default). `--trace` also prints the lines of
-Python code that hold the most memory.
+Each role runs in its own process, and all of them use the same graph. The writer makes commits, which alternate between
+inserts and updates. After each commit, the reader runs two queries, and the consumer reads the change. At checkpoints,
+prints the resident memory, the C heap, Python's allocated blocks, Arrow's memory pool and Lance's caches. At the end,
+prints the growth of memory per commit after the warm-up. The argument is the number of commits (4,000 by default).
+`--trace` also prints the lines of Python code that hold the most memory.
 """
 
 import argparse
@@ -15,8 +15,7 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ class Meter:
             f"{self.title:<10}{commit_number:>9,}{resident / MEGABYTE:>10.1f}{heap / MEGABYTE:>10.1f}"
             f"{sys.getallocatedblocks():>12,}{pa.total_allocated_bytes() / MEGABYTE:>8.2f}"
             f"{store.lance_session.size_bytes() / MEGABYTE:>8.2f}",
-            flush=True,
+            file=sys.stderr,
         )
 
     def print_slope(self) -> None:
@@ -94,7 +93,7 @@ class Meter:
         print(
             f"{self.title:<10}after {warm_up:,} commits: {resident_slope:,.0f} bytes of resident memory per commit,"
             f" {heap_slope:,.0f} bytes of the C heap per commit",
-            flush=True,
+            file=sys.stderr,
         )
 
 
@@ -114,109 +113,110 @@ def create_graph(root: str) -> Graph:
     return graph
 
 
-@contextmanager
-def other_writer(root: str) -> Iterator[Callable[[], None]]:
-    """Start a process that writes to the graph. The yielded function makes this process commit once."""
-    arguments = [sys.executable, "-m", "bench.memory", "--role", "committer", "--root", root]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("the other process has no pipes")
-        stdin, stdout = process.stdin, process.stdout
+class Follower:
+    """A process that reads each commit of the writer. Its measurements go to standard error."""
 
-        def commit() -> None:
-            stdin.write(b"\n")
-            stdin.flush()
-            stdout.readline()
+    def __init__(self, role: str, root: str, commits: int, options: Sequence[str]) -> None:
+        command = [sys.executable, "-m", "bench.memory", str(commits), "--role", role, "--root", root, *options]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.wait_until_done()
 
-        yield commit
-        stdin.close()
+    def start_reading(self) -> None:
+        """Tell the process that there is a new commit."""
+        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
+        self._process.stdin.write(b"\n")
+        self._process.stdin.flush()
+
+    def wait_until_done(self) -> None:
+        """Wait until the process has opened the graph or read the commit."""
+        assert self._process.stdout is not None  # noqa: S101 - it is a pipe
+        if not self._process.stdout.readline():
+            raise RuntimeError("the other process ended early")
+
+    def end(self) -> None:
+        """Wait until the process has printed its results."""
+        if self._process.wait():
+            raise RuntimeError("the other process failed")
 
 
-def run_committer(root: str) -> None:
-    """Commit once for each line on standard input."""
-    graph = omnigraph.open(root, durability="os")
-    for number, _ in enumerate(sys.stdin):
-        commit_once(graph, number)
-        print(number, flush=True)
-
-
-def run_writer(root: str, commits: int) -> Meter:
-    """Make the commits in this process, and measure its memory."""
+def run_writer(root: str, commits: int, options: Sequence[str]) -> Meter:
+    """Make the commits in this process, let the other roles read each of them, and measure this process."""
     graph = create_graph(root)
+    followers = [Follower(role, root, commits, options) for role in FOLLOWERS]
     meter = Meter("writer", commits, graph)
     for number in range(1, commits + 1):
         commit_once(graph, number)
+        for follower in followers:
+            follower.start_reading()
+        for follower in followers:
+            follower.wait_until_done()
         meter.observe(number)
+    for follower in followers:
+        follower.end()
     return meter
 
 
-@contextmanager
-def followed_graph(root: str) -> Iterator[tuple[Graph, Callable[[], None]]]:
-    """Create a graph and open it for reading. The yielded function makes another process commit once."""
-    create_graph(root).close()
-    with omnigraph.open(root, read_only=True) as graph, other_writer(root) as commit:
-        yield graph, commit
+def report_done() -> None:
+    """Tell the writer that this process has read its commit."""
+    print(flush=True)
 
 
 def run_reader(root: str, commits: int) -> Meter:
-    """Run queries after each commit by another process, and measure the memory."""
-    with followed_graph(root) as (graph, commit):
-        meter = Meter("reader", commits, graph)
-        for number in range(1, commits + 1):
-            commit()
-            list(graph.query(COUNT_ADULTS))
-            list(graph.query(LOOK_UP))
-            meter.observe(number)
+    """Run queries after each commit, and measure the memory."""
+    graph = omnigraph.open(root, read_only=True)
+    meter = Meter("reader", commits, graph)
+    report_done()
+    for number in range(1, commits + 1):
+        sys.stdin.readline()
+        list(graph.query(COUNT_ADULTS))
+        list(graph.query(LOOK_UP))
+        meter.observe(number)
+        report_done()
     return meter
 
 
 def run_feed(root: str, commits: int) -> Meter:
-    """Consume the change feed while another process commits, and measure the memory."""
-    with followed_graph(root) as (graph, commit):
-        meter = Meter("feed", commits, graph)
-        blocks = graph.changes.follow("now", wait=lambda _: commit())
-        for number in range(1, commits + 1):
-            if len(next(blocks).changes) != 1:
-                raise RuntimeError("the feed skipped a change")
-            meter.observe(number)
+    """Consume the change feed, and measure the memory."""
+    graph = omnigraph.open(root, read_only=True)
+    meter = Meter("feed", commits, graph)
+
+    def wait(_: float) -> None:
+        report_done()
+        sys.stdin.readline()
+
+    blocks = graph.changes.follow("now", wait=wait)
+    for number in range(1, commits + 1):
+        if len(next(blocks).changes) != 1:
+            raise RuntimeError("the feed skipped a change")
+        meter.observe(number)
+    report_done()
     return meter
 
 
-ROLES: dict[str, Callable[[str, int], Meter]] = {"writer": run_writer, "reader": run_reader, "feed": run_feed}
-
-
-def run_role(role: str, commits: int, *, trace: bool) -> None:
-    """Run a role in this process, and print its growth."""
-    if trace:
-        tracemalloc.start()
-    with tempfile.TemporaryDirectory() as folder:
-        meter = ROLES[role](f"{folder}/graph", commits)
-        meter.print_slope()
-    if trace:
-        for statistic in tracemalloc.take_snapshot().statistics("lineno")[:25]:
-            print(f"  {statistic.size / 1000:>10.1f} KB in {statistic.count:>8} blocks  {statistic.traceback}")
+FOLLOWERS: dict[str, Callable[[str, int], Meter]] = {"reader": run_reader, "feed": run_feed}
 
 
 def main(arguments: Any) -> None:
-    """Run each role in a new process, or the role that the arguments specify in this process."""
-    if arguments.role == "committer":
-        run_committer(arguments.root)
-    elif arguments.role:
-        run_role(arguments.role, arguments.commits, trace=arguments.trace)
+    """Run all roles, or the role that the arguments specify in this process."""
+    if arguments.trace:
+        tracemalloc.start()
+    if arguments.role:
+        FOLLOWERS[arguments.role](arguments.root, arguments.commits).print_slope()
     else:
-        print(
-            f"{'':<10}{'commits':>9}{'RSS, MB':>10}{'heap, MB':>10}{'blocks':>12}{'Arrow':>8}{'Lance':>8}", flush=True
-        )
-        options = ["--trace"] if arguments.trace else []
-        for role in ROLES:
-            command = [sys.executable, "-m", "bench.memory", str(arguments.commits), "--role", role, *options]
-            subprocess.run(command, check=True)
+        columns = ("commits", 9), ("RSS, MB", 10), ("heap, MB", 10), ("blocks", 12), ("Arrow", 8), ("Lance", 8)
+        print(f"{'':<10}" + "".join(f"{title:>{width}}" for title, width in columns), file=sys.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            run_writer(f"{folder}/graph", arguments.commits, ["--trace"] if arguments.trace else []).print_slope()
+    if arguments.trace:
+        for statistic in tracemalloc.take_snapshot().statistics("lineno")[:25]:
+            size, count = statistic.size / 1000, statistic.count
+            print(f"  {size:>10.1f} KB in {count:>8} blocks  {statistic.traceback}", file=sys.stderr)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("commits", nargs="?", type=int, default=4_000)
-    parser.add_argument("--role", choices=[*ROLES, "committer"])
+    parser.add_argument("--role", choices=[*FOLLOWERS])
     parser.add_argument("--root")
     parser.add_argument("--trace", action="store_true")
     main(parser.parse_args())
