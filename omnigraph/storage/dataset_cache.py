@@ -13,9 +13,10 @@ from typing import Any
 
 _MAX_OPEN_DATASETS = 512
 _VERSIONS_PER_SESSION = 1024
-# Lance reports less than a tenth of the memory that a session uses. A version uses about 20 KB more than the size of
-# its manifest, which lists the row ids and row versions of each fragment and therefore grows with every small commit.
-_BYTES_PER_SESSION, _BYTES_PER_VERSION = 40 << 20, 20 << 10
+# Lance reports less than a tenth of the memory that a session uses. A version uses about 20 KB and twice the size of its
+# manifest, which lists the row ids and row versions of each fragment and therefore grows with every small commit.
+_BYTES_PER_SESSION, _BYTES_PER_VERSION = 32 << 20, 20 << 10
+_DECODED_SIZE = 2  # the size of a manifest in memory, as a multiple of its size on disk
 _INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # number of bytes that Lance may cache
 
 
@@ -104,7 +105,7 @@ class DatasetCache:
 
     def put(self, location: str, dataset: Any) -> None:
         """Cache a dataset, or drop the session and all datasets if the session has reached its limits."""
-        version_bytes = _BYTES_PER_VERSION + len(dataset._ds.serialized_manifest())
+        version_bytes = _BYTES_PER_VERSION + _DECODED_SIZE * len(dataset._ds.serialized_manifest())
         with self._lock:
             self._session_versions += 1
             self._session_bytes += version_bytes
