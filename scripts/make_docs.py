@@ -61,7 +61,7 @@ belongs to a component that is not built yet, such as a cluster; no code raises 
   the name of the class, except where it is shown in bold.
 - *HTTP `code`* is the member `code` in JSON, and *status* is the HTTP status.
 - *exit* is the exit code of a command. If `OMNIGRAPH_EXIT_CODES=extended` changes the exit code, the changed code
-  follows a slash.
+  is shown after a slash.
 - *effect* states what happened to the data: `none` (nothing was written), `unknown` (the write may or may not take
   effect) or `done` (the write was published).
 - *retry* states whether a retry helps: `no`, `same` (repeat the request later), `fresh` (read again first) or

@@ -260,7 +260,7 @@ class StatementConflict(ClientError):
 
 
 class ExternalBlobPolicyError(ClientError):
-    """The graph does not allow this external blob."""
+    """The graph does not allow external blobs from this location."""
 
     sentence = "external blob '{uri}' is not allowed[: {reason}]"
     hint = "open the graph with external_blobs=[...], or pass the bytes, a pathlib.Path or base64 text"

@@ -47,8 +47,8 @@ _MIGRATION_CODES = (
     FindingCode("OG-BC-105", "destructive", "error", "an unknown annotation changes"),
     FindingCode("OG-BC-106", "destructive", "error", "no migration step covers this difference between the schemas"),
     FindingCode("OG-ED-101", "validated", "warning", "the endpoints of an edge type change"),
-    FindingCode("OG-VE-101", "destructive", "error", "the source property of a vector changes"),
-    FindingCode("OG-VE-102", "destructive", "error", "the embedding model of a vector changes"),
+    FindingCode("OG-VE-101", "destructive", "error", "the `@embed` source of a vector changes"),
+    FindingCode("OG-VE-102", "destructive", "error", "the `@embed` model of a vector changes"),
     FindingCode("OG-VE-103", "destructive", "error", "`@embed` is added to or removed from a vector"),
 )
 
