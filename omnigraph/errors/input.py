@@ -357,13 +357,13 @@ class ResourceLimitExceeded(ClientError):
 
 
 class RangeNotSatisfiable(ClientError):
-    """The byte range is outside the value."""
+    """The byte range is outside the blob."""
 
     status = 416
     sentence = "byte range {start} to {end} is outside the value, which has {length} bytes"
     wire_member = "blob_range"
     wire_facts = ("start", "end", "length")
-    hint = "request a range within the value"
+    hint = "request a range within the blob"
     start: int | None = None
     end: int | None = None
     length: int | None = None
