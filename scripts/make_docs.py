@@ -38,7 +38,7 @@ def errors_page() -> str:
     return (
         f"# Errors\n\n{NOTICE}\n{_ERRORS}\n"
         + _table(head, (_error_row(cls, depth) for cls, depth in family))
-        + "\n## Hints\n\nThe following table lists what to do next.\n\n"
+        + "\n## Hints\n\nThe following table lists what to do after each error.\n\n"
         + _table(("class", "hint"), ((f"`{name}`", hint) for name, hint in hints))
         + "\n## Reserved\n\nNo code raises these classes yet, because the component that needs them is not built.\n\n"
         + _table(("class", "part"), ((f"`{name}`", part) for part, names in RESERVED_ERRORS.items() for name in names))
@@ -53,17 +53,17 @@ RESERVED_ERRORS = {
 
 _ERRORS = """\
 In programs, distinguish outcomes by class, `.code`, `status` or typed members, never by message.
-The catalog is stable. A class marked *reserved* belongs to a component that is not built yet, such as a cluster; no
-code raises it ([list](#reserved)).
+The classes and their attributes are part of the [stable interface](stability.md#public). A class marked *reserved*
+belongs to a component that is not built yet, such as a cluster; no code raises it ([list](#reserved)).
 
-- *class* is the Python class in `omnigraph.errors`. Each `›` is one level of subclassing.
+- *class* is the Python class in `omnigraph.errors`. Each `›` before the name is one level of subclassing.
 - *`.code`* is the stable name of the outcome: `error.code` in Python and `kind` in JSON. It equals
   the name of the class, except where it is shown in bold.
 - *HTTP `code`* is the member `code` in JSON, and *status* is the HTTP status.
-- *exit* is the exit code of a command, followed by a slash and the exit code with `OMNIGRAPH_EXIT_CODES=extended` if it
-  differs.
-- *effect* states what happened to the data: `none` (nothing was written), `unknown` (recovery must decide) or `done`
-  (the write was published).
+- *exit* is the exit code of a command. If `OMNIGRAPH_EXIT_CODES=extended` changes the exit code, the changed code
+  is shown after a slash.
+- *effect* states what happened to the data: `none` (nothing was written), `unknown` (the write may or may not take
+  effect) or `done` (the write was published).
 - *retry* states whether a retry helps: `no`, `same` (repeat the request later), `fresh` (read again first) or
   `after_recovery`.
 """
@@ -128,7 +128,7 @@ def codes_page() -> str:
     return (
         f"# Diagnostic codes\n\n{NOTICE}\n"
         "The meaning of a code never changes, but the wording of a message may change. A code marked *reserved* is\n"
-        "defined, but nothing reports it yet.\n\n"
+        "defined, but no check reports it yet.\n\n"
         "## Schemas and migration plans\n\n"
         "*Tier* is the risk of a change: `safe` (no risk), `validated` (may fail, depending on the data) or\n"
         "`destructive` (data is lost, or the change is rejected).\n\n"
@@ -151,7 +151,7 @@ def http_page() -> str:
     return (
         f"# HTTP API\n\n{NOTICE}\n{_HTTP}"
         + _table(("status", "meaning"), ((str(status), text) for status, text in sorted(STATUS_MEANINGS.items())))
-        + "\n[Limits](../how-to/serve.md#limit-requests) lists the limits behind 408, 413, 429 and 503.\n\n"
+        + "\n[Limits](../how-to/serve.md#limit-requests) explains the limits that cause 408, 413, 429 and 503.\n\n"
         + "## Server\n\n"
         + _table(head, map(_route_row, server_routes))
         + "\n## Graphs\n\nThese paths follow `/graphs/{graph_id}`.\n\n"
@@ -199,11 +199,11 @@ def _graph_path(route: "Route") -> str:
 
 
 _HTTP = """\
-This page lists every operation of [the server](../how-to/serve.md). A running server returns the complete description,
-with all parameters and documents, as `/openapi.json`, and shows it at `/docs`.
+This page lists every operation of [the server](../how-to/serve.md). A running server returns a complete description,
+with all parameters, request bodies and responses, at `/openapi.json`, and shows it as a web page at `/docs`.
 
 - *action* is the permission that the caller needs. A dash means that no permission is needed.
-- *response* lists the media types of the response. The first one is the default, and `Accept` selects another one.
+- *response* lists the media types of the response. The first one is the default; the header `Accept` selects another.
 - *statuses* lists the HTTP statuses that are possible in addition to 200 and 500. All errors have the format that
   [Errors](errors.md) describes.
 

@@ -118,7 +118,7 @@ class ReadSetConflict(Conflict):
 
 
 class ConcurrentCommit(Conflict):
-    """A retryable storage conflict: other writers committed first."""
+    """Other writers repeatedly committed first; the same write may succeed later."""
 
     code = "RowLevelCasContention"
     retryable = "fresh"
@@ -169,7 +169,7 @@ class SchemaMismatch(Conflict):
     """
 
     sentence = "the schemas of branches '{source}' and '{target}' differ"
-    hint = "change one of the schemas so that they match, then try again"
+    hint = "apply the same schema to both branches, then try again"
     source: str | None = None
     target: str | None = None
 
@@ -221,7 +221,7 @@ class HistoryReclaimed(ClientError):
 
 
 class ChangeFeedGap(HistoryReclaimed):
-    """Cleanup removed commits that the change feed has not delivered yet."""
+    """A cleanup removed commits that the change feed has not delivered yet."""
 
     sentence = "change feed gap at commit '{first_unreadable_commit_id}'"
 

@@ -69,7 +69,7 @@ class InitializationCommitted(ServerError):
 
     effect = "done"
     sentence = "the graph at '{uri}' was initialized, but could not be verified[: {reason}]"
-    hint = "do not delete anything; open the graph to check it"
+    hint = "do not delete anything; open the graph to check whether it is complete"
     uri: str | None = None
     reason: str | None = None
 
@@ -93,7 +93,7 @@ class RecoveryRequired(ServerError, Transient):
     sentence = "recovery required for operation {operation_id}"
     wire_member = "recovery_required"
     wire_facts = ("operation_id",)
-    hint = "open the graph for writing once, or restart the server"
+    hint = "open the graph for writing, which recovers the write, or restart the server"
     operation_id: str | None = None
 
 
@@ -128,7 +128,7 @@ class QueryProcessDied(ServerError, Transient):
     effect = "none"
     sentence = "the process running the query exited[ with code {process_exit_code}]"
     hint = (
-        "run the query again; a new process has been started."
+        "run the query again; the pool has started a new process."
         " Exit code -9 often means that the process ran out of memory"
     )
     process_exit_code: int | None = None
@@ -175,7 +175,7 @@ class ClusterError(ConfigError):
 
 
 class NotSupportedRemotely(UsageError):
-    """The operation is only available on an embedded graph."""
+    """The operation is not available for a graph on a server."""
 
     sentence = "{what} is only available on an embedded graph"
     hint = "run the command on the machine where the graph is stored"

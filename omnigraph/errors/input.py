@@ -260,7 +260,7 @@ class StatementConflict(ClientError):
 
 
 class ExternalBlobPolicyError(ClientError):
-    """The graph does not allow this external blob."""
+    """The graph does not allow external blobs from this location."""
 
     sentence = "external blob '{uri}' is not allowed[: {reason}]"
     hint = "open the graph with external_blobs=[...], or pass the bytes, a pathlib.Path or base64 text"
@@ -283,7 +283,7 @@ class ExternalBlobSourceError(ClientError):
 
 
 class ChangeCursorRejected(ClientError):
-    """The change cursor was rejected because its token is not valid in this context."""
+    """The cursor or page token is damaged, or belongs to a different graph, branch, filter or commit."""
 
     prefix = "change cursor rejected: "
     sentence = "change cursor rejected: {reason}"
@@ -298,7 +298,7 @@ class EmbeddingModelMismatch(ClientError):
         "property '{property}' contains vectors from model '{recorded_model}'"
         "[, but the query would use '{resolved_model}']"
     )
-    hint = "configure the recorded model, or recompute the property's embeddings"
+    hint = "use the model that computed the stored vectors, or recompute these vectors with the other model"
     property: str | None = None
     recorded_model: str | None = None
     resolved_model: str | None = None
@@ -313,7 +313,7 @@ class EmbeddingError(ClientError):
     sentence = "embedding with '{provider}'[ model '{model}'] failed[: {reason}]"
     wire_member = "embedding_source"
     wire_facts = ("provider", "model", "provider_status", "attempts")
-    hint = "check that the provider is reachable and its key is set, then try again"
+    hint = "check that the embedding provider is reachable and its API key is set, then try again"
     extended_exit_code = 7
     provider: str | None = None
     model: str | None = None
@@ -357,13 +357,13 @@ class ResourceLimitExceeded(ClientError):
 
 
 class RangeNotSatisfiable(ClientError):
-    """The byte range is outside the value."""
+    """The byte range is outside the blob."""
 
     status = 416
     sentence = "byte range {start} to {end} is outside the value, which has {length} bytes"
     wire_member = "blob_range"
     wire_facts = ("start", "end", "length")
-    hint = "request a range within the value"
+    hint = "request a range within the blob"
     start: int | None = None
     end: int | None = None
     length: int | None = None

@@ -78,7 +78,7 @@ class CatalogError(LanguageError):
 
 
 class IdentityError(CatalogError):
-    """A rename hint or a stable identity cannot be resolved."""
+    """A rename hint cannot be resolved, or the stored ids of the declarations are invalid."""
 
 
 class TypeCheckError(LanguageError):

@@ -25,7 +25,7 @@ class FindingCode:
 
 
 _MIGRATION_CODES = (
-    FindingCode("OG-DS-101", "destructive", "error", "a populated graph type is dropped entirely"),
+    FindingCode("OG-DS-101", "destructive", "error", "a type that has entities is dropped"),
     FindingCode("OG-DS-102", "destructive", "warning", "a node type is dropped along with its nodes"),
     FindingCode("OG-DS-103", "destructive", "warning", "an edge type is dropped along with its edges"),
     FindingCode("OG-DS-104", "destructive", "warning", "a property is dropped along with its values"),
@@ -33,23 +33,23 @@ _MIGRATION_CODES = (
     FindingCode("OG-MF-103", "validated", "error", "a required property is added without a default"),
     FindingCode("OG-MF-104", "validated", "warning", "a nullable property becomes required"),
     FindingCode("OG-MF-106", "destructive", "error", "a property changes to an incompatible type"),
-    FindingCode("OG-MF-107", "validated", "warning", "a unique constraint is added; existing entities must satisfy it"),
-    FindingCode("OG-MF-108", "validated", "warning", "a range is added; existing values must be within it"),
-    FindingCode("OG-MF-109", "validated", "warning", "a pattern is added; existing values must match it"),
+    FindingCode("OG-MF-107", "validated", "warning", "a `@unique` is added; existing entities must satisfy it"),
+    FindingCode("OG-MF-108", "validated", "warning", "a `@range` is added; existing values must be within it"),
+    FindingCode("OG-MF-109", "validated", "warning", "a `@check` is added; existing values must match its pattern"),
     FindingCode("OG-MF-110", "validated", "warning", "values are removed from an enum"),
-    FindingCode("OG-MF-111", "validated", "warning", "the cardinality of an edge type is tightened"),
-    FindingCode("OG-CD-101", "safe", "warning", "a constraint is removed; later data may violate it"),
+    FindingCode("OG-MF-111", "validated", "warning", "the `@card` of an edge type gets narrower bounds"),
+    FindingCode("OG-CD-101", "safe", "warning", "a constraint is removed; entities written later may violate it"),
     FindingCode("OG-CD-102", "safe", "info", "an index is removed; queries may slow down"),
-    FindingCode("OG-BC-101", "destructive", "error", "the key changes, which changes the id of every entity"),
+    FindingCode("OG-BC-101", "destructive", "error", "the `@key` changes, which would change the id of every entity"),
     FindingCode("OG-BC-102", "destructive", "error", "the list of implemented interfaces changes"),
-    FindingCode("OG-BC-103", "destructive", "error", "a property moves between a type and an interface"),
+    FindingCode("OG-BC-103", "destructive", "error", "a property moves from a type to an interface, or vice versa"),
     FindingCode("OG-BC-104", "destructive", "error", "an interface is removed while nodes still implement it"),
     FindingCode("OG-BC-105", "destructive", "error", "an unknown annotation changes"),
     FindingCode("OG-BC-106", "destructive", "error", "no migration step covers this difference between the schemas"),
     FindingCode("OG-ED-101", "validated", "warning", "the endpoints of an edge type change"),
-    FindingCode("OG-VE-101", "destructive", "error", "the source property of a vector changes"),
-    FindingCode("OG-VE-102", "destructive", "error", "the embedding model of a vector changes"),
-    FindingCode("OG-VE-103", "destructive", "error", "@embed is added to or removed from a vector"),
+    FindingCode("OG-VE-101", "destructive", "error", "the `@embed` source of a vector changes"),
+    FindingCode("OG-VE-102", "destructive", "error", "the `@embed` model of a vector changes"),
+    FindingCode("OG-VE-103", "destructive", "error", "`@embed` is added to or removed from a vector"),
 )
 
 _LINT_CODES = (
@@ -59,9 +59,9 @@ _LINT_CODES = (
     FindingCode("OG-NM-104", "safe", "warning", "a constraint annotation without arguments has no effect"),
     FindingCode("OG-NM-105", "safe", "warning", "a rename hint has no effect"),
     FindingCode("OG-NM-106", "safe", "warning", "`@allow` refers to a code that does not exist"),
-    FindingCode("OG-NM-107", "safe", "warning", "a unique constraint has no effect, because the key implies it"),
+    FindingCode("OG-NM-107", "safe", "warning", "a `@unique` has no effect, because the `@key` implies it"),
     FindingCode("OG-VE-201", "safe", "warning", "a vector has neither `@index` nor `@embed`"),
-    FindingCode("OG-ED-201", "safe", "info", "an edge without `@card` may connect a node to itself"),
+    FindingCode("OG-ED-201", "safe", "info", "an edge type without `@card` can connect a node to itself"),
     FindingCode("OG-ED-202", "safe", "warning", "queries cannot traverse an edge type named `Not`"),
 )
 
