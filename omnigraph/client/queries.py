@@ -24,6 +24,7 @@ from omnigraph.errors import InputError
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.values import clock_and_ids
 from omnigraph.values.describe_value import describe
+from omnigraph.values.naive_times import naive_times_as_utc
 
 from .exchange import NDJSON
 from .handle import RemoteHandle
@@ -72,7 +73,8 @@ def stream_query(handle: RemoteHandle, call: QueryCall) -> ResultStream:
 def _send_query(handle: RemoteHandle, call: QueryCall, send: Callable[..., Reply]) -> Reply:
     handle.require_open()
     text = read_source(call.source, call.arguments)
-    body = build_query_body(text, call.name, call.arguments) | handle.position
+    with naive_times_as_utc(call.assume_utc):
+        body = build_query_body(text, call.name, call.arguments) | handle.position
     body |= {"timeout": call.timeout, "assume_utc": call.assume_utc or None}
     with with_source(text):
         return send("POST", ("query",), {}, json_body=body, headers={"Accept": ARROW}, is_read=True)
