@@ -4,7 +4,8 @@ Every write has an idempotency key, so that it can be sent again if the response
 error's `effect` indicates whether the write may have been applied.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -18,7 +19,7 @@ from omnigraph.api.builders.mutation_text import (
 from omnigraph.api.queries import QueryCall
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.write_options import WriteOptions
-from omnigraph.errors import UsageError
+from omnigraph.errors import ResourceLimitExceeded, UsageError
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.values import clock_and_ids
 from omnigraph.values.naive_times import naive_times_as_utc
@@ -27,6 +28,7 @@ from omnigraph.values.option_text import check_option_text
 
 from .answers import Document, read_receipt
 from .handle import RemoteHandle
+from .load_limits import REQUEST_RESOURCE
 from .property_values import (
     EdgeTypes,
     PropertyTypes,
@@ -37,6 +39,7 @@ from .property_values import (
 )
 from .query_requests import build_query_body, read_source, with_source
 
+_LOAD_MODES = {"insert": "append", "connect": "append", "patch": "patch"}
 _RECORD_OPTIONS = ("branch", "if_commit", "message", "actor", "idempotency_key", "assume_utc")
 
 
@@ -127,7 +130,22 @@ def _send_records(
         "assume_utc": options.get("assume_utc", False),
     }
     write_options = WriteOptions(*(options.get(name) for name in _RECORD_OPTIONS[1:5]))
-    return send_write(handle, ("records",), body, options.get("branch"), write_options, action="loading data")
+    with _suggest_load(verb, type_name):
+        return send_write(handle, ("records",), body, options.get("branch"), write_options, action="loading data")
+
+
+@contextmanager
+def _suggest_load(verb: str, type_name: str) -> Iterator[None]:
+    """Name the ways out if the records exceed the limit of a request. No mode of a load is the same as an upsert."""
+    try:
+        yield
+    except ResourceLimitExceeded as error:
+        if error.resource == REQUEST_RESOURCE:
+            mode = _LOAD_MODES.get(verb)
+            call = f'graph.load({{"{type_name}": …}}, mode="{mode}")'
+            load = "" if mode is None else f", or use {call}, which sends large input in parts"
+            error.hint = f"write fewer records at once{load}"
+        raise
 
 
 def send_write(

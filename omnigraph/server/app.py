@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 REQUEST_ID_HEADER = "Omnigraph-Request-Id"
 _REQUEST_ID_PATTERN = re.compile(r"[\w-]{1,64}", re.ASCII)
 _CLIENT_GONE_STATUS = 499
+_LIMITED_RESOURCES = {"load": "graph_batch_request_bytes", "query": "query_request_bytes"}
 Handler = Callable[[ServerCall], AnyAnswer]
 
 
@@ -116,7 +117,7 @@ class ServerApp:
         is_empty = content_length in (None, 0) and "transfer-encoding" not in headers
         check_content_type(headers.get("content-type"), route.body_media_types, is_empty=is_empty)
         limit = self._body_limit(route)
-        resource = "graph_batch_request_bytes" if route.body_limit == "load" else "request_bytes"
+        resource = _LIMITED_RESOURCES.get(route.body_limit, "request_bytes")
         reader = BodyReader(receive, content_length, limit, resource, limits.body_seconds)
         if route.is_raw_body:
             call.body = await reader.read_file()
