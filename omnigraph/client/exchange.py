@@ -83,7 +83,7 @@ class Exchange:
     def get_from_server(self, *segments: str) -> Any:
         """Return a JSON document about the server rather than about a graph."""
         path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
-        target = RequestTarget(str(self.server), str(self.server), "GET", path, JSON, "none")
+        target = RequestTarget(str(self.server), str(self.server), "GET", path, JSON, "none", self._timeout)
         headers = {"Accept": JSON, **self._authorization}
         return self._send(_Request(target, self.server.prefix + path, None, headers), reads_body=True).json()
 
@@ -128,7 +128,7 @@ class Exchange:
         path = f"{path}?{query}" if query else path
         is_read = options.get("is_read", False) or method in _UNCHANGING_METHODS
         effect: Any = "none" if is_read else "unknown"
-        target = RequestTarget(str(self.server), self._address, method, path, headers["Accept"], effect)
+        target = RequestTarget(str(self.server), self._address, method, path, headers["Accept"], effect, self._timeout)
         _check_headers(headers)
         return _Request(target, self.server.prefix + self._graph_path + path, content, headers)
 
