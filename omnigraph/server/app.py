@@ -26,6 +26,7 @@ from .access.scopes import branch_scope
 from .call import ServerCall
 from .cross_origin import CrossOrigin
 from .disconnects import wait_for_read
+from .engine_warnings import WARNINGS_HEADER
 from .lanes import LaneContext
 from .large_bodies import BodySpooling
 from .request_log import log_failure, log_request
@@ -263,6 +264,9 @@ class _Exchange:
         if call is not None:
             if call.timing.intervals:
                 headers["Server-Timing"] = call.timing.to_header()
+            if call.warnings.collected and call.served is not None:
+                shown_location = f"/graphs/{call.served.graph_id}"
+                headers[WARNINGS_HEADER] = call.warnings.to_header(call.served.secret_names, shown_location)
             if call.route.deprecated:
                 headers |= {"Deprecation": "true", "Link": f'<{call.route.successor}>; rel="successor-version"'}
         if self._state.is_draining:
