@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.actors import reject_reserved_actor, resolve_actor
 from omnigraph.errors import GraphClosed, ReadOnlyError, ReadSetConflict, UsageError
+from omnigraph.errors.caller_warning import report_warning
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.commit import Commit, TableEntry
@@ -249,6 +250,7 @@ class Handle:
         for warning in (*current, *periodic_warnings(self.store, manifest, commit)):
             if (warning.what, warning.type_key) not in reported:
                 self.warnings.append(warning)
+                report_warning(type(warning).__name__, str(warning), warning.to_json())
                 event = {"operation": "upkeep", "branch": self.branch_name, **warning.to_json()}
                 LOGGER.warning("%s", warning, extra={"event": event})
 

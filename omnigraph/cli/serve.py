@@ -56,6 +56,13 @@ from .options import shared_options
     show_default=True,
     help="Maximum number of concurrent exports per graph",
 )
+@click.option(
+    "--max-query-bytes",
+    type=click.IntRange(min=1),
+    envvar="OMNIGRAPH_MAX_QUERY_BYTES",
+    default=32 << 20,
+    help="Maximum size of a query or mutation with its parameters in bytes",
+)
 @click.option("--max-load-bytes", type=click.IntRange(min=1), default=32 << 20, help="Maximum size of a load in bytes")
 @click.option(
     "--max-rows", type=click.IntRange(min=0), default=0, help="Maximum number of rows of a result; 0 means unlimited"
@@ -155,6 +162,7 @@ def _make_settings(graphs: tuple[str, ...], options: dict[str, Any]) -> Any:
         limits=RequestLimits(
             query_seconds=options["query_timeout"],
             export_slots=options["export_slots"],
+            query_bytes=options["max_query_bytes"],
             load_bytes=options["max_load_bytes"],
             result_rows=options["max_rows"],
             result_bytes=options["max_result_bytes"],

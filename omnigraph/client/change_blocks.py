@@ -159,6 +159,11 @@ class RemoteChangePage:
         self.caught_up: bool | None = document.get("caught_up")
         self.blocks = tuple(RemoteBlock(handle, block, self.cursor) for block in document["blocks"])
 
+    def __repr__(self) -> str:
+        facts = {"next_page_token": self.next_page_token, "cursor": self.cursor, "caught_up": self.caught_up}
+        shown = "".join(f", {name}={value!r}" for name, value in facts.items() if value is not None)
+        return f"RemoteChangePage(blocks={len(self.blocks)}{shown})"
+
     def to_json(self) -> Mapping[str, Any]:
         """Return the page as one JSON document."""
         return self._document
@@ -171,6 +176,10 @@ class RemoteCommitPage:
         self._document = document
         self.part = RemoteBlock(handle, document)
         self.next_page_token: str | None = document.get("next_page_token")
+
+    def __repr__(self) -> str:
+        token = "" if self.next_page_token is None else f", next_page_token={self.next_page_token!r}"
+        return f"RemoteCommitPage({self.part!r}{token})"
 
     @property
     def commit(self) -> Commit:

@@ -53,7 +53,7 @@ class DecidedMerge:
             for conflict in preview.conflicts:
                 answer = None if conflict in decisions else self.decide(conflict)
                 if answer is not None:
-                    decisions[conflict] = write_decision(conflict, answer)
+                    decisions[conflict] = write_decision(self.handle, conflict, answer)
             if len(decisions) == known_count:
                 break
             preview = self._run_preview(list(decisions.values()))

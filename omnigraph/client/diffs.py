@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -62,7 +63,7 @@ def _read_tables(handles: Sequence[RemoteHandle], changes: list[Document]) -> It
     for key in sorted(by_key):
         types = (_find_type(catalog, key) for catalog in catalogs)
         entity_type = next(entity_type for entity_type in types if entity_type is not None)
-        arrow_schema = _table_schema(entity_type)
+        arrow_schema = _table_schema(entity_type, by_key[key])
         images = {op: [_read_images(entity_type, change) for change in by_key[key] if change["op"] == op] for op in OPS}
         yield TableChanges(
             key,
@@ -77,10 +78,17 @@ def _find_type(catalog: Catalog, key: TableKey) -> NodeType | EdgeType | None:
     return catalog.edge(key.type_name) if key.is_edge else catalog.node(key.type_name)
 
 
-def _table_schema(entity_type: NodeType | EdgeType) -> pa.Schema:
+def _table_schema(entity_type: NodeType | EdgeType, changes: list[Document]) -> pa.Schema:
+    """Return the columns, with the properties in the order of the images, which is that of the stored columns."""
+    images = [change[side] for change in changes for side in ("before", "after") if change.get(side) is not None]
+    positions = {name: position for position, name in enumerate(dict.fromkeys(chain(*map(_property_names, images))))}
     columns = {name: column for column, name in _ENDPOINT_NAMES.items()} if entity_type.kind == "edge" else {}
-    fields = entity_schema(entity_type)
+    fields = sorted(entity_schema(entity_type), key=lambda field: positions.get(field.name, -1))
     return pa.schema([field.with_name(columns.get(field.name, field.name)) for field in fields])
+
+
+def _property_names(image: Document) -> list[str]:
+    return list(image["properties"])
 
 
 def _read_images(entity_type: NodeType | EdgeType, change: Document) -> tuple[dict[str, Any] | None, ...]:

@@ -8,17 +8,21 @@ import http.client
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote, urlencode
 
 from omnigraph.errors import ConfigError, InputError, OmnigraphError, ServerUnreachable
 from omnigraph.records.frozen import record
 
 from .connections import ConnectionPool, TlsOptions
+from .engine_warnings import WARNINGS_HEADER, issue_warnings
 from .failures import decode_error
 from .locations import GraphUrl, ServerAddress
 from .replies import Reply, RequestTarget
 from .retries import RetryPolicy, is_worth_repeating, read_retry_after
+
+if TYPE_CHECKING:
+    from omnigraph.maintenance.health_thresholds import LimitWarning
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -78,6 +82,7 @@ class Exchange:
         self._address, self._graph_path = str(address), address.path if isinstance(address, GraphUrl) else ""
         self._pool = ConnectionPool(self.server, tls or TlsOptions(), _CONNECT_SECONDS)
         self._policy, self._timeout = policy or RetryPolicy(), timeout
+        self.limit_warnings: list[LimitWarning] = []
 
     def get(self, *segments: str, **parameters: Any) -> Any:
         """Return the JSON document at a path; parameters that are None are omitted."""
@@ -86,7 +91,7 @@ class Exchange:
     def get_from_server(self, *segments: str) -> Any:
         """Return a JSON document about the server rather than about a graph."""
         path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
-        target = RequestTarget(str(self.server), str(self.server), "GET", path, JSON, "none")
+        target = RequestTarget(str(self.server), str(self.server), "GET", path, JSON, "none", self._timeout)
         headers = {"Accept": JSON, **self._authorization}
         return self._send(_Request(target, self.server.prefix + path, None, headers), reads_body=True).json()
 
@@ -131,7 +136,7 @@ class Exchange:
         path = f"{path}?{query}" if query else path
         is_read = options.get("is_read", False) or method in _UNCHANGING_METHODS
         effect: Any = "none" if is_read else "unknown"
-        target = RequestTarget(str(self.server), self._address, method, path, headers["Accept"], effect)
+        target = RequestTarget(str(self.server), self._address, method, path, headers["Accept"], effect, self._timeout)
         _check_headers(headers)
         is_harmless = options.get("is_repeatable", False)
         return _Request(target, self.server.prefix + self._graph_path + path, content, headers, is_harmless)
@@ -142,6 +147,7 @@ class Exchange:
             retry_after = None
             try:
                 reply = self._attempt(request)
+                self._note_warnings(reply)
                 if not reply.is_error:
                     reply.verify()
                     if reads_body:
@@ -157,6 +163,12 @@ class Exchange:
                 raise error
             time.sleep(self._policy.delay_before(attempt, retry_after))
             attempt += 1
+
+    def _note_warnings(self, reply: Reply) -> None:
+        """Issue the warnings of the server, and keep the first one about each exceeded limit."""
+        for warning in issue_warnings(reply.headers.get(WARNINGS_HEADER, "[]"), self._graph_path, self._address):
+            if all((known.what, known.type_key) != (warning.what, warning.type_key) for known in self.limit_warnings):
+                self.limit_warnings.append(warning)
 
     def _attempt(self, request: _Request) -> Reply:
         target = request.target

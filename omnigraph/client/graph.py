@@ -91,8 +91,8 @@ class RemoteGraph(RemoteReads, RemoteWrites):
 
     @property
     def warnings(self) -> list[LimitWarning]:
-        """Always an empty list, because warnings about writes appear only in the server's log."""
-        return []
+        """The limits that writes have exceeded, each with a recommended command."""
+        return self._handle.exchange.limit_warnings
 
     @property
     def is_remote(self) -> bool:

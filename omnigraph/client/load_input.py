@@ -4,37 +4,32 @@ Paths, folders and patterns are resolved on this machine, by the same rules as f
 their own type become lines of NDJSON.
 """
 
-import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omnigraph.errors import InputError, UsageError
 from omnigraph.ingest.input_files import FileOptions
 from omnigraph.ingest.input_parts import find_input_files, has_files, is_text_source
 
 from .load_parts import LoadPart, prepare_parts, prepare_records
-
-if TYPE_CHECKING:
-    from omnigraph.lang.schema.catalog import Catalog
+from .load_records import FindCatalog, write_envelope
 
 _TABLE_FORMATS = ("csv", "parquet")
-FindCatalog = Callable[[], "Catalog"]
 
 
 @contextmanager
 def open_parts(data: Any, options: FileOptions, find_catalog: FindCatalog) -> Iterator[list[LoadPart]]:
     """Yield the parts of an input, and delete their temporary files at the end of the block.
 
-    The catalog is needed only for dataclasses, whose class names a node type or an edge type.
+    The catalog is needed only for dataclasses and for values that JSON does not express, such as dates.
     """
     if options.file_format not in (None, "ndjson", *_TABLE_FORMATS):
         raise UsageError(reason=f"unknown format {options.file_format!r}; expected ndjson, csv or parquet")
     with ExitStack() as stack:
         if isinstance(data, Mapping) or has_files(data):
-            yield prepare_parts(find_input_files(data, options), stack)
+            yield prepare_parts(find_input_files(data, options), stack, find_catalog)
         else:
             if options.file_format in _TABLE_FORMATS and is_text_source(data):
                 message = f"a {options.file_format} file requires a type name"
@@ -64,24 +59,4 @@ def _iter_lines(data: Any, find_catalog: FindCatalog) -> Iterator[bytes]:
     if not isinstance(data, Iterable):
         raise InputError(f"cannot load {type(data).__name__}", reason="expected a path, a file, records or tables")
     for record in data:
-        yield _write_record(record, find_catalog)
-
-
-def _write_record(record: Any, find_catalog: FindCatalog) -> bytes:
-    from .wire_values import encode_value
-
-    document = encode_value(record)
-    if is_dataclass(record) and not isinstance(record, type):
-        document = _wrap_record(type(record).__name__, document, find_catalog())
-    return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-
-
-def _wrap_record(type_name: str, properties: dict[str, Any], catalog: "Catalog") -> dict[str, Any]:
-    """Return the fields of a dataclass as a record that names its type, which is the name of its class."""
-    if catalog.node(type_name) is not None:
-        return {"type": type_name, "data": properties}
-    from omnigraph.ingest.edge_endpoints import with_endpoint_members
-
-    renamed = with_endpoint_members(properties)
-    endpoints = {"from": renamed.pop("from", None), "to": renamed.pop("to", None)}
-    return {"edge": type_name, **endpoints, "data": renamed}
+        yield write_envelope(record, find_catalog)

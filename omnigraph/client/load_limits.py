@@ -5,7 +5,7 @@ from omnigraph.errors import NotFound, ResourceLimitExceeded
 from .exchange import Exchange
 
 UNQUESTIONED_BYTES = 16 << 20  # up to this size, a body is sent without reading the server's limit
-_REQUEST_RESOURCE = "graph_batch_request_bytes"
+REQUEST_RESOURCE = "graph_batch_request_bytes"
 
 
 def read_load_limit(exchange: Exchange, size: int) -> int:
@@ -21,6 +21,6 @@ def read_load_limit(exchange: Exchange, size: int) -> int:
 def find_exceeded_limit(error: ResourceLimitExceeded, size: int) -> int:
     """Return the request size limit that a load has exceeded. Reraise an error about any other limit."""
     limit = error.limit or UNQUESTIONED_BYTES  # a proxy does not report its limit
-    if error.resource not in (None, _REQUEST_RESOURCE) or size <= limit:
+    if error.resource not in (None, REQUEST_RESOURCE) or size <= limit:
         raise error
     return limit

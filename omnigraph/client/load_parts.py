@@ -5,7 +5,6 @@ are read from disk each time. Compressed text, other encodings, streams and reco
 file. This module sends nothing, and imports Arrow only for tables.
 """
 
-import json
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -18,8 +17,8 @@ from omnigraph.ingest.input_files import InputFile, ReadErrorContext, open_input
 from omnigraph.records.frozen import record
 
 from .load_body import LoadBody
+from .load_records import FindCatalog, write_typed_lines
 from .replies import CHUNK_BYTES
-from .wire_values import encode_records
 
 _MARKED_ENCODINGS = (BOM_UTF8, b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
@@ -39,9 +38,9 @@ class LoadPart:
     column_mapping: Mapping[str, str]
 
 
-def prepare_parts(input_files: Iterable[InputFile], stack: ExitStack) -> list[LoadPart]:
+def prepare_parts(input_files: Iterable[InputFile], stack: ExitStack, find_catalog: FindCatalog) -> list[LoadPart]:
     """Return the parts of a load. The stack deletes their temporary files."""
-    return [_prepare_part(input_file, stack) for input_file in input_files]
+    return [_prepare_part(input_file, stack, find_catalog) for input_file in input_files]
 
 
 def prepare_records(lines: Iterable[bytes], stack: ExitStack) -> LoadPart:
@@ -50,11 +49,11 @@ def prepare_records(lines: Iterable[bytes], stack: ExitStack) -> LoadPart:
     return LoadPart("ndjson", None, None, body.size, body.chunks, {})
 
 
-def _prepare_part(input_file: InputFile, stack: ExitStack) -> LoadPart:
+def _prepare_part(input_file: InputFile, stack: ExitStack, find_catalog: FindCatalog) -> LoadPart:
     path = None if input_file.content is not None else Path(input_file.base_folder, input_file.path)
     file_format: str = input_file.file_format
     if file_format == "frame":
-        file_format, chunks = _encode_rows(input_file.content)
+        file_format, chunks = _encode_rows(input_file, find_catalog)
     elif path is not None and "://" not in input_file.path and not _needs_conversion(input_file, path):
         size = path.stat().st_size
         return _make_part(input_file, file_format, size, lambda: _read_file(input_file, size))
@@ -102,18 +101,15 @@ def _read_file(input_file: InputFile, expected_bytes: int | None) -> Iterator[by
         raise InputError(f"{input_file.path} changed while it was read", reason="unstable input")
 
 
-def _encode_rows(rows: Any) -> tuple[str, Iterator[bytes]]:
+def _encode_rows(input_file: InputFile, find_catalog: FindCatalog) -> tuple[str, Iterator[bytes]]:
     """Return tables as an Arrow stream, which keeps their column types, and records as lines of JSON."""
-    if isinstance(rows, list | tuple):
-        return "ndjson", _write_lines(rows)
-    from omnigraph.ingest.frames import is_frame, to_arrow_table
+    rows, type_name = input_file.content, input_file.type_name
+    if not isinstance(rows, list | tuple):
+        from omnigraph.ingest.frames import is_frame, to_arrow_table
 
-    return ("arrow", write_arrow(to_arrow_table(rows))) if is_frame(rows) else ("ndjson", _write_lines(rows))
-
-
-def _write_lines(rows: Any) -> Iterator[bytes]:
-    for row in encode_records(rows):
-        yield json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+        if is_frame(rows):
+            return "arrow", write_arrow(to_arrow_table(rows))
+    return "ndjson", write_typed_lines(rows, type_name, find_catalog)
 
 
 def write_arrow(table: Any) -> Iterator[bytes]:

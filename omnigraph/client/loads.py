@@ -18,6 +18,7 @@ from omnigraph.ingest.load import check_load_mode
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
+from omnigraph.values.naive_times import naive_times_as_utc
 
 from .answers import read_load_receipt
 from .handle import RemoteHandle
@@ -57,7 +58,10 @@ def load_data(
     )
     settings = replace(settings, csv=file_options.csv_options, max_errors=listed)
     try:
-        with open_parts(data, file_options, lambda: find_catalog(handle, settings)) as parts:
+        with (
+            naive_times_as_utc(settings.assume_utc),
+            open_parts(data, file_options, lambda: find_catalog(handle, settings)) as parts,
+        ):
             receipt = _load_parts(handle, parts, settings, options.progress)
     except ClientError as error:
         report = take_report(error)

@@ -129,7 +129,7 @@ class RemoteMergeSession:
             for conflict, decision in self._decisions.items()
             if not has_schema_conflict or is_schema_conflict(conflict)
         }
-        decisions = kept | {conflict: write_decision(conflict, choice) for conflict in conflicts}
+        decisions = kept | {conflict: write_decision(self._handle, conflict, choice) for conflict in conflicts}
         preview = self._run_preview(decisions)
         self._decisions, self._preview = decisions, preview
         if has_schema_conflict:

@@ -21,6 +21,7 @@ from omnigraph.engine.execution_context import OperatorStats
 from omnigraph.engine.explain import ExplainedPlan, ExplainedStep
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.values import clock_and_ids
+from omnigraph.values.naive_times import naive_times_as_utc
 
 from .handle import RemoteHandle
 from .query_requests import build_query_body, read_source, with_source
@@ -68,7 +69,8 @@ def stream_query(handle: RemoteHandle, call: QueryCall) -> ResultStream:
 def _send_query(handle: RemoteHandle, call: QueryCall, send: Callable[..., Reply]) -> Reply:
     handle.require_open()
     text = read_source(call.source, call.arguments)
-    body = build_query_body(text, call.name, call.arguments) | handle.position
+    with naive_times_as_utc(call.assume_utc):
+        body = build_query_body(text, call.name, call.arguments) | handle.position
     body |= {"timeout": call.timeout, "assume_utc": call.assume_utc or None}
     with with_source(text):
         return send("POST", ("query",), {}, json_body=body, headers={"Accept": ARROW}, is_read=True)

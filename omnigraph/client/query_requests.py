@@ -8,35 +8,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from omnigraph.api.builders.prepared_queries import QuerySource, QueryText, map_errors_to_body, read_query
-from omnigraph.errors import InputError, LanguageError, ParameterError
+from omnigraph.errors import LanguageError
 from omnigraph.errors.diagnostics import SourceText
-from omnigraph.values.describe_value import describe
 
-from .wire_values import encode_value
+from .property_values import encode_arguments
 
 _SERVER_NAME = "<query>"
 
 
 def build_query_body(query_text: QueryText, name: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request members that contain a query and its parameters."""
-    return {"query": query_text.text, "name": name, "params": _encode_parameters(arguments) or None}
-
-
-def _encode_parameters(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _encode_parameter(name, value) for name, value in arguments.items()}
-
-
-def _encode_parameter(name: str, value: Any) -> Any:
-    """Return a parameter as JSON, or raise `ParameterError` if JSON cannot represent it."""
-    try:
-        encoded = encode_value(value)
-        if isinstance(encoded, str):
-            encoded.encode()
-    except InputError:
-        raise ParameterError(parameter=name, expected="a property value", actual=describe(value)) from None
-    except UnicodeEncodeError:
-        raise ParameterError(parameter=name, expected="valid Unicode", actual="an unpaired surrogate") from None
-    return encoded
+    params = encode_arguments(query_text.text, name, arguments)
+    return {"query": query_text.text, "name": name, "params": params or None}
 
 
 def read_source(source: QuerySource, arguments: Mapping[str, Any]) -> QueryText:

@@ -17,6 +17,10 @@ from omnigraph.records.frozen import record
 from .connections import ConnectionPool
 
 CHUNK_BYTES = 1 << 18
+_TIME_OUT_HINT = "pass a larger `timeout`, or check that the server is running"
+_LOST_WRITE_HINT = (
+    "the write may have been applied; repeat it with the same idempotency key, or check whether the data has changed"
+)
 _FIRST_REDIRECT_STATUS, _FIRST_ERROR_STATUS = 300, 400
 
 
@@ -30,13 +34,23 @@ class RequestTarget:
     path: str  # below the graph, with the query string
     media_type: str
     effect_if_lost: Effect
+    timeout: float | None = None  # the time to wait for an answer, in seconds
 
     def unreachable(self, error: Exception, *, effect: Effect | None = None) -> ServerUnreachable:
         """Return the error for a connection that could not be opened or was lost."""
+        is_answer_late = effect is None and isinstance(error, TimeoutError)  # otherwise, no connection was opened
+        if is_answer_late and self.timeout is not None:
+            return self._timed_out(self.timeout)
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         if isinstance(error, http.client.IncompleteRead):
             reason = "the connection was closed before the end of the response"
         return ServerUnreachable(server=self.server, reason=reason.lower(), effect=effect or self.effect_if_lost)
+
+    def _timed_out(self, seconds: float) -> ServerUnreachable:
+        effect = self.effect_if_lost
+        hint = _LOST_WRITE_HINT if effect == "unknown" else _TIME_OUT_HINT
+        message = f"the server at {self.server} did not answer within {seconds:g} seconds"
+        return ServerUnreachable(message, server=self.server, reason="timed out", effect=effect, hint=hint)
 
     def foreign_answer(self, status: int, description: str) -> ServerError:
         """Return the error for a successful response that did not come from an Omnigraph server."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_set
-from omnigraph.api.builders.mutation_text import normalize_records, suggest_upsert
+from omnigraph.api.builders.mutation_text import build_delete, build_update, normalize_records, suggest_upsert
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.queries import Params, combine_arguments
 from omnigraph.api.results.result import Result
@@ -29,8 +29,9 @@ from .blobs import BlobFacts, RemoteBlob, stored_blob, written_blob
 from .handle import RemoteHandle
 from .load_input import iter_records
 from .new_ids import add_edge_ids, add_line_id, add_record_ids
+from .property_values import encode_arguments, encode_typed_records, is_exact_json, record_types
 from .query_requests import build_query_body, read_source, with_source
-from .wire_values import encode_records, encode_value
+from .wire_values import encode_value
 from .writes import check_write_options, encode_edges, post_write, send_write, write_branch
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ class RemoteTransaction:
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
         """Add edges."""
-        edges = add_edge_ids(self._catalog.edge(edge_type), encode_edges(ends))
+        edges = encode_edges(lambda: self._catalog, require_text(edge_type, "type"), ends)
+        edges = add_edge_ids(self._catalog.edge(edge_type), edges)
         with suggest_upsert():
             self._add({"op": "connect", "type": edge_type, "records": edges})
 
@@ -94,13 +96,23 @@ class RemoteTransaction:
         self, type_name: str, /, *, where: str, set: Mapping[str, Any], params: Params = None, **values: Any
     ) -> None:
         """Set properties on the entities that match a predicate."""
-        arguments = encode_value(combine_arguments(params, values)) or None
-        self._add({"op": "update", "type": type_name, "where": where, "set": encode_value(set), "params": arguments})
+        arguments, new_values = combine_arguments(params, values), dict(set)
+        if not is_exact_json([arguments, new_values]):
+            text, typed = build_update(self._catalog, type_name, where, set, arguments)
+            encoded = encode_arguments(text, None, typed)
+            new_values = {name: encoded.pop(f"p{number}") for number, name in enumerate(new_values)}
+            arguments = encoded
+        self._add(
+            {"op": "update", "type": type_name, "where": where, "set": new_values, "params": dict(arguments) or None}
+        )
 
     def delete(self, type_name: str, /, *, where: str, params: Params = None, **values: Any) -> None:
         """Delete edges, or nodes together with their edges."""
-        arguments = encode_value(combine_arguments(params, values)) or None
-        self._add({"op": "delete", "type": type_name, "where": where, "params": arguments})
+        arguments = combine_arguments(params, values)
+        if not is_exact_json(dict(arguments)):
+            text, typed = build_delete(self._catalog, type_name, where, arguments)
+            arguments = encode_arguments(text, None, typed)
+        self._add({"op": "delete", "type": type_name, "where": where, "params": dict(arguments) or None})
 
     def load(self, data: Any, *, mode: str) -> None:
         """Load NDJSON (a path, a file or bytes), records, or records by type; see `Graph.load`."""
@@ -111,7 +123,7 @@ class RemoteTransaction:
         self._add({"op": "load", "data": b"".join(lines).decode("utf-8", "surrogateescape"), "mode": mode})
 
     def _load_step(self, type_name: str, records: Any, mode: str) -> Document:
-        rows = add_record_ids(self._find_type(type_name), encode_records(records))
+        rows = add_record_ids(self._find_type(type_name), self._encode_records(type_name, records))
         return {"op": "load", "type": type_name, "records": rows, "mode": mode}
 
     def query(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> Result:
@@ -165,11 +177,14 @@ class RemoteTransaction:
         return self._catalog.node(type_name) or self._catalog.edge(type_name)
 
     def _add_records(self, verb: str, type_name: str, records: tuple[Any, ...]) -> None:
-        rows = encode_records(normalize_records(records))
+        rows = self._encode_records(require_text(type_name, "type"), normalize_records(records))
         if verb != "patch":
             rows = add_record_ids(self._find_type(require_text(type_name, "type")), rows)
         with suggest_upsert():
             self._add({"op": verb, "type": require_text(type_name, "type"), "records": rows})
+
+    def _encode_records(self, type_name: str, records: Any) -> list[Any]:
+        return encode_typed_records(lambda: record_types(self._find_type(type_name)), records)
 
     def _add(self, *new_steps: Document) -> None:
         """Add steps, after the server has checked them together with the earlier steps."""

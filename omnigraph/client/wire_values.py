@@ -1,15 +1,13 @@
-"""Convert Python values to JSON for requests, and JSON values in responses back to Python.
+"""Convert keys to JSON for requests, and JSON values in responses back to Python.
 
-Query rows are sent as Arrow and need no conversion. Files and other streams are never read here.
+Query rows are sent as Arrow and need no conversion. The values that are written are converted by `property_values`.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from datetime import date, datetime
 from enum import Enum
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import InputError
@@ -49,13 +47,6 @@ def _encode_object(value: Any) -> Any:
         return encode_value(asdict(value))
     if isinstance(value, list | tuple | set | frozenset):
         return [encode_value(item) for item in value]
-    if isinstance(value, PathLike):
-        return format_blob(_read_file(Path(value)))
-    if hasattr(value, "read"):  # an open file
-        content = value.read()
-        if not isinstance(content, bytes):
-            raise InputError(reason="the file must be opened in binary mode", hint='use open(path, "rb")')
-        return format_blob(content)
     for method_name in ("tolist", "to_pylist", "as_py"):  # NumPy and Arrow values
         convert = getattr(value, method_name, None)
         if convert is not None:
@@ -67,35 +58,6 @@ def _encode_float(value: float) -> float | str:
     if math.isfinite(value):
         return float(value)
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from None
-
-
-def encode_records(records: Any) -> list[Any]:
-    """Return records as a list of JSON objects; data frames and Arrow tables are converted to rows.
-
-    >>> import pyarrow as pa
-    >>> encode_records(pa.table({"name": ["ada"], "age": [36]}))
-    [{'name': 'ada', 'age': 36}]
-    """
-    if hasattr(records, "to_table"):  # a dataset
-        records = records.to_table()
-    if hasattr(records, "__arrow_c_stream__") and not hasattr(records, "to_pylist"):
-        import pyarrow as pa
-
-        records = pa.table(records)
-    if hasattr(records, "to_pylist"):
-        records = records.to_pylist()
-    elif hasattr(records, "to_dict") and hasattr(records, "columns"):  # a pandas DataFrame without Arrow support
-        records = records.to_dict("records")
-    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
-        raise InputError(f"records must be a list of mappings or a table, got {describe(records)}", reason="no records")
-    return [encode_value(record) for record in records]
 
 
 def decode_properties(

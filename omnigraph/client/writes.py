@@ -4,7 +4,9 @@ Every write has an idempotency key, so that it can be sent again if the response
 error's `effect` indicates whether the write may have been applied.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from omnigraph.api.builders.mutation_text import (
@@ -17,23 +19,35 @@ from omnigraph.api.builders.mutation_text import (
 from omnigraph.api.queries import QueryCall
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.write_options import WriteOptions
-from omnigraph.errors import UsageError
+from omnigraph.errors import ResourceLimitExceeded, UsageError
+from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.values import clock_and_ids
+from omnigraph.values.naive_times import naive_times_as_utc
 from omnigraph.values.name_rules import require_text, strip_name
 from omnigraph.values.option_text import check_option_text
 
 from .answers import Document, read_receipt
 from .handle import RemoteHandle
+from .load_limits import REQUEST_RESOURCE
+from .property_values import (
+    EdgeTypes,
+    PropertyTypes,
+    encode_edge_tuple,
+    encode_typed_records,
+    find_edge_types,
+    record_types,
+)
 from .query_requests import build_query_body, read_source, with_source
-from .wire_values import encode_records, encode_value
 
+_LOAD_MODES = {"insert": "append", "connect": "append", "patch": "patch"}
 _RECORD_OPTIONS = ("branch", "if_commit", "message", "actor", "idempotency_key", "assume_utc")
 
 
 def run_mutation(handle: RemoteHandle, call: QueryCall, branch: str | None, options: WriteOptions) -> Receipt:
     """Run a mutation in one commit."""
     text = read_source(call.source, call.arguments)
-    body = build_query_body(text, call.name, call.arguments) | {"assume_utc": call.assume_utc}
+    with naive_times_as_utc(call.assume_utc):
+        body = build_query_body(text, call.name, call.arguments) | {"assume_utc": call.assume_utc}
     with with_source(text):
         return send_write(handle, ("mutate",), body, branch, options, action="running a mutation")
 
@@ -66,20 +80,41 @@ def write_records(
     handle: RemoteHandle, verb: str, type_name: str, records: tuple[Any, ...], options: Mapping[str, Any]
 ) -> Receipt:
     """Insert, upsert or patch records of one type."""
-    with suggest_upsert():
-        return _send_records(handle, verb, type_name, encode_records(normalize_records(records)), options)
+
+    @cache
+    def find_types() -> PropertyTypes:
+        catalog = _read_catalog(handle, options)
+        return record_types(catalog.node(type_name) or catalog.edge(type_name))
+
+    require_text(type_name, "type")
+    with suggest_upsert(), naive_times_as_utc(options.get("assume_utc", False)):
+        encoded = encode_typed_records(find_types, normalize_records(records))
+        return _send_records(handle, verb, type_name, encoded, options)
 
 
 def connect_nodes(
     handle: RemoteHandle, edge_type: str, ends: Iterable[tuple[Any, ...]], options: Mapping[str, Any]
 ) -> Receipt:
     """Insert edges between nodes."""
-    return _send_records(handle, "connect", edge_type, encode_edges(ends), options)
+    require_text(edge_type, "type")
+    with naive_times_as_utc(options.get("assume_utc", False)):
+        edges = encode_edges(lambda: _read_catalog(handle, options), edge_type, ends)
+        return _send_records(handle, "connect", edge_type, edges, options)
 
 
-def encode_edges(edge_tuples: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Return edges as JSON arrays."""
-    return [encode_value(require_edge_tuple(edge_tuple)) for edge_tuple in edge_tuples]
+def encode_edges(read_catalog: Callable[[], Catalog], edge_type: str, edge_tuples: Iterable[Any]) -> list[Any]:
+    """Return edges as JSON arrays. The catalog is needed only if JSON does not express all values."""
+
+    @cache
+    def find_types() -> EdgeTypes:
+        catalog = read_catalog()
+        return find_edge_types(catalog, catalog.edge_ignoring_case(edge_type))
+
+    return [encode_edge_tuple(find_types, require_edge_tuple(edge_tuple)) for edge_tuple in edge_tuples]
+
+
+def _read_catalog(handle: RemoteHandle, options: Mapping[str, Any]) -> Catalog:
+    return handle.for_read(options.get("branch"), None).schema_ir().catalog
 
 
 def _send_records(
@@ -95,7 +130,22 @@ def _send_records(
         "assume_utc": options.get("assume_utc", False),
     }
     write_options = WriteOptions(*(options.get(name) for name in _RECORD_OPTIONS[1:5]))
-    return send_write(handle, ("records",), body, options.get("branch"), write_options, action="loading data")
+    with _suggest_load(verb, type_name):
+        return send_write(handle, ("records",), body, options.get("branch"), write_options, action="loading data")
+
+
+@contextmanager
+def _suggest_load(verb: str, type_name: str) -> Iterator[None]:
+    """Name the ways out if the records exceed the limit of a request. No mode of a load is the same as an upsert."""
+    try:
+        yield
+    except ResourceLimitExceeded as error:
+        if error.resource == REQUEST_RESOURCE:
+            mode = _LOAD_MODES.get(verb)
+            call = f'graph.load({{"{type_name}": …}}, mode="{mode}")'
+            load = "" if mode is None else f", or use {call}, which sends large input in parts"
+            error.hint = f"write fewer records at once{load}"
+        raise
 
 
 def send_write(

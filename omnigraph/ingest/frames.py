@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import ClientError, InputError
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.lang.schema.type_names import resolve_type
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.type_names import resolve_type, type_names
 from omnigraph.rules.delta import Positions
 
 from .casts import as_plain_strings, cast_column
@@ -21,6 +21,7 @@ from .edge_endpoints import ENDPOINT_COLUMNS, reject_repeated_endpoints, with_en
 from .record_envelope import string_id_hint, take_record, with_line_number
 from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder, unknown_property_errors
 
+_MAX_LISTED_TYPES = 10
 FILE_HINT = "pass a CSV or Parquet file as Type=file"
 
 
@@ -52,11 +53,20 @@ def take_table(intake: Intake, entity_type: NodeType | EdgeType, table: pa.Table
     _take_table_columns(intake.buffer_for(entity_type), table, first_row_number)
 
 
+def _list_types(catalog: Catalog) -> str:
+    """Return a hint with the types of a schema, of which a large schema has too many to list."""
+    names = type_names(catalog)
+    shown = ", ".join(names[:_MAX_LISTED_TYPES]) + (", …" if len(names) > _MAX_LISTED_TYPES else "")
+    return f"expected one of {shown}" if names else "the schema has no types"
+
+
 def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
     """Add tables by type name, or an iterable of records that name their types, to `intake`."""
     if isinstance(data, Mapping):
         for type_name, type_data in data.items():
-            entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=FILE_HINT)
+            entity_type = resolve_type(
+                intake.ir.catalog, type_name, ignore_case=True, fallback_hint=_list_types(intake.ir.catalog)
+            )
             take_type_data(intake, entity_type, type_data)
     elif is_frame(data):
         raise InputError("a table must be passed with its type name", reason='pass {"Type": table}')

@@ -41,6 +41,7 @@ class LoadProblem:
         return type(self.error)(message, hint=self.error.hint, **{**details, "file": self.file})
 
 
+_MAX_INTEGER_BITS = 128
 _MAX_UNREADABLE_LINES = 1000  # maximum number of unreadable lines to keep
 _MAX_KEPT_BYTES = 1 << 14  # maximum number of bytes to keep from an unreadable line
 
@@ -67,6 +68,11 @@ def relocate_problem(
     return LoadProblem(line_number, problem.type, problem.id, located_error, file_name)
 
 
+def _write_value(value: str | int | float) -> str:
+    """Return a value as text. Python refuses to write integers with thousands of digits, which no property stores."""
+    return "" if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS else str(value)
+
+
 @dataclass(slots=True)
 class ProblemCollector:
     """The problems found so far, and the values in the records that are missing because of them."""
@@ -87,7 +93,9 @@ class ProblemCollector:
     ) -> None:
         """Add a problem with its record's values, or with the line that could not be read."""
         raw_values = (entity_id, *record_values)
-        value_texts = tuple(str(raw_value) for raw_value in raw_values if isinstance(raw_value, str | int | float))
+        value_texts = tuple(
+            _write_value(raw_value) for raw_value in raw_values if isinstance(raw_value, str | int | float)
+        )
         line_start = None if unreadable_line is None else unreadable_line[:_MAX_KEPT_BYTES]
         self.add_problem(
             LoadProblem(line_number, type_name, entity_id, error, record_values=value_texts, unreadable_line=line_start)

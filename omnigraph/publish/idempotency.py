@@ -15,6 +15,9 @@ from omnigraph.values import clock_and_ids
 
 from .write_plan import CommitMetadata
 
+ACTOR_SEPARATOR = "\x1f"
+"""Separates a caller's actor from its key, where several actors must not share keys. It is part of neither."""
+
 _WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # 24 hours
 _MAX_COMMITS = 4096
 _MAX_EXPIRED_IN_A_ROW = 64  # commits; a few wrong timestamps do not end the search
@@ -44,8 +47,9 @@ def find_commit_by_key(store: Store, state: GraphState, key: str) -> Commit | No
 
 def _require_same_request(commit: Commit, metadata: CommitMetadata) -> Commit:
     if commit.request != metadata.request_hash:
+        caller_key = (metadata.idempotency_key or "").rpartition(ACTOR_SEPARATOR)[2]
         raise InputError(
-            f"idempotency key '{metadata.idempotency_key}' was already used for a different request",
+            f"idempotency key '{caller_key}' was already used for a different request",
             reason="key reused",
             commit_id=commit.id,
         )

@@ -26,6 +26,7 @@ from .access.scopes import branch_scope
 from .call import ServerCall
 from .cross_origin import CrossOrigin
 from .disconnects import wait_for_read
+from .engine_warnings import WARNINGS_HEADER
 from .lanes import LaneContext
 from .large_bodies import BodySpooling
 from .request_log import log_failure, log_request
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
 _REQUEST_ID_PATTERN = re.compile(r"[\w-]{1,64}", re.ASCII)
 _CLIENT_GONE_STATUS = 499
+_LIMITED_RESOURCES = {"load": "graph_batch_request_bytes", "query": "query_request_bytes"}
 Handler = Callable[[ServerCall], AnyAnswer]
 
 
@@ -115,7 +117,7 @@ class ServerApp:
         is_empty = content_length in (None, 0) and "transfer-encoding" not in headers
         check_content_type(headers.get("content-type"), route.body_media_types, is_empty=is_empty)
         limit = self._body_limit(route)
-        resource = "graph_batch_request_bytes" if route.body_limit == "load" else "request_bytes"
+        resource = _LIMITED_RESOURCES.get(route.body_limit, "request_bytes")
         reader = BodyReader(receive, content_length, limit, resource, limits.body_seconds)
         if route.is_raw_body:
             call.body = await reader.read_file()
@@ -261,6 +263,9 @@ class _Exchange:
         if call is not None:
             if call.timing.intervals:
                 headers["Server-Timing"] = call.timing.to_header()
+            if call.warnings.collected and call.served is not None:
+                shown_location = f"/graphs/{call.served.graph_id}"
+                headers[WARNINGS_HEADER] = call.warnings.to_header(call.served.secret_names, shown_location)
             if call.route.deprecated:
                 headers |= {"Deprecation": "true", "Link": f'<{call.route.successor}>; rel="successor-version"'}
         if self._state.is_draining:

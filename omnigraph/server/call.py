@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from omnigraph.api.log_events import PHASE_LISTENER
+from omnigraph.errors.caller_warning import WARNING_LISTENER
 
 from .access.permissions import ANONYMOUS, BranchScope, Principal, authorize
 from .engine_access import graph_for_request, graph_for_write
+from .engine_warnings import EngineWarnings
 from .lanes import LaneContext
 from .route_model import CONDITION_HEADER, IDEMPOTENCY_HEADER, Action, Route
 from .timing import Timing
@@ -49,9 +51,11 @@ class ServerCall:
     has_begun: bool = False  # whether the handler has been called
     timing: Timing = field(default_factory=Timing)
     lane_context: LaneContext = field(default_factory=LaneContext)
+    warnings: EngineWarnings = field(default_factory=EngineWarnings)
 
     def __post_init__(self) -> None:
         self.lane_context.context.run(PHASE_LISTENER.set, self.timing.add_engine_phase)
+        self.lane_context.context.run(WARNING_LISTENER.set, self.warnings.add)
 
     @property
     def actor(self) -> str | None:

@@ -13,7 +13,7 @@ _REQUEST_HEADERS = (
 _EXPOSED_HEADERS = (
     "ETag, Location, Retry-After, Server-Timing, Accept-Ranges, Content-Range, Repr-Digest, Deprecation, Link,"
     " WWW-Authenticate, Allow, Idempotent-Replay, Omnigraph-Request-Id, Omnigraph-Snapshot-Id, Omnigraph-Query-Name,"
-    " Omnigraph-Blob-Media-Type"
+    " Omnigraph-Blob-Media-Type, Omnigraph-Warnings"
 )
 
 

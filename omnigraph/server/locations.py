@@ -48,5 +48,7 @@ def name_graphs(text: str, locations: Iterable[GraphLocation]) -> str:
     "no graph at 'people'"
     """
     for location in locations:
-        text = hide_locations(text, location_spellings(location.uri), location.graph_id)
+        is_public = "/" not in location.uri  # a name without folders reveals nothing
+        shown = location.uri if is_public else location.graph_id
+        text = hide_locations(text, location_spellings(location.uri), shown)
     return text

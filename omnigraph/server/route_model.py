@@ -10,7 +10,7 @@ from omnigraph.records.frozen import record
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
 LaneName = Literal["read", "heavy", "loop"]
-BodyLimit = Literal["none", "json", "load", "blob"]
+BodyLimit = Literal["none", "json", "query", "load", "blob"]
 ParameterType = Literal["string", "integer", "boolean", "number"]
 Action = Literal[
     "read",

@@ -45,6 +45,7 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     json_bytes: int = MEBIBYTE
+    query_bytes: int = 32 * MEBIBYTE
     load_bytes: int = 32 * MEBIBYTE
     blob_bytes: int = 32 * MEBIBYTE
     body_memory_bytes: int = 256 * MEBIBYTE

@@ -13,8 +13,8 @@ from typing import Any
 
 _MAX_OPEN_DATASETS = 512
 _VERSIONS_PER_SESSION = 1024
-# Lance reports less than a tenth of the memory that a session uses. A version uses about 20 KB and twice the size of its
-# manifest, which lists the row ids and row versions of each fragment and therefore grows with every small commit.
+# Lance reports less than a tenth of the memory that a session uses. A version uses about 20 KB and twice the size of
+# its manifest, which lists the row ids and row versions of each fragment and therefore grows with every small commit.
 _BYTES_PER_SESSION, _BYTES_PER_VERSION = 32 << 20, 20 << 10
 _DECODED_SIZE = 2  # the size of a manifest in memory, as a multiple of its size on disk
 _INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # number of bytes that Lance may cache

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from omnigraph.errors import IndexUnreadable, StorageError
+from omnigraph.errors.caller_warning import report_warning
 
 from .failures import panics_as_errors, to_storage_error
 from .layout import TOKENS_FILE
@@ -143,4 +144,5 @@ def warn_unreadable_index(table: Table) -> None:
         " is slower. Run `omnigraph check` to identify the index, and `omnigraph ensure-indices --rebuild`"
         " to rebuild it"
     )
-    warnings.warn(message, IndexUnreadable, stacklevel=3)
+    if not report_warning(IndexUnreadable.__name__, message, {}):
+        warnings.warn(message, IndexUnreadable, stacklevel=3)

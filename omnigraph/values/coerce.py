@@ -13,11 +13,11 @@ from omnigraph.values.convert import (
     LOAD_RULES,
     PARAMETER_RULES,
     PYTHON_RULES,
-    ConversionMismatch,
     Converter,
     InputRules,
     converter_for,
 )
+from omnigraph.values.mismatch import ConversionMismatch
 from omnigraph.values.types import PropertyType
 
 ParameterMode = Literal["standard", "javascript", "python"]

@@ -27,6 +27,7 @@ from omnigraph.values.dates import (
     parse_datetime,
 )
 from omnigraph.values.describe_value import describe
+from omnigraph.values.mismatch import ConversionMismatch, read_stand_in
 from omnigraph.values.naive_times import hint_for
 from omnigraph.values.types import PropertyType, ScalarType
 
@@ -62,16 +63,6 @@ LOAD_RULES = InputRules(epoch_number=True)
 ASSIGNMENT_RULES = InputRules(integral_float=True, epoch_number=True)
 
 
-class ConversionMismatch(Exception):  # noqa: N818 - never leaves this package
-    """Raised if a value does not match its type. `expected` and `actual` describe the mismatch."""
-
-    def __init__(self, expected: str, actual: str, hint: str | None = None) -> None:
-        super().__init__(expected, actual)
-        self.expected = expected
-        self.actual = actual
-        self.hint = hint
-
-
 Converter = Callable[[Any], Any]
 
 
@@ -90,7 +81,10 @@ def converter_for(property_type: PropertyType, rules: InputRules) -> Converter:
             if property_type.nullable:
                 return None
             raise ConversionMismatch(type_text, "null")
-        return convert_non_null(_unwrap_value(value))
+        try:
+            return convert_non_null(unwrap_value(value))
+        except ConversionMismatch as mismatch:
+            raise read_stand_in(value) or mismatch from None
 
     return convert
 
@@ -116,12 +110,12 @@ def _non_null_converter(property_type: PropertyType, rules: InputRules, type_tex
 
 def _convert_element(type_text: str, convert_scalar: Converter, position: int, item: Any) -> Any:
     try:
-        return convert_scalar(_unwrap_value(item))
+        return convert_scalar(unwrap_value(item))
     except ConversionMismatch as mismatch:
         raise ConversionMismatch(type_text, f"{mismatch.actual} at position {position}", mismatch.hint) from None
 
 
-def _unwrap_value(value: Any) -> Any:
+def unwrap_value(value: Any) -> Any:
     """Unwrap Enum, NumPy and Arrow values, using duck typing to avoid importing NumPy or Arrow."""
     if isinstance(value, Enum):
         return value.value

@@ -8,6 +8,8 @@ from typing import Any
 
 from omnigraph.errors import redact_text
 
+from .mismatch import read_stand_in
+
 _MAX_SHOWN_CHARACTERS = 40
 
 
@@ -28,7 +30,12 @@ def describe(value: Any) -> str:
             return f"array of length {len(value)}"
         case datetime():
             return f"datetime {value.isoformat()}"
-    return "object" if isinstance(value, dict) else type(value).__name__
+    return _describe_object(value) if isinstance(value, dict) else type(value).__name__
+
+
+def _describe_object(value: dict[Any, Any]) -> str:
+    mismatch = read_stand_in(value)
+    return "object" if mismatch is None else mismatch.actual
 
 
 def _describe_number(number: int | float) -> str:

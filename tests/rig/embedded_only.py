@@ -9,10 +9,8 @@ FILES = "the test reads or damages the files of the graph"
 INPUT = "the client reads the input of a load and describes it by its bytes before the server starts the load"
 INTERNALS = "the test replaces or counts something inside the embedded graph"
 LIMITS = "a request to a server has a size limit, so large blobs are replaced one by one"
-ORDER = "the change feed of a server does not keep the order of the properties of a type"
 PROCESSES = "the test is about a process that opens the files itself"
 READ_SETS = "a server keeps no read set between requests, so a write depends only on what its own request reads"
-WARNINGS = "the client repeats no warnings, which only the process of the server sees"
 
 # A file without the name of a test means all of its tests.
 EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
@@ -67,19 +65,10 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
         "api/test_upserts_and_patches.py::test_upserts_and_patches_conflict_by_row",
         "api/test_writes.py::test_strict_write_requires_the_shown_rows",
     ),
-    WARNINGS: (
-        "api/revisions/test_revisions.py::test_name_hides_a_date_a_version_and_a_commit_id_with_a_warning",
-        "api/revisions/test_revisions.py::test_a_warning_about_a_name_shows_the_line_of_the_caller",
-        "api/revisions/test_revisions.py::test_tag_takes_precedence_over_a_branch_of_the_same_name",
-    ),
     LIMITS: (
         "api/blobs/test_write_blobs.py::test_blobs_are_bytes_paths_and_files_in_every_write",
         "api/blobs/test_write_blobs.py::test_unchanged_file_is_not_written_again",
         "api/blobs/test_write_blobs.py::test_value_above_the_limit_names_the_way_out",
-    ),
-    ORDER: (
-        "merging/test_history_across_schemas.py::"
-        "test_diff_and_feed_follow_renamed_widened_dropped_and_added_properties",
     ),
 }
 

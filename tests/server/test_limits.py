@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.errors import ResourceLimitExceeded
 from tests.rig.http_server import HttpServer, Reply, serving
 
 GRAPH = "/graphs/default"
@@ -64,3 +65,44 @@ def test_workers_share_the_memory_for_queries(server: HttpServer, tmp_path: Path
     uri = str(server.log.parent / "graph")
     with serving(tmp_path, uri, "--unauthenticated", "--workers", "2") as pair:
         assert pair.get(f"{GRAPH}/limits").json()["query_memory_bytes"] == 2 << 30
+
+
+def test_parameters_may_be_as_large_as_a_load(server: HttpServer) -> None:
+    text = "x" * (3 << 20)
+    query = {"query": "query find($bio: String) { match { $p: Person  $p.bio = $bio } return { $p.name } }"}
+    assert server.post(f"{GRAPH}/query", {**query, "params": {"bio": text}}).json()["rows"] == []
+    mutation = 'query set($bio: String) { update Person set { bio: $bio } where name = "nobody" }'
+    assert server.post(f"{GRAPH}/mutate", {"query": mutation, "params": {"bio": text}}).status == 200
+
+
+@pytest.mark.parametrize("is_option", [True, False])
+def test_the_limit_for_queries_is_an_option_and_an_environment_variable(
+    server: HttpServer, tmp_path: Path, is_option: bool
+) -> None:
+    uri = str(server.log.parent / "graph")
+    arguments = ("--max-query-bytes", "2000") if is_option else ()
+    variables = {} if is_option else {"OMNIGRAPH_MAX_QUERY_BYTES": "2000"}
+    with serving(tmp_path, uri, "--unauthenticated", *arguments, variables=variables) as limited:
+        assert limited.get(f"{GRAPH}/limits").json()["query_bytes"] == 2000
+        for path in ("query", "mutate", "explain"):
+            reply = limited.post(f"{GRAPH}/{path}", {"query": NAMES, "params": {"x": "x" * 2000}})
+            assert limit_of(reply) == (413, "query_request_bytes", 2000)
+
+
+def test_records_beyond_the_limit_suggest_a_load(server: HttpServer, tmp_path: Path) -> None:
+    uri = str(server.log.parent / "graph")
+    records = [{"name": f"n{number}", "bio": "x" * 100} for number in range(100)]
+    with (
+        serving(tmp_path, uri, "--unauthenticated", "--max-load-bytes", "4000") as limited,
+        omnigraph.open(f"http://{limited.address}{GRAPH}", branch="main") as graph,
+    ):
+        for write, mode in ((graph.insert, "append"), (graph.patch, "patch")):
+            with pytest.raises(ResourceLimitExceeded) as caught:
+                write("Person", records)
+            assert caught.value.hint == (
+                f'write fewer records at once, or use graph.load({{"Person": …}}, mode="{mode}"), '
+                "which sends large input in parts"
+            )
+        with pytest.raises(ResourceLimitExceeded) as caught:
+            graph.upsert("Person", records)
+        assert caught.value.hint == "write fewer records at once"

@@ -59,8 +59,6 @@ def _reject_actor() -> None:
 class CommandGraph(ServedHandle):
     """A branch or a past revision of a graph on a server. `actor` is known after the first write."""
 
-    warnings: tuple[str, ...] = ()
-
     def __init__(self, exchange: Exchange, branch: str, revision: str | None = None, *, uri: str = "") -> None:
         self.exchange, self.branch_name, self.revision, self.uri = exchange, branch, revision, uri
         self.actor: str | None = None
@@ -68,6 +66,11 @@ class CommandGraph(ServedHandle):
     def at(self, revision: str) -> "CommandGraph":
         """Return the graph at a past revision."""
         return CommandGraph(self.exchange, self.branch_name, revision, uri=self.uri)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The limits that writes have exceeded, each with a recommended command."""
+        return tuple(map(str, self.exchange.limit_warnings))
 
     @property
     def position(self) -> dict[str, str]:

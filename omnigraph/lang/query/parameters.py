@@ -11,7 +11,7 @@ from omnigraph.errors import ParameterError
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType, ScalarType, coerce_parameter
 from omnigraph.values.coerce import ParameterMode, parameter_converter
-from omnigraph.values.convert import ConversionMismatch
+from omnigraph.values.mismatch import ConversionMismatch
 
 from .check.parameters import CheckedParameter
 from .plan import NOW_PARAMETER

@@ -25,6 +25,18 @@ _ACTIONS: dict[Permission, frozenset[Action]] = {
     "write": _WRITE_ACTIONS,
     "admin": _WRITE_ACTIONS | {"admin", "graph_list"},
 }
+_DESCRIPTIONS: dict[Action, str] = {
+    "read": "read the graph",
+    "change": "change data",
+    "export": "export the graph",
+    "branch_create": "create a branch",
+    "branch_delete": "delete a branch",
+    "branch_merge": "merge branches",
+    "schema_apply": "change the schema",
+    "invoke_query": "run stored queries",
+    "graph_list": "list the graphs",
+    "admin": "run maintenance",
+}
 # An open server allows all actions on a single graph.
 _OPEN_ACTIONS: frozenset[Action] = _WRITE_ACTIONS | {"admin"}
 
@@ -69,12 +81,20 @@ def authorize(principal: Principal, action: Action, scope: BranchScope = NO_BRAN
     """
     if action not in principal.actions:
         raise PermissionDenied(
+            _describe_denial(principal, action, scope),
             actor=principal.actor,
             action=action,
             branch=scope.branch,
             target_branch=scope.target_branch,
             hint=_suggest_permission(principal, action),
         )
+
+
+def _describe_denial(principal: Principal, action: Action, scope: BranchScope) -> str:
+    described = _DESCRIPTIONS[action]
+    return PermissionDenied(
+        actor=principal.actor, action=described, branch=scope.branch, target_branch=scope.target_branch
+    ).message
 
 
 def _suggest_permission(principal: Principal, action: Action) -> str | None:

@@ -24,6 +24,7 @@ from omnigraph.server.wire.row_formats import arrow_chunks
 from omnigraph.server.wire.values import to_wire_value
 from omnigraph.storage.layout import MAIN
 from omnigraph.values.blobs import BlobDigest
+from omnigraph.values.mismatch import read_stand_in
 
 from .documents import commit_output
 from .writes import REPLAY_HEADER
@@ -135,9 +136,13 @@ def _decision_of(resolution: ConflictResolution) -> ConflictAnswer:
     return resolution.choice if resolution.values is None else _read_values(resolution.values)
 
 
+def _is_digest(value: object) -> bool:
+    return isinstance(value, dict) and read_stand_in(value) is None
+
+
 def _read_values(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the values of a resolution. An object stands for a large blob, which conflicts show by its digest."""
-    return {name: _read_digest(value) if isinstance(value, dict) else value for name, value in values.items()}
+    return {name: _read_digest(value) if _is_digest(value) else value for name, value in values.items()}
 
 
 def _read_digest(value: Mapping[str, Any]) -> BlobDigest:

@@ -76,6 +76,7 @@ async def limits(call: ServerCall) -> Answer:
     return json_answer(
         LimitsOutput(
             json_bytes=configured.json_bytes,
+            query_bytes=configured.query_bytes,
             load_bytes=configured.load_bytes,
             blob_bytes=configured.blob_bytes,
             result_rows=configured.result_rows,

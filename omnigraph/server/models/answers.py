@@ -31,6 +31,7 @@ class LimitsOutput(Struct, kw_only=True):
     """The limits of requests and results. 0 means unlimited."""
 
     json_bytes: int
+    query_bytes: int
     load_bytes: int
     blob_bytes: int
     result_rows: int

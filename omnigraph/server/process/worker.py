@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import uvicorn
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import ConfigError, OmnigraphError
 from omnigraph.server.access.admission import Admission
 from omnigraph.server.access.authentication import Authenticator, load_authenticator
 from omnigraph.server.access.shared_usage import SharedUsage
@@ -174,6 +174,11 @@ def _watch_supervisor(channel: socket.socket, stop: Callable[[], None]) -> None:
     threading.Thread(target=wait_for_end, name="omnigraph-supervisor-watch", daemon=True).start()
 
 
+def _describe_failure(error: OmnigraphError) -> str:
+    """Return the reason for the supervisor, which raises its own `ConfigError` with it."""
+    return error.reason or error.message if isinstance(error, ConfigError) else error.message
+
+
 def main(arguments: Sequence[str]) -> int:
     """Start a worker with inherited file descriptors, and read its settings from standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -183,7 +188,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         run_worker(settings, listener, channel, SharedUsage(usage_fd, worker_index))
     except OmnigraphError as error:
-        send_message(channel, WorkerMessage("failed", error.message))
+        send_message(channel, WorkerMessage("failed", _describe_failure(error)))
         return STARTUP_FAILED
     return 0
 

@@ -30,6 +30,7 @@ COMPATIBILITY_ROUTES = (
         "compatibility:read",
         action="read",
         body=requests.ReadRequest,
+        body_limit="query",
         answer=answers.ReadRowsOutput,
         statuses=statuses.READ_BODY,
         deprecated=True,

@@ -5,11 +5,11 @@ import re
 from collections.abc import Sequence
 
 from omnigraph.errors import InputError
+from omnigraph.publish.idempotency import ACTOR_SEPARATOR
 from omnigraph.server.route_model import CONDITION_HEADER, IDEMPOTENCY_HEADER, Route
 
 _COMMIT_PATTERN = re.compile(r"[0-9A-Za-z]{1,64}")
 _MAX_KEY_LENGTH = 255
-_KEY_SEPARATOR = "\x1f"  # never part of an actor's name, so two actors never share a key
 
 
 def read_condition(route: Route, values: Sequence[str]) -> str | None:
@@ -43,7 +43,7 @@ def read_idempotency_key(route: Route, values: Sequence[str], actor: str | None)
     if len(values) > 1 or not 0 < len(key) <= _MAX_KEY_LENGTH or not key.isprintable():
         message = f"{IDEMPOTENCY_HEADER} must be specified once, with 1 to {_MAX_KEY_LENGTH} printable characters"
         raise InputError(message, reason="malformed header")
-    return f"{actor or ''}{_KEY_SEPARATOR}{key}"
+    return f"{actor or ''}{ACTOR_SEPARATOR}{key}"
 
 
 def make_etag(commit_id: str, *facts: object) -> str:
