@@ -1,7 +1,7 @@
 """Issue warnings that show the line of the program that called this package.
 
 To show that line, `warnings.warn` needs the number of stack frames between the line and the warning. The number depends
-on the path through this package, so this module counts the frames.
+on the call path within this package, so this module counts the frames.
 """
 
 import sys
@@ -13,7 +13,7 @@ _TRANSPARENT_MODULES = ("contextlib", "functools")
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Issue a warning for the innermost line outside this package."""
+    """Issue a warning that points at the innermost stack frame outside this package."""
     stack_level, frame = 1, sys._getframe()
     while _is_own_frame(frame) and frame.f_back is not None:
         stack_level, frame = stack_level + 1, frame.f_back

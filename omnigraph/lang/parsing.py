@@ -138,7 +138,7 @@ def _split_source(language: Language, source: SourceText) -> list[tuple[int, int
 
 
 def _split_swallowed(language: Language, source: SourceText, piece_start: int, piece_end: int) -> list[tuple[int, int]]:
-    """Split out the declarations that an unclosed string may have swallowed."""
+    """Split a piece in which an unclosed string may contain declarations, and return all parts after the first."""
     return coarse_scan.split_declarations(
         source.text, language.declaration_opening, piece_start, piece_end, recovering=True
     )[1:]

@@ -79,7 +79,7 @@ def _check_case_depth(builder: Builder, case_span: Span) -> None:
 
 
 def truth(builder: Builder, rule_span: Span, children: list[Any]) -> Truth:
-    """Build a condition from a value."""
+    """Build a condition that consists of a single value, such as `matches($p.name, "^A")`."""
     value = children[0]
     return Truth(as_expression(builder, value) if is_token(value) else value, rule_span)
 

@@ -232,7 +232,7 @@ Ranking = Bm25 | Nearest | Fuse
 
 @record
 class NodeScan:
-    """Scan the nodes of a type that pass the filters. A second scan forms a cross product.
+    """Scan the nodes of a type that pass the filters. If there are already rows, combine each of them with each node.
 
     `implementers` lists the node types to scan when `type_name` is an interface.
     """
@@ -256,7 +256,8 @@ class Expand:
     """Traverse from a bound variable to new nodes.
 
     Unless `edge_variable` is set, the nodes found for each input row are distinct. `target` is None for the anonymous
-    variable. `target_filters` test only the emitted nodes.
+    variable. `target_filters` apply only to the nodes that are bound to `target`, not to nodes that the traversal
+    passes through.
     """
 
     source: str

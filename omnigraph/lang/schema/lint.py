@@ -175,7 +175,7 @@ def check_vectors(declaration: Declaration, lint_context: LintContext) -> Iterat
 
 
 def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report an edge type whose endpoints have the same type, because a node may point to itself."""
+    """Report an edge type whose edges may connect a node to itself, unless it has a `@card`."""
     if not isinstance(declaration, EdgeDeclaration) or declaration.cardinality is not None:
         return
     if declaration.source.text == declaration.target.text:

@@ -193,7 +193,7 @@ def _resolve_text_query(scope: Scope, call: m.Call) -> TypedValue | None:
 
 
 def _resolve_constant_query(scope: Scope, call: m.Call) -> TypedValue | None:
-    """Resolve the second argument: a literal or a parameter."""
+    """Resolve a function's second argument, which must be a literal or a parameter."""
     typed_query = _resolve_argument(scope, call, call.arguments[1])
     if typed_query is None or typed_query.is_constant:
         return typed_query

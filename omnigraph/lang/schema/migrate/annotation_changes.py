@@ -1,4 +1,4 @@
-"""Compare annotations. Descriptions and instructions may change at any time, but other annotations may not."""
+"""Compare annotations. A migration may change descriptions and instructions, but no other annotations."""
 
 from collections.abc import Iterator
 
