@@ -41,7 +41,10 @@ def negation_of(builder: Builder, rule_span: Span, children: list[Any]) -> Expre
 
 
 def parenthesized(builder: Builder, rule_span: Span, children: list[Any]) -> Expression:
-    """Return the value inside parentheses. A literal keeps its own span, from which the formatter copies it."""
+    """Return the value inside parentheses.
+
+    A literal keeps its own span, because the formatter copies the text at that span.
+    """
     value = as_expression(builder, children[0])
     return value if isinstance(value, Literal) else replace(value, span=rule_span)
 

@@ -147,7 +147,7 @@ class InList:
 
 @record
 class IsNull:
-    """A null test. Its result is never unknown."""
+    """A test for whether a value is null (or not null, if `negated` is true). Its result is never unknown."""
 
     operand: Value
     negated: bool = False
@@ -358,8 +358,8 @@ class ReadPlan:
 class UnionPlan:
     """Concatenate the rows of several reads, then remove duplicates and apply the ordering, offset and limit.
 
-    Each part returns the columns named in `columns`, with its values converted to the types specified there. Rows with
-    equal sort keys keep their original order, both between parts and within each part.
+    Each part returns the columns named in `columns`, and its values are converted to the types that `columns`
+    specifies. Rows with equal sort keys keep their original order, both between parts and within each part.
     """
 
     parts: tuple[ReadPlan, ...]

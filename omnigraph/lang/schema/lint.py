@@ -142,7 +142,7 @@ def check_rename_hints(declaration: Declaration, lint_context: LintContext) -> I
             old_name = annotation.arguments[0].text
             if old_name in (used_type_names if owner_property is None else used_property_names):
                 message = f"`@rename_from`: `{old_name}` is still declared, so nothing is renamed"
-                hint = "remove the hint once every graph uses the new name"
+                hint = "remove `@rename_from` once every graph uses the new name"
                 yield SchemaLintFinding("OG-NM-105", annotation.span, message, hint, owner_property)
 
 

@@ -35,7 +35,7 @@ def misuse_code(call: m.Call) -> str:
 
 
 def check_text_search(scope: Scope, call: m.Call) -> plan.TextSearch | None:
-    """Return a condition on a property's text."""
+    """Return the predicate for `search`, `fuzzy` or `match_text`, or None after reporting an error."""
     match call.function:
         case "search" | "fuzzy" | "match_text" as function:
             return _build_text_search(scope, call, function)
@@ -57,7 +57,7 @@ def _build_text_search(scope: Scope, call: m.Call, function: TextFunction) -> pl
 
 
 def check_ranking(scope: Scope, call: m.Call) -> plan.Ranking | None:
-    """Return a ranking, which assigns a sort value to each row."""
+    """Return the ranking for a call such as `bm25` or `nearest`, or None after reporting an error."""
     if not _check_argument_count(scope, call):
         return None
     match call.function:

@@ -170,7 +170,7 @@ def _fill_columns(group: _Group, columns: dict[str, int], arrows: Sequence[tuple
 
 
 def _label_cost(group: _Group, column: int, column_sum: int) -> tuple[int, int]:
-    """Return a label's cost in a column: its distance from the line's middle, then the number of labels in it."""
+    """Return a label's cost in a column: its distance from the line's middle, then the column's label count."""
     label_count = sum(vertex in group.labels for vertex in group.columns[column])
     return abs(2 * column - column_sum), label_count
 
