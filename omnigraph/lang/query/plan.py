@@ -1,8 +1,8 @@
 """The immutable plan (IR) of a compiled query, with all names resolved.
 
-This module defines the operators and expressions that engines run. A plan contains no data. Positions in the query text
-are used only in runtime errors and do not affect equality, so queries with the same meaning lower to equal plans. The
-plan does not specify how neighbors are found; the engine decides this.
+This module defines the operators and expressions that engines run. A plan contains no rows from a graph. Positions in
+the query text are used only in runtime errors and do not affect equality, so queries with the same meaning lower to
+equal plans. The plan does not specify how neighbors are found; the engine decides this.
 """
 
 from dataclasses import field

@@ -1,7 +1,7 @@
 """Check text conditions and rankings: `search`, `fuzzy`, `match_text`, `bm25`, `nearest` and `rrf`.
 
-This module checks the arguments to these functions (T15, T19, T20, T21). The caller decides where the functions are
-allowed.
+This module checks the arguments to these functions (codes T15, T19, T20 and T21). The caller decides where the
+functions are allowed.
 """
 
 from typing import Literal as OneOf
