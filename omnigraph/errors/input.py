@@ -283,7 +283,7 @@ class ExternalBlobSourceError(ClientError):
 
 
 class ChangeCursorRejected(ClientError):
-    """The change cursor is damaged, or was created for a different request, graph, branch or filter."""
+    """The change cursor is damaged, or does not belong to this request, graph, branch or filter."""
 
     prefix = "change cursor rejected: "
     sentence = "change cursor rejected: {reason}"
