@@ -56,7 +56,7 @@ class NotAcceptable(ClientError):
 
 
 class RequestTimeout(ClientError, Transient):
-    """The request did not arrive in time."""
+    """The request body did not arrive within the server's time limit."""
 
     status = 408
     hint = "send the request again, without long pauses"

@@ -1,7 +1,7 @@
 """Issue warnings that show the line of the program that called this package.
 
 To show that line, `warnings.warn` needs the number of stack frames between the line and the warning. The number depends
-on the path through this package, so this module counts the frames.
+on the call path within this package, so this module counts the frames.
 """
 
 import sys
@@ -28,7 +28,7 @@ def report_warning(code: str, message: str, facts: Mapping[str, Any]) -> bool:
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Issue a warning for the innermost line outside this package."""
+    """Issue a warning that points at the innermost stack frame outside this package."""
     if report_warning(category.__name__, message, {}):
         return
     stack_level, frame = 1, sys._getframe()

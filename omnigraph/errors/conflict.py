@@ -201,7 +201,7 @@ class CommitHasNoParent(ChangeDiffRefused):
 
 
 class ChangeSchemaBoundary(ChangeDiffRefused):
-    """A value from the older commit cannot be converted to the schema of the newer commit."""
+    """The older commit's rows cannot be converted to the newer commit's type, or the types share only their name."""
 
     reason = "schema_boundary"
 

@@ -1,7 +1,7 @@
 """Render merge conflicts as an HTML card for notebooks, with base, ours and theirs side by side.
 
-The card is static HTML with a bounded size, and all of its text is escaped. Rendering does not require any data
-library.
+The card is static HTML with a bounded size, and all of its text is escaped. Rendering requires neither pyarrow nor
+pandas.
 """
 
 from collections.abc import Mapping, Sequence

@@ -137,8 +137,8 @@ class ConstraintViolation(ClientError):
 class SchemaViolation(ClientError):
     """Existing entities violate a rule of the new schema, so the schema was not applied.
 
-    `violations` contains the first violations as plain data, and `more` is true if there are others. If there are
-    several violations, `str()` lists each on its own line.
+    `violations` lists the first violations as mappings with members such as `type`, `id` and `rule`. `more` is true if
+    there are others. If there are several violations, `str()` lists each on its own line.
 
     >>> ann = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
     >>> print(SchemaViolation(violations=[ann, {**ann, "id": "bob"}]))

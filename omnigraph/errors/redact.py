@@ -1,4 +1,4 @@
-"""Remove secrets from URIs before users or logs see them.
+"""Remove secrets from URIs that are shown to users or written to logs.
 
 A URI's userinfo, query and fragment may contain keys and signatures. URIs are not validated: if a string cannot be
 parsed, every part that might be secret is removed.

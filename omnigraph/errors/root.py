@@ -1,8 +1,8 @@
 """The base class of all errors and the families that users catch.
 
 Each error carries its details as facts. The error class defines the status, effect, retry advice, hint and message
-template, and the facts are inserted into the template. Secrets never end up in errors, because the constructor redacts
-every `uri` fact.
+template, and the facts are inserted into the template. The constructor redacts every fact that is a URI, so that errors
+never reveal the secrets in it.
 """
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 

@@ -1,4 +1,4 @@
-"""Keep values from data on one line of a message, so that they cannot be mistaken for parts of the message."""
+"""Keep each value in a message on a single line, so that its content cannot be mistaken for part of the message."""
 
 import re
 

@@ -125,6 +125,6 @@ def measure_extent(text: str, start_offset: int, end_offset: int) -> ContentExte
 
 
 def find_comments(text: str) -> tuple[Span, ...]:
-    """Return the spans of the comments in the source text, in order."""
+    """Return the spans of all comments in the source text, in source order."""
     comment_lexemes = (lexeme for lexeme in lexemes(text, 0, len(text)) if lexeme.kind == "comment")
     return tuple(Span(lexeme.start, lexeme.end) for lexeme in comment_lexemes)

@@ -53,7 +53,7 @@ def compile_grammar(grammar: str) -> GrammarTables:
 
 
 def _number_states(parse_table: Any) -> dict[Any, int]:
-    """Number the states in the order of a traversal, because lark numbers them in the arbitrary order of a set."""
+    """Number the states in depth-first order from the start states, because lark's own numbers depend on set order."""
     numbers: dict[Any, int] = {}
     pending_states = sorted(parse_table.start_states.values())
     while pending_states:
@@ -90,7 +90,7 @@ def _rule_order(rule: Any) -> tuple[str, list[str]]:
 
 
 def _convert_rule(rule: Any) -> Rule:
-    """Convert a rule from lark, and determine which of its symbols become children of the tree."""
+    """Convert a rule from lark, and determine which of its symbols become children in the parse tree."""
     missing_parts = _count_missing_parts(rule)
     kept_children, missing_before = [], 0
     for index, symbol in enumerate(rule.expansion):
@@ -114,7 +114,7 @@ def _convert_rule(rule: Any) -> Rule:
 
 
 def _count_missing_parts(rule: Any) -> list[int]:
-    """Return the number of missing optional parts before each symbol, and at the end.
+    """Return the number of missing optional parts before each symbol and after the last symbol.
 
     Lark stores a flag for each part of the original rule: true for a missing part, and false for a symbol.
     """

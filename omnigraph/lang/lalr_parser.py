@@ -1,7 +1,7 @@
 """Parse one declaration with LALR tables.
 
 `compile_grammar` computes the tables. This module must not import lark, because importing and restoring lark's parser
-takes longer than parsing a short text. A test compares both parsers on generated texts.
+takes longer than parsing a short text. A test compares this parser with lark's on generated texts.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,8 @@ class Rule:
 class GrammarTables:
     """A grammar in the form that the parser uses.
 
-    Each state is a string of numbers that alternate between a symbol and its action. An action is the number of the
-    next state, or -1 - n to reduce by rule n. The terminals are in grammar order.
+    Each state is a string of numbers, in which the number of each symbol is followed by its action. An action is the
+    number of the next state, or -1 - n to reduce by rule n. The terminals are in grammar order.
     """
 
     symbols: Sequence[str]

@@ -37,9 +37,10 @@ class Language:
     """The language-specific inputs to the shared parsing code.
 
     `build_declaration` converts the parser's tree for one declaration into a syntax tree node. Its second argument is
-    the declaration's offset in the file, which it adds to every position. `terminal_names` maps terminals to the words
-    that messages use for them. `terminal_groups` maps each set of terminals to a phrase that describes the whole set
-    (the first matching set wins). `suggest_hint` returns a hint for the unexpected text at a span.
+    the declaration's offset in the file, which must be added to every position in the tree. `terminal_names` maps
+    terminals to the words that messages use for them. `terminal_groups` maps each set of terminals to a phrase that
+    describes the whole set (the first matching set wins). `suggest_hint` returns a hint for the unexpected text at a
+    span.
     """
 
     name: str
@@ -138,7 +139,7 @@ def _split_source(language: Language, source: SourceText) -> list[tuple[int, int
 
 
 def _split_swallowed(language: Language, source: SourceText, piece_start: int, piece_end: int) -> list[tuple[int, int]]:
-    """Split out the declarations that an unclosed string may have swallowed."""
+    """Split a piece in which an unclosed string may contain declarations, and return all parts after the first."""
     return coarse_scan.split_declarations(
         source.text, language.declaration_opening, piece_start, piece_end, recovering=True
     )[1:]

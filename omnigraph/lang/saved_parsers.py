@@ -22,7 +22,10 @@ _FORM = 1  # increase if the file format or the meaning of a member changes
 
 @cache
 def load_parser(language: str) -> Parser:
-    """Return the parser for a single declaration in a language. Use the saved tables if they are current."""
+    """Return the parser for a single declaration in a language.
+
+    If the saved tables are missing or outdated, compute them from the grammar.
+    """
     grammar = _read_grammar(language)
     saved_tables = _load_saved_tables(language)
     if saved_tables.get("stamp") == _grammar_stamp(grammar):

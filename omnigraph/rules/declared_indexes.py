@@ -1,7 +1,7 @@
 """List the indexes that a schema declares for the columns of a type.
 
-This module does not build indexes. Vector indexes are listed separately because they cannot be built until there is
-enough data. Full-text indexes are listed separately because they can coexist with another index on the same column, and
+This module does not build indexes. Vector indexes are listed separately because they cannot be built until a table has
+enough rows. Full-text indexes are listed separately because they can coexist with another index on the same column, and
 because small writes never build them.
 """
 

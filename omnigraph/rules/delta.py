@@ -27,13 +27,13 @@ Addresses = npt.NDArray[np.uint64]
 class TableDelta:
     """The changes to one table.
 
-    `row_versions` contains all written rows in order. Only the last version of each id is stored, but earlier versions
-    must also satisfy the row rules. `latest_positions` contains the positions of the last versions, and `input_lines`
-    contains the line number of each version in the input. `row_ids` and `addresses` have one entry per last version,
-    which identifies the stored row that the version replaces. If there is no such row, the row id is `NEW_ROW`; until
-    the row has been looked up, it is `UNRESOLVED_ROW`. `removed_rows` contains the stored rows to remove, with the
-    columns `id`, `_rowid` and `_rowaddr` and, for edges, `src` and `dst`. `replaced_edges` contains the stored versions
-    of replaced edges.
+    `row_versions` contains all written rows in the order in which they were written. Only the last version of each id
+    is stored, but earlier versions must also satisfy the row rules. `latest_positions` contains the positions of the
+    last versions, and `input_lines` contains the line number of each version in the input. `row_ids` and `addresses`
+    have one entry per last version, which identifies the stored row that the version replaces. If there is no such row,
+    the row id is `NEW_ROW`; until the row has been looked up, it is `UNRESOLVED_ROW`. `removed_rows` contains the
+    stored rows to remove, with the columns `id`, `_rowid` and `_rowaddr` and, for edges, `src` and `dst`.
+    `replaced_edges` contains the stored versions of replaced edges.
 
     If `replaces_table` is true, all other stored rows are removed. If `rejects_existing` is true, writing an existing
     id is a conflict. If `from_records` is true, the versions are the records of a single input, in which no key may

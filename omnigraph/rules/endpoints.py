@@ -147,7 +147,7 @@ def _existing_endpoint_ids(
     lookup: Lookup,
     removed_by_key: dict[TableKey, pa.Array],
 ) -> pa.Array:
-    """Return the ids of the written nodes and, among the endpoints of written edges, of all nodes that still exist."""
+    """Return the ids of all written nodes, and of the remaining stored nodes that written edges refer to."""
     written_columns = [
         (delta.tables[TableKey.edge(edge_type.name)], column)
         for edge_type, column, target_key in endpoints

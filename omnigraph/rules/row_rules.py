@@ -1,7 +1,7 @@
 """Rules for single rows: required values, enums, ranges, patterns, vectors and finite numbers.
 
-These rules need only a batch of Arrow data, not the graph, so any process can check any part of the data. Arrow already
-guarantees that every value has its declared type. A null satisfies every rule except `required`.
+These rules read only a batch of Arrow rows, not the graph, so separate processes can check separate batches. Arrow
+already guarantees that every value has its declared type. A null satisfies every rule except `required`.
 """
 
 import math

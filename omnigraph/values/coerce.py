@@ -1,7 +1,7 @@
 """The three functions that convert input values to stored values.
 
-They convert query parameters, values in load records, and values in mutation assignments. The errors that they raise
-identify the source of the value.
+They convert query parameters, values in load records, and values in mutation assignments. Each error names the
+parameter, or the type and property, for which the value was passed.
 """
 
 from typing import Any, Literal

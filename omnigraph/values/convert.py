@@ -46,7 +46,7 @@ RANGES: dict[ScalarType, tuple[int, int]] = {
 
 @record
 class InputRules:
-    """The input forms that are accepted in addition to a type's plain form."""
+    """The input forms that are accepted in addition to the usual form of each type, such as `"12"` for an integer."""
 
     integer_text: bool = False  # "12" for an integer
     integral_float: bool = False  # 3.0 for an integer

@@ -76,7 +76,7 @@ def note(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[str, S
 
 
 def collect_children(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Any, ...]:
-    """Return the items in a part of a query as a tuple."""
+    """Return the sort keys in `order { .. }`."""
     return tuple(children)
 
 
@@ -86,7 +86,7 @@ def match_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[
 
 
 def return_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Projection, ...]]:
-    """Return whether `return { .. }` is distinct, and its projections."""
+    """Return whether `return` is followed by `distinct`, and the projections in its braces."""
     return children[0] is not None, tuple(children[1:])
 
 

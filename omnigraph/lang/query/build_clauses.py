@@ -1,4 +1,4 @@
-"""Rule actions for the clauses in `match`: bindings, traversals, word pairs, `not` and `optional`."""
+"""Rule actions for the clauses in `match`, such as bindings, traversals, `$a contains $b`, `not` and `optional`."""
 
 from dataclasses import replace
 from typing import Any, cast

@@ -41,7 +41,10 @@ def negation_of(builder: Builder, rule_span: Span, children: list[Any]) -> Expre
 
 
 def parenthesized(builder: Builder, rule_span: Span, children: list[Any]) -> Expression:
-    """Return the value inside parentheses. A literal keeps its own span, from which the formatter copies it."""
+    """Return the value inside parentheses.
+
+    A literal keeps its own span, because the formatter copies the text at that span.
+    """
     value = as_expression(builder, children[0])
     return value if isinstance(value, Literal) else replace(value, span=rule_span)
 
@@ -79,7 +82,7 @@ def _check_case_depth(builder: Builder, case_span: Span) -> None:
 
 
 def truth(builder: Builder, rule_span: Span, children: list[Any]) -> Truth:
-    """Build a condition from a value."""
+    """Build a condition that consists of a single value, such as `matches($p.name, "^A")`."""
     value = children[0]
     return Truth(as_expression(builder, value) if is_token(value) else value, rule_span)
 

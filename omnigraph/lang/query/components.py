@@ -16,7 +16,8 @@ from .check.checked import CheckedBinding, CheckedMatch, CheckedTraversal
 class Component:
     """A group of connected variables, with their bindings and traversals in textual order.
 
-    `has_outer_variable` is true if one of the variables is bound outside the match. Such a component needs no seed.
+    `has_outer_variable` is true if one of the variables is bound outside the match. In that case, the plan starts from
+    the rows that bind the variable, and scans no other variable to start from.
     """
 
     variables: frozenset[str]

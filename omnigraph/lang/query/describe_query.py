@@ -134,7 +134,7 @@ def _describe_column(plan_column: plan.PlanColumn, optional_variables: frozenset
 
 
 def describe_value_kind(name: str, value_type: PropertyType) -> ResultColumn:
-    """Return the kind of a result column or a parameter as clients see it.
+    """Describe a result column or a parameter by its name, kind and nullability.
 
     >>> describe_value_kind("tags", PropertyType(ScalarType.STRING, is_list=True)).to_json()
     {'name': 'tags', 'kind': 'list', 'nullable': False, 'item_kind': 'string'}

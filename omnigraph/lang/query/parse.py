@@ -48,7 +48,7 @@ def read_queries(source: SourceText) -> tuple[QueryFile, tuple[Diagnostic, ...]]
 def read_named_query(source: SourceText, query_name: str) -> Query | None:
     """Return the query with this name, without parsing queries that do not contain the name.
 
-    Returns None if the query is missing, invalid or defined twice.
+    Return None if the query is missing, invalid or defined twice.
     """
     builder = Builder(source)
     queries = parse_declarations_with(_query_language(builder), source, query_name)

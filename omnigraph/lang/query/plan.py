@@ -1,8 +1,8 @@
 """The immutable plan (IR) of a compiled query, with all names resolved.
 
-This module defines the operators and expressions that engines run. A plan contains no data. Positions in the query text
-are used only in runtime errors and do not affect equality, so queries with the same meaning lower to equal plans. The
-plan does not specify how neighbors are found; the engine decides this.
+This module defines the operators and expressions that engines run. A plan contains no rows from a graph. Positions in
+the query text are used only in runtime errors and do not affect equality, so queries with the same meaning lower to
+equal plans. The plan does not specify how neighbors are found; the engine decides this.
 """
 
 from dataclasses import field
@@ -147,7 +147,7 @@ class InList:
 
 @record
 class IsNull:
-    """A null test. Its result is never unknown."""
+    """A test for whether a value is null (or not null, if `negated` is true). Its result is never unknown."""
 
     operand: Value
     negated: bool = False
@@ -232,7 +232,7 @@ Ranking = Bm25 | Nearest | Fuse
 
 @record
 class NodeScan:
-    """Scan the nodes of a type that pass the filters. A second scan forms a cross product.
+    """Scan the nodes of a type that pass the filters. If there are already rows, combine each of them with each node.
 
     `implementers` lists the node types to scan when `type_name` is an interface.
     """
@@ -256,7 +256,8 @@ class Expand:
     """Traverse from a bound variable to new nodes.
 
     Unless `edge_variable` is set, the nodes found for each input row are distinct. `target` is None for the anonymous
-    variable. `target_filters` test only the emitted nodes.
+    variable. `target_filters` apply only to the nodes that are bound to `target`, not to nodes that the traversal
+    passes through.
     """
 
     source: str
@@ -357,8 +358,8 @@ class ReadPlan:
 class UnionPlan:
     """Concatenate the rows of several reads, then remove duplicates and apply the ordering, offset and limit.
 
-    Each part returns the columns named in `columns`, with its values converted to the types specified there. Rows with
-    equal sort keys keep their original order, both between parts and within each part.
+    Each part returns the columns named in `columns`, and its values are converted to the types that `columns`
+    specifies. Rows with equal sort keys keep their original order, both between parts and within each part.
     """
 
     parts: tuple[ReadPlan, ...]

@@ -1,4 +1,4 @@
-"""Find the values that a plan's result needs, and replace values in predicates.
+"""Find the values that a read computes for its result, and replace values in predicates.
 
 The engine uses this module to rewrite columns, sort keys and `having` operands in the same way.
 """

@@ -213,7 +213,7 @@ def _scalar_text(value: plan.ScalarValue) -> str:
 
 
 def _aggregate_text(aggregate: plan.Aggregate) -> str:
-    """Return an aggregate as text. Counting a constant that is not null is printed as counting rows."""
+    """Return an aggregate as text. A count of a constant that is not null is printed as `count(*)`."""
     is_constant = isinstance(aggregate.argument, plan.Constant) and aggregate.argument.value is not None
     if aggregate.function == "count" and not aggregate.distinct and is_constant:
         return "count(*)"

@@ -24,7 +24,7 @@ _NamedItem = TypeVar("_NamedItem", bound=_Named)
 
 @record
 class DeclaredType:
-    """A declaration as written, with its text and the names of its own properties in order."""
+    """A declaration as written, with its text and the names of its own properties in file order."""
 
     text: str
     property_names: tuple[str, ...] = ()

@@ -41,9 +41,9 @@ CatalogType = InterfaceType | NodeType | EdgeType
 
 @record
 class TypeIdentity:
-    """A type's ids: its type id, its table id, and its property ids keyed by name.
+    """A type's ids: its type id, the id of its table (`table_incarnation_id`), and its property ids keyed by name.
 
-    An interface has no table and therefore no incarnation id.
+    An interface has no table, so its `table_incarnation_id` is None.
     """
 
     kind: TypeKind

@@ -1,6 +1,6 @@
 """Check that an accepted schema is sound: ids are unique, references resolve, and interfaces are satisfied.
 
-Every `SchemaIR` must satisfy these rules, wherever it comes from. An unsound schema is rejected, never repaired.
+Every `SchemaIR` must satisfy these rules, no matter how it was created. An unsound schema is rejected, never repaired.
 """
 
 import re

@@ -142,7 +142,7 @@ def check_rename_hints(declaration: Declaration, lint_context: LintContext) -> I
             old_name = annotation.arguments[0].text
             if old_name in (used_type_names if owner_property is None else used_property_names):
                 message = f"`@rename_from`: `{old_name}` is still declared, so nothing is renamed"
-                hint = "remove the hint once every graph uses the new name"
+                hint = "remove `@rename_from` once every graph uses the new name"
                 yield SchemaLintFinding("OG-NM-105", annotation.span, message, hint, owner_property)
 
 
@@ -175,7 +175,7 @@ def check_vectors(declaration: Declaration, lint_context: LintContext) -> Iterat
 
 
 def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report an edge type whose endpoints have the same type, because a node may point to itself."""
+    """Report an edge type whose edges may connect a node to itself, unless it has a `@card`."""
     if not isinstance(declaration, EdgeDeclaration) or declaration.cardinality is not None:
         return
     if declaration.source.text == declaration.target.text:

@@ -86,7 +86,7 @@ def number_literal(token: Any, span: Span) -> Literal:
 
 
 def word_literal_kind(bare_word: str) -> LiteralKind:
-    """Return the kind of an unquoted literal."""
+    """Return the kind of an unquoted literal: a boolean, a finding code such as `OG-NM-101`, or any other word."""
     if bare_word in ("true", "false"):
         return "bool"
     return "code" if bare_word.startswith("OG-") else "word"

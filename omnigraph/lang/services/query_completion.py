@@ -124,7 +124,7 @@ def _edge_candidates(context: _Context) -> Iterator[Candidate]:
 
 
 def _traversal_source(read: tuple[ReadTerminal, ...]) -> str:
-    """Return the variable at the start of the traversal that ends here, without its `$`."""
+    """Return the source variable of the traversal that ends at the cursor, without its `$`."""
     index = len(read) - 1
     while index > 0 and read[index].name != "VAR":
         index -= 1
@@ -190,7 +190,10 @@ def _keyword_candidates(context: _Context) -> Iterator[Candidate]:
 
 
 def _makes_sense(terminal: str, context: _Context) -> bool:
-    """Return whether a keyword makes sense here. The grammar also allows most keywords as column names."""
+    """Return whether a keyword makes sense at the cursor.
+
+    The grammar allows more, because most keywords can be column names.
+    """
     block, after_value = context.block, context.expectation.last in _VALUE_ENDS
     if terminal in _FUNCTION_TERMINALS or context.expectation.last in ("DOT", "AS"):
         return False

@@ -94,6 +94,6 @@ def test_added_and_dropped_property_of_the_same_type_look_like_a_rename() -> Non
         return [step.reason for step in steps if isinstance(step, UnsupportedChange)]
 
     (reason,) = reasons("node A { note: String  n: I32 }", "node A { text: String  extra: I32? }")
-    assert reason.endswith('; if it is the renamed property note, add @rename_from("note") to it')
+    assert reason.endswith('; if it was renamed from note, add @rename_from("note")')
     (reason,) = reasons("node A { note: String  memo: String }", "node A { text: String }")
     assert "rename" not in reason

@@ -103,7 +103,7 @@ def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | Non
 
 
 def assignable_type(scope: Scope, target_type: NodeType | EdgeType, property_name: m.Name) -> PropertyType | None:
-    """Return the type of a property that a statement may assign. Report unknown properties."""
+    """Return the type of an assigned property or endpoint, or None after reporting an error."""
     if isinstance(target_type, EdgeType) and property_name.text in _ENDPOINT_NAMES:
         return STRING
     declaration = target_type.property(property_name.text)

@@ -23,7 +23,7 @@ _ID_TYPE = PropertyType(ScalarType.STRING)
 
 
 def check_columns(scope: Scope, projections: tuple[m.Projection, ...], *, grouped: bool) -> tuple[plan.PlanColumn, ...]:
-    """Return the valid columns in order, and report invalid ones."""
+    """Return the valid columns in source order, and report invalid ones."""
     columns: list[plan.PlanColumn] = []
     typed_columns: list[TypedValue] = []
     seen_names: set[str] = set()

@@ -1,7 +1,7 @@
 """Check the statements in a mutation, including those that select rows with `where`.
 
-This module checks each statement's target, assignments and `where` (T10, T11, T13, T14, T16, T3, T7). Constraints on
-data, such as keys and ranges, are checked when the statement runs.
+This module checks each statement's target, assignments and `where` (codes T3, T7, T10, T11, T13, T14 and T16).
+Constraints on data, such as keys and ranges, are checked when the statement runs.
 """
 
 from omnigraph.lang.query import model as m

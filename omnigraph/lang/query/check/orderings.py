@@ -1,6 +1,6 @@
 """Check the order, limit and offset of a read.
 
-This module checks sort keys and rankings (T17, T18, T21). A ranking must be the first sort key. It determines
+This module checks sort keys and rankings (codes T17, T18 and T21). A ranking must be the first sort key. It determines
 the order, and later keys only break ties.
 """
 

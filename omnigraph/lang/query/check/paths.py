@@ -135,7 +135,7 @@ def hide_edge_variable(scope: Scope, traversal: m.Traversal) -> None:
 
 
 def is_path_call(scope: Scope, call: m.ScalarCall) -> bool:
-    """Return whether a call reads a path. `length` also accepts other values, so it depends on the argument."""
+    """Return whether a call reads a path. A call to `length` reads a path only if its argument is a path variable."""
     if call.function in PATH_FUNCTIONS:
         return True
     argument = call.arguments[0] if len(call.arguments) == 1 else None

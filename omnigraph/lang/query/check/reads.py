@@ -1,6 +1,6 @@
 """Check one read: its match, columns, groups and order.
 
-This module runs the checks in order, and requires every `match` to bind a variable.
+This module determines the order of the checks, and requires every `match` to bind a variable.
 """
 
 from omnigraph.errors.diagnostics import Span

@@ -57,7 +57,7 @@ def numeric_result(number_type: PropertyType) -> PropertyType:
 
 
 def common_type(rules: ScalarRules, alternatives: list[TypedValue], construct: str) -> PropertyType | None:
-    """Return a type that can hold all alternatives for a value, or None after reporting an error."""
+    """Return a type that can hold all alternatives of a `case` or `coalesce`, or None after reporting an error."""
     typed_alternatives = [alternative for alternative in alternatives if not alternative.is_null]
     if not typed_alternatives:
         rules.report.error(alternatives[0].span, f"`{construct}` requires at least one value that is not null", "T25")

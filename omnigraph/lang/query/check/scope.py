@@ -84,11 +84,11 @@ class Scope:
     used_parameters: set[str] = field(default_factory=set)
 
     def enter_negation(self, inner_names: frozenset[str]) -> "Scope":
-        """Return a scope in which every variable is visible, but whose own variables stay private."""
+        """Return the scope for a `not` block, whose own variables are not visible outside it."""
         return self._nested_scope(inner_names, self.reserved_names | self.local_names, self.depth + 1)
 
     def enter_optional(self) -> "Scope":
-        """Return a scope whose own variables become visible outside it as nullable variables."""
+        """Return the scope for an `optional` block, whose own variables become nullable variables outside it."""
         return self._nested_scope(self.local_names, self.reserved_names, self.depth)
 
     def without_variables(self) -> "Scope":
@@ -113,7 +113,7 @@ class Scope:
         return f"{variable_name}#{self.depth}" if variable_name in self.reserved_names else variable_name
 
     def introduced_variables(self) -> list[tuple[str, BoundVariable]]:
-        """Return the variables that this scope introduced, in order."""
+        """Return the variables that this scope introduced, in the order in which they were added."""
         # Inherited variables come first, because they were copied before any new variable was added.
         return list(islice(self.variables.items(), len(self.inherited_names), None))
 

@@ -1,7 +1,7 @@
 """Check text conditions and rankings: `search`, `fuzzy`, `match_text`, `bm25`, `nearest` and `rrf`.
 
-This module checks the arguments to these functions (T15, T19, T20, T21). The caller decides where the functions are
-allowed.
+This module checks the arguments to these functions (codes T15, T19, T20 and T21). The caller decides where the
+functions are allowed.
 """
 
 from typing import Literal as OneOf
@@ -35,7 +35,7 @@ def misuse_code(call: m.Call) -> str:
 
 
 def check_text_search(scope: Scope, call: m.Call) -> plan.TextSearch | None:
-    """Return a condition on a property's text."""
+    """Return the predicate for `search`, `fuzzy` or `match_text`, or None after reporting an error."""
     match call.function:
         case "search" | "fuzzy" | "match_text" as function:
             return _build_text_search(scope, call, function)
@@ -57,7 +57,7 @@ def _build_text_search(scope: Scope, call: m.Call, function: TextFunction) -> pl
 
 
 def check_ranking(scope: Scope, call: m.Call) -> plan.Ranking | None:
-    """Return a ranking, which assigns a sort value to each row."""
+    """Return the ranking for a call such as `bm25` or `nearest`, or None after reporting an error."""
     if not _check_argument_count(scope, call):
         return None
     match call.function:
@@ -193,7 +193,7 @@ def _resolve_text_query(scope: Scope, call: m.Call) -> TypedValue | None:
 
 
 def _resolve_constant_query(scope: Scope, call: m.Call) -> TypedValue | None:
-    """Resolve the second argument: a literal or a parameter."""
+    """Resolve a function's second argument, which must be a literal or a parameter."""
     typed_query = _resolve_argument(scope, call, call.arguments[1])
     if typed_query is None or typed_query.is_constant:
         return typed_query

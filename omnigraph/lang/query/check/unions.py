@@ -1,7 +1,7 @@
 """Check unions, which combine the rows of several reads into one result.
 
-This module decides which columns are compatible (T30). All parts must return the same column names in the same order,
-and each column must have a common type that can represent all values exactly.
+This module decides which columns are compatible (code T30). All parts must return the same column names in the same
+order, and each column must have a common type that can represent all values exactly.
 """
 
 from omnigraph.lang.query import model as m

@@ -1,7 +1,7 @@
-"""Build the catalog for a parsed schema: run all checks in order and collect every error.
+"""Build the catalog for a parsed schema: run every check and collect all errors.
 
-Each check has its own module, and this module runs them in order. Errors never stop the checks: invalid declarations
-are skipped, and errors caused only by a skipped declaration are not reported.
+Each check has its own module, and this module determines the order in which they run. Errors never stop the checks:
+invalid declarations are skipped, and errors caused only by a skipped declaration are not reported.
 """
 
 from collections.abc import Container, Iterable

@@ -31,7 +31,9 @@ def check_edge_name_case(edges: Iterable[model.EdgeDeclaration], findings: Schem
         earlier_name = first_by_lower_case.setdefault(name.text.lower(), name)
         if earlier_name.text != name.text:
             message = f"the edges `{earlier_name.text}` and `{name.text}` differ only in case"
-            hint = f"queries ignore case, so `{name.text[:1].lower()}{name.text[1:]}` would be ambiguous"
+            hint = (
+                f"queries ignore the case of edge names, so `{name.text[:1].lower()}{name.text[1:]}` would be ambiguous"
+            )
             findings.add(CheckStage.CATALOG, name.span, message, hint)
 
 

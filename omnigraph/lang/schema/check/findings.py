@@ -10,7 +10,11 @@ from omnigraph.errors.diagnostics import Diagnostic, DiagnosticKind, SourceText,
 
 
 class CheckStage(IntEnum):
-    """The checks in execution order. Errors up to `CONSTRAINT` are parse errors."""
+    """The checks in execution order.
+
+    Errors from the stages up to and including `CONSTRAINT` are parse errors, and errors from later stages are catalog
+    errors.
+    """
 
     PROPERTY = 1
     INTERFACE = 2

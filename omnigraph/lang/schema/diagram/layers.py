@@ -62,7 +62,10 @@ def assign_columns(
 
 
 def _topological_order(vertices: Sequence[str], arrows: Sequence[Arrow]) -> list[str]:
-    """Sort the vertices topologically. Among vertices that can come next, the one with the most connections wins."""
+    """Sort the vertices topologically.
+
+    Vertices that can come next are ordered by their number of connections, highest first.
+    """
     degree = {vertex: sum(vertex in arrow for arrow in arrows) for vertex in vertices}
     pending, ordered = list(vertices), list[str]()
     while pending:

@@ -47,7 +47,7 @@ class PlacedLabel:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A diagram or part of one, in a frame of the given size."""
+    """A diagram, or part of one, with its width and height in pixels."""
 
     width: float
     height: float
@@ -146,7 +146,10 @@ def _grow_busy_boxes(group: _Group, arrows: Sequence[Arrow]) -> None:
 
 
 def _weight(group: _Group, vertex: str, other: str) -> float:
-    """Return the priority for straightening a line. Bends between two columns without boxes are the most visible."""
+    """Return the weight for straightening a line.
+
+    Lines between vertices without boxes weigh more, as their bends stand out.
+    """
     return 1.0 if vertex in group.boxes or other in group.boxes else 4.0
 
 
@@ -167,7 +170,7 @@ def _fill_columns(group: _Group, columns: dict[str, int], arrows: Sequence[tuple
 
 
 def _label_cost(group: _Group, column: int, column_sum: int) -> tuple[int, int]:
-    """Return a label's cost in a column: the distance from the middle of the line, then the number of labels there."""
+    """Return a label's cost in a column: its distance from the line's middle, then the column's label count."""
     label_count = sum(vertex in group.labels for vertex in group.columns[column])
     return abs(2 * column - column_sum), label_count
 
@@ -241,7 +244,7 @@ def _draw_lines(
 
 
 def _arrange_in_rows(drawings: Sequence[Drawing]) -> Drawing:
-    """Arrange drawings in rows, tallest first. Rows are as wide as a page or the widest drawing."""
+    """Arrange drawings in rows, tallest first. A row is at least as wide as the widest drawing."""
     if not drawings:
         return Drawing(2 * MARGIN, 2 * MARGIN)
     area = sum((drawing.width + _GROUP_GAP) * (drawing.height + _GROUP_GAP) for drawing in drawings)

@@ -1,6 +1,7 @@
 """Draw a schema as an SVG image.
 
-All text is escaped, and the image uses no scripts or external resources. Its colors follow the reader's theme.
+All text is escaped, and the image uses no scripts or external resources. Its colors follow the reader's light or dark
+theme.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Edit one side's slots after a decision, to restore or remove a type or property.
 
-Both edits keep the side consistent. A restored property gets its constraints back. A reference to a removed type or
-property is reverted to its base value or removed.
+Both kinds of edits keep that side's schema consistent. A restored property gets its constraints back. A reference to a
+removed type or property is reverted to its base value or removed.
 """
 
 from collections.abc import Collection

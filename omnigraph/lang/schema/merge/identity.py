@@ -62,7 +62,7 @@ class MergedIdentity:
         return TypeIdentity(slots.kind, slots.name, slots.type_id, slots.table_id, tuple(sorted(property_ids.items())))
 
     def _inherited_ids(self, slots: TypeSlots, definition: PropertyDefinition) -> Iterator[int]:
-        """Yield each side's id for the property that satisfies the same interface properties."""
+        """Yield the ids of our and then their properties that satisfy one of the same interface properties."""
         satisfied_ids = set(self._satisfied_ids(slots, definition))
         for side_schema in (self.sides.ours, self.sides.theirs):
             owner = side_schema.get(slots.type_id)

@@ -1,6 +1,6 @@
 """Merge two schemas that derive from the same base.
 
-This module is the package's entry point. It reads the slots from the three schemas, settles conflicts, and generates
+This module is the package's entry point. It reads the slots from the three schemas, resolves conflicts, and generates
 the text of the merged schema. It then checks that text like any other schema and assigns ids. The merge reads no data
 and changes nothing.
 """

@@ -97,7 +97,7 @@ def _merge_type(
 def merge_annotations(
     log: ConflictLog, subject: str, base: Annotations, ours: Annotations, theirs: Annotations
 ) -> Annotations:
-    """Merge the annotations by name."""
+    """Merge the annotations. All annotations with the same name form one slot."""
     merged: dict[str, tuple[StoredAnnotation, ...]] = {}
     for name in sorted({*base, *ours, *theirs}):
         states = (base.get(name, ()), ours.get(name, ()), theirs.get(name, ()))

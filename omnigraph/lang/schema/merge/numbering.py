@@ -48,9 +48,9 @@ class CommonNumbering:
 def number_like_ours(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> CommonNumbering:
     """Return the base schema and the other side's schema, both with our ids.
 
-    Base ids and derived ids do not change. If an addition has a sequential id, and our side made an addition of
-    the same kind and name, the addition gets our id. The other additions keep their ids if all of those ids are free.
-    Otherwise, they get new ids.
+    Base ids and derived ids do not change. If the other side made an addition with a sequential id, and our side made
+    an addition of the same kind and name, both get our id. The other side's remaining additions keep their ids if all
+    of these ids are free. Otherwise, they get new ids.
     """
     numbers = {number: number for number in (*assigned_ids(base), *filter(is_derived, assigned_ids(theirs)))}
     numbers |= _pair_additions(frozenset(assigned_ids(base)), ours, theirs, numbers)

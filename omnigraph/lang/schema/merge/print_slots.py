@@ -38,7 +38,7 @@ class PrintedDeclaration:
     members: Mapping[MemberKey, str]
 
     def text(self) -> str:
-        """Return the whole declaration as text, with its members in order."""
+        """Return the whole declaration as text, with one member per line."""
         return "\n".join((f"{self.header} {{", *self.members.values(), "}"))
 
 
@@ -102,7 +102,10 @@ def print_property(property_slots: PropertySlots, inline_names: Iterable[str], c
 
 
 def print_default(property_slots: PropertySlots) -> str:
-    """Return a default such as `@default(3)`. Strings, dates and unusual enum values are quoted."""
+    """Return a default such as `@default(3)`.
+
+    Strings, dates, and enum values that cannot be written as bare words are quoted.
+    """
     text = property_slots.default or ""
     property_type = property_slots.type
     is_bare = property_type.is_numeric or property_type.scalar.value == "Bool"

@@ -106,7 +106,10 @@ def read_constraint(declared: model.Constraint) -> Constraint:
 def constraint_slot(
     constraint: Constraint, column_references: Mapping[str, ColumnReference]
 ) -> tuple[ConstraintGroup, ConstraintDetail]:
-    """Return a constraint's group and detail. Columns without a reference keep their names."""
+    """Return a constraint's group and detail.
+
+    Columns that are not in `column_references` are represented by their names.
+    """
 
     def sorted_references(columns: Iterable[str]) -> tuple[ColumnReference, ...]:
         return tuple(sorted((column_references.get(column, column) for column in columns), key=str))

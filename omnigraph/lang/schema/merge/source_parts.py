@@ -37,7 +37,7 @@ class SourceItem:
 
 @record
 class SourceDeclaration:
-    """A declaration, with its whole text, its members in order, and the comments before its closing brace.
+    """A declaration, with its whole text, its members in source order, and the comments before its closing brace.
 
     `free_comments` are comment blocks above the declaration that do not belong to it. `joined` is true if no blank line
     precedes the declaration.
@@ -52,14 +52,14 @@ class SourceDeclaration:
 
 @record
 class SourceParts:
-    """A schema file, with its declarations in order and the comments after the last declaration."""
+    """A schema file, with its declarations in source order and the comments after the last declaration."""
 
     declarations: dict[TypeReference, SourceDeclaration]
     closing_comments: tuple[str, ...]
 
 
 def read_source_parts(source_text: str, declarations: Sequence[model.Declaration]) -> SourceParts:
-    """Split a valid schema file into its parts. `declarations` must be the file's syntax trees, in order."""
+    """Split a valid schema file into its parts. `declarations` must be the file's syntax trees, in source order."""
     comments = _CommentReader(source_text)
     spans = [declaration.span for declaration in declarations]
     items, closing_spans = comments.attach(spans, Span(0, len(source_text)))

@@ -1,7 +1,7 @@
 """Merge a single slot: take the value from the side that changed it, or report a conflict.
 
-If only one side changed a slot, or both sides made the same change, the changed value wins. Otherwise, there is a
-conflict, and the log determines which side wins.
+If only one side changed a slot, or both sides made the same change, the changed value wins. Otherwise, the conflict is
+recorded in the conflict log, which returns the winning side.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Compare annotations. Descriptions and instructions may change at any time, but other annotations may not."""
+"""Compare annotations. A migration may change descriptions and instructions, but no other annotations."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def reader_texts_differ(
 def refuse_annotation_changes(
     entity_label: str, old_annotations: tuple[StoredAnnotation, ...], new_annotations: tuple[StoredAnnotation, ...]
 ) -> Iterator[MigrationStep]:
-    """Reject changes to annotations other than descriptions and instructions, and list the changed annotations."""
+    """Yield an unsupported step that lists all changed annotations other than descriptions and instructions."""
     old_opaque = _opaque_annotations(old_annotations)
     new_opaque = _opaque_annotations(new_annotations)
     if old_opaque != new_opaque:

@@ -122,7 +122,7 @@ def _compare_constraints(type_pair: TypePair) -> tuple[list[Constraint], _Option
 
 
 def _pair_changed_indexes(dropped: list[Constraint], added: list[Constraint]) -> _OptionChanges:
-    """Pair dropped indexes with added indexes over the same columns, in order."""
+    """Pair each dropped index with the first unpaired added index on the same columns."""
     option_changes: _OptionChanges = []
     unpaired_indexes = [constraint for constraint in added if isinstance(constraint, Index)]
     for old_index in (constraint for constraint in dropped if isinstance(constraint, Index)):

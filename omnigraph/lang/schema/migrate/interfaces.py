@@ -14,7 +14,7 @@ from .type_pair import TypePair
 
 
 def implements_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
-    """Reject changes to the list of implemented interfaces."""
+    """Yield an unsupported step if the node type implements different interfaces than before."""
     old_interfaces = _implemented_interfaces(type_pair.old_ir, type_pair.old_type)
     new_interfaces = _implemented_interfaces(type_pair.new_ir, type_pair.new_type)
     if old_interfaces == new_interfaces:
@@ -33,7 +33,7 @@ def implements_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
 def origin_steps(
     type_pair: TypePair, old_definition: PropertyDefinition, new_definition: PropertyDefinition
 ) -> Iterator[MigrationStep]:
-    """Reject moving a property between a type and an interface."""
+    """Yield an unsupported step if a property is now declared elsewhere or satisfies other interface properties."""
     if _implemented_interfaces(type_pair.old_ir, type_pair.old_type) != _implemented_interfaces(
         type_pair.new_ir, type_pair.new_type
     ):

@@ -93,7 +93,7 @@ def plan_migration(
 
 
 def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[MigrationStep, ...]:
-    """Reject a difference that every comparison has missed, so that it is not mistaken for "nothing to do"."""
+    """Return an unsupported step if the schemas differ although no comparison found a change."""
     if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
     reason = "no migration step covers this difference between the schemas"

@@ -71,7 +71,7 @@ def _suggest_rename(type_pair: TypePair, definition: PropertyDefinition) -> str:
     candidates = [dropped.name for dropped in type_pair.dropped_properties if dropped.type == definition.type]
     if len(candidates) != 1:
         return ""
-    return f'; if it is the renamed property {candidates[0]}, add @rename_from("{candidates[0]}") to it'
+    return f'; if it was renamed from {candidates[0]}, add @rename_from("{candidates[0]}")'
 
 
 def _drop_property_step(type_pair: TypePair, definition: PropertyDefinition) -> MigrationStep:

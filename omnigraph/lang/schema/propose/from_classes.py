@@ -12,6 +12,7 @@ from datetime import date, datetime
 from typing import Any, get_type_hints
 
 from omnigraph.errors import UsageError
+from omnigraph.errors.counts import format_count
 from omnigraph.lang.schema.merge.print_slots import quote
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
@@ -46,7 +47,7 @@ def _propose_class(cls: type, classes: Mapping[str, type]) -> ProposedType:
     endpoints = {field.name: target for field in fields if (target := _endpoint_type(field, classes)) is not None}
     if len(endpoints) not in (0, 2):
         raise UsageError(
-            reason=f"{cls.__name__} refers to {len(endpoints)} of the classes; an edge class must refer to exactly 2",
+            reason=f"{cls.__name__} has {format_count(len(endpoints), 'reference')} to other classes; expected 0 or 2",
             hint="an edge class must have two fields typed as node classes, and a node class must have none",
         )
     own_fields = [field for field in fields if field.name not in endpoints]
