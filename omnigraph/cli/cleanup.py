@@ -29,7 +29,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations that are listed 
 @click.option(
     "--grace",
     metavar=_DURATION_METAVAR,
-    help="Keep files that were in use within this time, for reads that are still running  [default: 60m]",
+    help="Keep files that were in use within this period, because running reads may still need them  [default: 60m]",
 )
 @click.option("--erase", is_flag=True, help="Rewrite files that contain deleted rows before removing history")
 @click.option("--purge-dropped", is_flag=True, help="Also remove tables that are no longer referenced")

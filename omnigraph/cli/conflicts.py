@@ -133,7 +133,7 @@ def describe_counts(merge_result: "MergeResult") -> str:
 
 
 def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> None:
-    """Warn about edges that were deleted along with a node that is kept; show only the first few."""
+    """Warn that edges deleted along with a node stay deleted although the merge keeps the node; list the first few."""
     if not merge_result.lost_edges:
         return
     edge_count = show.count(len(merge_result.lost_edges), "edge")
@@ -147,7 +147,7 @@ def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> Non
 
 
 def lost_edge_documents(merge_result: "MergeResult", sides: tuple[str, str]) -> list[dict[str, str]]:
-    """Return the lost edges as JSON-compatible data."""
+    """Return the edges that stay deleted although the merge keeps their node, as JSON-compatible data."""
     return [
         {
             "type_name": lost_edge.key.type_name,

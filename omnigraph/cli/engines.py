@@ -46,7 +46,7 @@ def reject_spark_on_server() -> None:
 
 
 def open_spark_session(master: str | None, remote: str | None) -> Any:
-    """Open a session at the given Spark URL; return None if no URL is given."""
+    """Open a Spark session on the given master or Spark Connect server; return None if neither is given."""
     if master is None and remote is None:
         return None
     from omnigraph.spark.session import spark_session

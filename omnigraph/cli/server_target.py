@@ -1,7 +1,7 @@
 """A graph on a server, as a command addresses it: its URL and the token to send.
 
-This module turns `--server`, `--graph`, URLs and profiles into a served graph. It contacts the server only to list its
-graphs if the command names none.
+This module turns `--server`, `--graph`, URLs and profiles into a served graph. It contacts the server only if the
+command names no graph, to list the graphs on the server.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ _SCHEMES = ("http://", "https://", "http+unix://")
 
 @record
 class ServerTarget:
-    """A graph on a server. It is used like the root of a graph whose files are accessed directly."""
+    """A graph on a server. Commands use it where a graph opened from its files is given by its `GraphRoot`."""
 
     uri: str
     token: str | None = None

@@ -296,7 +296,7 @@ class RemoteGraph(RemoteWrites):
     # Writes are inherited from `RemoteWrites`.
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
-        """Call `fn(graph)`, and repeat the call after each conflict that a newer state may resolve."""
+        """Call `fn(graph)`, and call it again after a conflict if the call may succeed on the newest commit."""
         return retry_call(lambda: fn(self), self._handle.pause_before_retry, attempts)
 
     # Branches and revisions ---------------------------------------------------------------------

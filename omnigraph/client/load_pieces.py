@@ -1,8 +1,8 @@
-"""Cut a load that is too large for one request into batches of pieces, in the order in which they must be sent.
+"""Split a load that is too large for one request into batches of pieces, in the order in which they must be sent.
 
 Nodes come before the edges that connect them; a deletion sends edges first. A piece of a file is a file of the same
-format, so the server reads it with the same reader. Untyped NDJSON is read twice: once for its nodes, once for its
-edges. This module sends nothing.
+format, so the server reads it with the same reader. NDJSON whose lines name their types is read twice: once for its
+nodes, once for its edges. This module sends nothing.
 """
 
 import json
@@ -26,7 +26,7 @@ _FORM_BYTES = 1024  # the most bytes that a form adds for each file
 
 @record(eq=False)
 class LoadPiece:
-    """A piece of a part, and how its lines map to those of the whole part. `csv_options` are those for this piece."""
+    """A piece of a part, and how the piece's lines map to lines of the part. `csv_options` apply to this piece."""
 
     part: LoadPart
     sent_file: SentFile
@@ -181,7 +181,7 @@ def iter_csv(
 def _cut_csv(
     part: LoadPart, entity_type: "NodeType | EdgeType", options: "CsvOptions", max_bytes: int
 ) -> Iterator[LoadPiece]:
-    """Cut a CSV file at the ends of records. Each piece begins with the header line of the file."""
+    """Split a CSV file at the ends of records. Each piece begins with the header line of the file."""
     for records in iter_csv(part, entity_type, options, max(1, min(max_bytes // 2, 4 << 20))):
         piece_options = replace(options, delimiter=records.dialect.delimiter, quote=records.dialect.quote)
         block, header = records.block, records.header
@@ -210,7 +210,7 @@ def _number_records(first_line: int, header_lines: int) -> LineNumbers:
 
 
 def _cut_table(part: LoadPart, max_bytes: int, csv_options: Any) -> Iterator[LoadPiece]:
-    """Cut a Parquet file or an Arrow stream into Arrow streams."""
+    """Split a Parquet file or an Arrow stream into Arrow streams."""
     first_row = 0
     for table in iter_tables(part):
         for rows in _halve_until(table, max_bytes - _FORM_BYTES):

@@ -30,7 +30,7 @@ LIMITATIONS: dict[str, str] = {
 def reject(member: str, *, what: str | None = None) -> NoReturn:
     """Raise `NotSupportedRemotely` for a member of `LIMITATIONS`."""
     raise NotSupportedRemotely(
-        f"{what or f'`{member}`'} is not available on a graph on a server",
+        f"{what or f'`{member}`'} is not available for a graph on a server",
         what=what or member,
         hint=LIMITATIONS[member],
     )

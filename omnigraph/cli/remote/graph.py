@@ -31,7 +31,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 def open_served_graph(target: ServerTarget, *, branch: str = "main", **options: Any) -> "CommandGraph":
-    """Return a branch of a graph on a server; nothing is sent yet."""
+    """Return a branch of a graph on a server, without sending a request."""
     if options.get("external_blobs"):
         raise not_supported("--external-blobs", "the server decides which external blobs are allowed")
     _reject_actor()
@@ -57,7 +57,7 @@ def _reject_actor() -> None:
 
 
 class CommandGraph(ServedHandle):
-    """A branch or a past revision of a graph on a server. `actor` is known after the first write."""
+    """A branch or a past revision of a graph on a server. `actor` is None until the first write."""
 
     warnings: tuple[str, ...] = ()
 
@@ -117,7 +117,7 @@ class CommandGraph(ServedHandle):
         return {"query": source.text, "name": name, "params": params or None} | self.position
 
     def export_chunks(self, types: Any, *, iso_dates: bool) -> tuple[Iterator[bytes], str | None]:
-        """Return the export of a revision in chunks, and the commit that is exported."""
+        """Return the export of a revision in chunks, and the id of the exported commit."""
         body = {"type_names": list(types or ()), "iso_dates": iso_dates} | self.position
         reply = self.exchange.stream("POST", ("export",), {}, json_body=body, headers={"Accept": NDJSON}, is_read=True)
         return reply.chunks(), reply.headers.get("Omnigraph-Snapshot-Id")

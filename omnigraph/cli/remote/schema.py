@@ -109,7 +109,7 @@ class ServedSchema:
 
     @property
     def ir(self) -> Any:
-        """An object with the compiled schema as `catalog`, for drawings."""
+        """An object with the compiled schema as `catalog`, for drawing diagrams."""
         from omnigraph.lang.schema import compile_schema
 
         return _CompiledSchema(compile_schema(self.source, "<schema>"))
