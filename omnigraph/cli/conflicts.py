@@ -36,7 +36,7 @@ class TypedCommand:
 
     @property
     def has_named_strategies(self) -> bool:
-        """Whether strategies were given per type or conflict kind instead of one for all conflicts."""
+        """Whether the user chose a side per type or conflict kind instead of one side for all conflicts."""
         return any("=" in strategy for strategy in self.strategies)
 
     def by_property(self) -> "TypedCommand":
@@ -84,8 +84,8 @@ def conflict_options(command: Command) -> Command:
             "strategies",
             multiple=True,
             metavar="[NAME=]SIDE",
-            help="Resolve conflicts with ours (the target) or theirs (the incoming side); NAME= limits the"
-            " choice to a conflict kind or a type, and takes precedence over a side without NAME=; may be repeated",
+            help="Resolve conflicts in favor of ours (the target) or theirs (the incoming side); NAME=SIDE applies"
+            " only to that conflict kind or type, and overrides a SIDE without NAME; may be repeated",
         ),
         click.option(
             "--granularity",

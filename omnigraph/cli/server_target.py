@@ -67,7 +67,7 @@ def locate_served_graph(
 
 
 def _find_only_graph(server_url: str, token: str | None) -> str:
-    """Return the id of the only graph on a server, or `default` if the token may read it but not list graphs."""
+    """Return the id of a server's only graph, or `default` if the token may read this graph but not list graphs."""
     from omnigraph.client.exchange import Exchange
     from omnigraph.client.locations import parse_server_address
     from omnigraph.errors import NotFound, PermissionDenied

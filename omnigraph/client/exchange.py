@@ -101,7 +101,7 @@ class Exchange:
     def fetch(
         self, method: str, segments: Iterable[str], parameters: Mapping[str, Any], **options: Unpack[RequestOptions]
     ) -> Reply:
-        """Send a request and return the response with its whole body. If the body is incomplete, repeat the request."""
+        """Send a request and return the response with its whole body; repeat the request if this body is incomplete."""
         return self._send(self._build_request(method, segments, parameters, options), reads_body=True)
 
     def stream(

@@ -92,7 +92,7 @@ def find_type(catalog: "Catalog", type_name: str) -> "NodeType | EdgeType":
 
 
 def iter_lines(part: LoadPart) -> Iterator[bytes]:
-    """Yield the lines of a part without line ends. The records of a JSON array count as lines."""
+    """Yield the lines of a part without line ends. Each record of a JSON array counts as a line."""
     from omnigraph.ingest.files import cut_blocks
     from omnigraph.ingest.json_arrays import unwrap_array
 
@@ -101,7 +101,7 @@ def iter_lines(part: LoadPart) -> Iterator[bytes]:
 
 
 def _select_lines(lines: Iterable[bytes], *, wants_edges: bool) -> Iterator[tuple[int, bytes]]:
-    """Yield the nodes or the edges among lines, with their line numbers. An unreadable line counts as a node."""
+    """Yield the nodes or the edges among lines, with their line numbers. Invalid lines count as nodes."""
     for line_number, line in enumerate(lines, 1):
         if line.strip() and is_edge_line(line) == wants_edges:
             yield line_number, line
@@ -192,7 +192,7 @@ def _cut_csv(
 
 
 def _cut_rows(records: Any, max_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last record of each piece."""
+    """Yield the indexes of the first and the last record of each piece."""
     first, count = 0, len(records.starts)
     while first < count:
         last = first

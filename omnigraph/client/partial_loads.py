@@ -2,7 +2,8 @@
 
 Nodes are sent before the edges that connect them. With an idempotency key, the name of the temporary branch is derived
 from the key and the input, so the commits of an earlier load with the same key are recognized in the target's history.
-The temporary branch is always deleted. A target branch that the load creates appears only with all of its data.
+The temporary branch is always deleted. If the load creates the target branch, the branch appears only once it has all
+of its data.
 """
 
 from collections import Counter, defaultdict

@@ -192,7 +192,7 @@ def _encode_rows(rows: pa.Table) -> str:
 
 
 def conflict_output(conflict: EntityConflict, call: ServerCall) -> MergeConflictOutput:
-    """Return the JSON for a conflict. Old clients also get its table key."""
+    """Return the JSON for a conflict. Version 0.3 clients also get its table key and row id."""
     document = msgspec.convert(conflict.to_json(), MergeConflictOutput)
     if call.uses_old_names:
         document.table_key, document.row_id = f"{conflict.entity_kind}:{conflict.type_name}", conflict.entity_id

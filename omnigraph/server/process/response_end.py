@@ -64,6 +64,6 @@ class EndingApp:
 
 
 def _has_known_length(start: Mapping[str, Any], scope: Mapping[str, Any]) -> bool:
-    """Return whether a client can tell the end of a body from the headers."""
+    """Return whether the headers tell a client where the body ends."""
     has_body = scope["method"] != "HEAD" and start["status"] not in (204, 304)
     return not has_body or any(name.lower() == b"content-length" for name, _ in start.get("headers", ()))

@@ -1,7 +1,7 @@
 """Find the parts of a multipart/form-data body, which is a file, without copying them.
 
-The body is searched for its boundary in pieces, so its size does not matter. Each part is a read-only window of the
-same file. This module does not interpret the content of a part.
+The body is searched for its boundary in pieces, so the memory used does not depend on its size. Each part is a
+read-only window of the same file. This module does not interpret the content of a part.
 """
 
 import io
