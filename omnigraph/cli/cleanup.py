@@ -120,7 +120,7 @@ def _describe_spared(report: "Cleanup", grace: str) -> str:
     verb = "is" if report.spared_files == 1 else "are"
     return (
         f"{outcome}: {spared_files} ({report.spared_bytes:,} bytes) {verb} still within the grace"
-        f" period of {grace} and may be in use by readers; use --grace 0s to remove them"
+        f" period of {grace} and may be in use by readers; use --grace 0s to ignore the grace period"
     )
 
 

@@ -1,4 +1,4 @@
-"""Send a large body in pieces, and keep on disk what a slow client has not read.
+"""Send a large body in pieces, and move the part that a slow client has not yet read to disk.
 
 The memory of a worker must not depend on how many clients read slowly. The files have no names, so nothing is left
 behind. This module sends no headers.

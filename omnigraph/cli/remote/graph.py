@@ -220,7 +220,7 @@ class CommandGraph(ServedHandle):
 
     @property
     def revisions(self) -> Any:
-        """Commits and versions of entities."""
+        """Commits, and the versions of single entities."""
         from .revisions import ServedRevisions
 
         return ServedRevisions(self)

@@ -1,4 +1,4 @@
-"""Find the parts of a multipart/form-data body, which is a file, without copying them.
+"""Find the parts of a multipart/form-data body that is stored in a file, without copying the parts.
 
 The body is searched for its boundary in pieces, so the memory used does not depend on its size. Each part is a
 read-only window of the same file. This module does not interpret the content of a part.
