@@ -203,9 +203,7 @@ def _write_request(connection: http.client.HTTPConnection, request: _Request) ->
 
 
 def _write_authorization(token: str | None) -> dict[str, str]:
-    """Return the header with the token. Surrounding whitespace is removed, such as the newline at the end of a token
-    file.
-    """
+    """Return the header with the token, stripped of whitespace such as the newline at the end of a token file."""
     token = (token or "").strip()
     if not token.isascii() or not token.isprintable():
         raise ConfigError(reason="the token contains characters that an HTTP header cannot contain")
