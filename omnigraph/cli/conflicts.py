@@ -137,7 +137,7 @@ def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> Non
     if not merge_result.lost_edges:
         return
     edge_count = show.count(len(merge_result.lost_edges), "edge")
-    lines = [f"{edge_count} deleted with nodes that the merge keeps will not be restored:"]
+    lines = [f"{edge_count} deleted along with a node will not be restored, although the merge keeps the node:"]
     lines += [
         f"  {lost_edge} on {sides[lost_edge.side == 'theirs']}" for lost_edge in merge_result.lost_edges[:_MAX_SHOWN]
     ]

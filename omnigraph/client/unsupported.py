@@ -19,8 +19,8 @@ LIMITATIONS: dict[str, str] = {
     "acting": "the token determines the actor; open the graph with the other actor's token",
     "schema.contract": "use `graph.schema.source`",
     "schema.ir": "permanent ids are not sent to clients; use `graph.schema.current`",
-    "idempotency_key=…, strategy=function": "the function runs in the client, and its answers would be part of the"
-    " request; pass sides as `strategy`",
+    "idempotency_key=…, strategy=function": "a retry calls the function again, and different answers would"
+    " make it a different request; pass sides as `strategy`",
     "engine='spark'": "Spark jobs need direct access to the files",
     "spark": "Spark jobs need direct access to the files",
     "maintenance.copy_to": f"{_LOCAL}, and run `omnigraph copy` there; or use `graph.export`",
