@@ -15,8 +15,8 @@ LIMITATIONS: dict[str, str] = {
     "table": "Lance datasets need direct access to the files; use `graph.query` or `graph.export`",
     "scan": "lazy scans need direct access to the files; use `graph.stream`",
     "duckdb": "DuckDB views need direct access to the files; pass a query result to DuckDB",
-    "pool": "the server runs queries in its own processes",
-    "acting": "the token determines the actor; open the graph with the other actor's token",
+    "pool": "not needed, because the server runs queries in its own processes",
+    "acting": "open the graph with the token of the other actor, because the token determines the actor",
     "schema.contract": "use `graph.schema.source`",
     "schema.ir": "permanent ids are not sent to clients; use `graph.schema.current`",
     "idempotency_key=…, strategy=function": "a retry calls the function again, and different answers would"
