@@ -1,6 +1,6 @@
 """Run one of the program's commands in this process, and report its errors.
 
-This module translates errors to messages and exit codes; a traceback is shown only with `--debug`. Nothing that it
+This module translates errors into messages and exit codes; a traceback is shown only with `--debug`. Nothing that it
 sets up outlives the command.
 """
 

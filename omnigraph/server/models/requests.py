@@ -28,7 +28,7 @@ class QueryRequest(Struct, kw_only=True):
 
 
 class ExplainRequest(QueryRequest, kw_only=True):
-    """A query whose plan is returned. With `analyze`, the query also runs."""
+    """A query to plan. With `analyze`, the query also runs."""
 
     analyze: bool = False
 
