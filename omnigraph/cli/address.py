@@ -1,4 +1,4 @@
-"""Resolve which graph a command works on, and ask for confirmation before destructive changes.
+"""Determine which graph a command operates on, and ask for confirmation before destructive changes.
 
 This module defines how a graph can be named: with a positional argument, `--store` or `--uri`, `OMNIGRAPH_STORE`, or
 the profiles and defaults in the operator configuration. It announces the target of a write, prompts before a
@@ -107,7 +107,7 @@ _GRAPH_OPTIONS = (
     scope_option(
         "--profile", "profile", metavar="NAME", help="Profile that selects the graph; defaults to $OMNIGRAPH_PROFILE"
     ),
-    scope_option("--server", "server", metavar="NAME|URL", help="Server that has the graph"),
+    scope_option("--server", "server", metavar="NAME|URL", help="Server that hosts the graph"),
     scope_option("--cluster", "cluster", metavar="URI", hidden=True),
     scope_option(
         "--graph", "graph_id", metavar="ID", help="Graph on the server; optional if the server has only one graph"
@@ -162,7 +162,7 @@ def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot"
 
 
 def resolve_target(address: GraphAddress, *, alternative: str = "") -> "GraphRoot | ServerTarget":
-    """Return the graph that a command names, for commands that also work on a server."""
+    """Return the graph that a command names, for commands that also support graphs on a server."""
     location = _resolve_location(address, alternative)
     if isinstance(location, str):
         return parse_storage_uri(location)
@@ -180,7 +180,7 @@ class _ServerLocation:
 
 
 def _resolve_location(address: GraphAddress, alternative: str) -> "str | _ServerLocation":
-    """Return the storage location of a graph, or the server that has it."""
+    """Return the storage location of a graph, or the server that hosts the graph."""
     from .server_target import is_server_url
 
     location = _explicit_location(address)
@@ -219,7 +219,7 @@ def _ambient_location() -> str | None:
 
 
 def current_branch(uri: str) -> str:
-    """Return the branch that a command works on by default: main, or the shell's current branch."""
+    """Return the branch that a command uses by default: main, or the shell's current branch."""
     current = current_graph()
     return current.branch if current is not None and current.uri == uri else "main"
 

@@ -38,7 +38,7 @@ def blob() -> None:
 
 
 def _read_options(command: Command) -> Command:
-    """Add the options that select which state to read."""
+    """Add the options that select the branch or the past revision to read."""
     options = (
         click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given"),
         snapshot_option,

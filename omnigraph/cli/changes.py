@@ -117,7 +117,7 @@ def _print_feed(feed: "Feed", blocks: Iterable["ChangeBlock"]) -> None:
 
 
 def _take_blocks(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
-    """Yield complete commits up to the limit. Raise an error only if it occurs before the first commit."""
+    """Yield whole commits until they contain `limit` changes. Raise an error only if no commit precedes it."""
     from omnigraph.errors import ChangeDiffRefused, ChangeFeedGap
 
     change_count = block_count = 0
@@ -210,7 +210,7 @@ def baseline(out: str, branch: str, address: GraphAddress, **filters: Any) -> No
 
 @click.command("changes")
 @click.option("--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Changes per page")
-@click.option("--page-token", help="Print only the page after this token")
+@click.option("--page-token", help="Print only the page that this token refers to")
 @filter_options
 @graph_arguments(commit_id="ID")
 @shared_options

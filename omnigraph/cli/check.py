@@ -33,7 +33,7 @@ _CHECKSUM_COUNTS = ("verified", "unrecorded")
     type=click.Path(exists=True),
     help="Additional file or folder to search with --absent, such as rejects; may be repeated",
 )
-@click.option("--quick", is_flag=True, help="Skip rows, indexes and file contents")
+@click.option("--quick", is_flag=True, help="Do not check rows, indexes or file contents")
 @click.option(
     "--sample",
     type=click.FloatRange(0, 100, min_open=True),

@@ -29,7 +29,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations that are listed 
 @click.option(
     "--grace",
     metavar=_DURATION_METAVAR,
-    help="Keep files that were in use within this time, for reads that are still running  [default: 60m]",
+    help="Keep files that were in use within this period, because running reads may still need them  [default: 60m]",
 )
 @click.option("--erase", is_flag=True, help="Rewrite files that contain deleted rows before removing history")
 @click.option("--purge-dropped", is_flag=True, help="Also remove tables that are no longer referenced")
@@ -120,7 +120,7 @@ def _describe_spared(report: "Cleanup", grace: str) -> str:
     verb = "is" if report.spared_files == 1 else "are"
     return (
         f"{outcome}: {spared_files} ({report.spared_bytes:,} bytes) {verb} still within the grace"
-        f" period of {grace} and may be in use by readers; use --grace 0s to remove them"
+        f" period of {grace} and may be in use by readers; use --grace 0s to ignore the grace period"
     )
 
 

@@ -1,8 +1,8 @@
 """Names for completion: a graph's branches, tags, types and properties, cached in the home directory.
 
-Cached names are valid for 30 seconds. For a local graph, a separate process refreshes older names, and completion waits
-for it only briefly, so that it stays fast for any graph. For remote graphs, names come only from the cache, which the
-shell fills.
+Cached names are valid for 30 seconds. For a local graph, a separate process refreshes older names. Completion waits
+only briefly for this process, so that a slow graph does not delay the shell. For remote graphs, names come only from
+the cache, which `omnigraph shell` fills.
 """
 
 import json
@@ -44,7 +44,7 @@ class GraphNames:
 
     @property
     def revisions(self) -> tuple[str, ...]:
-        """The names that select a graph state."""
+        """The names that select a state of the graph: branches, tags and `HEAD`."""
         return (*self.branches, *self.tags, "HEAD")
 
 
@@ -104,7 +104,7 @@ def _cache_path(uri: str) -> Path:
 
 
 def _refresh_names(uri: str) -> None:
-    """Start a process that reads the names, and wait briefly; a slow process fills the cache for the next call."""
+    """Start a process that caches the names, and wait briefly. A slow process caches them for the next call."""
     environment = {name: value for name, value in os.environ.items() if name != "_OMNIGRAPH_COMPLETE"}
     process = subprocess.Popen(  # noqa: S603 - the program itself
         [sys.executable, "-m", "omnigraph.cli.completion_refresh", uri],

@@ -36,7 +36,7 @@ class TypedCommand:
 
     @property
     def has_named_strategies(self) -> bool:
-        """Whether strategies were given per type or conflict kind instead of one for all conflicts."""
+        """Whether the user chose a side per type or conflict kind instead of one side for all conflicts."""
         return any("=" in strategy for strategy in self.strategies)
 
     def by_property(self) -> "TypedCommand":
@@ -84,8 +84,8 @@ def conflict_options(command: Command) -> Command:
             "strategies",
             multiple=True,
             metavar="[NAME=]SIDE",
-            help="Resolve conflicts with ours (the target) or theirs (the incoming side); NAME= limits the"
-            " choice to a conflict kind or a type, and takes precedence over a side without NAME=; may be repeated",
+            help="Resolve conflicts in favor of ours (the target) or theirs (the incoming side); NAME=SIDE applies"
+            " only to that conflict kind or type, and overrides a SIDE without NAME; may be repeated",
         ),
         click.option(
             "--granularity",
@@ -133,11 +133,11 @@ def describe_counts(merge_result: "MergeResult") -> str:
 
 
 def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> None:
-    """Warn about edges that were deleted along with a node that is kept; show only the first few."""
+    """Warn that edges deleted along with a node stay deleted although the merge keeps the node; list the first few."""
     if not merge_result.lost_edges:
         return
     edge_count = show.count(len(merge_result.lost_edges), "edge")
-    lines = [f"{edge_count} deleted with nodes that the merge keeps will not be restored:"]
+    lines = [f"{edge_count} deleted along with a node will not be restored, although the merge keeps the node:"]
     lines += [
         f"  {lost_edge} on {sides[lost_edge.side == 'theirs']}" for lost_edge in merge_result.lost_edges[:_MAX_SHOWN]
     ]
@@ -147,7 +147,7 @@ def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> Non
 
 
 def lost_edge_documents(merge_result: "MergeResult", sides: tuple[str, str]) -> list[dict[str, str]]:
-    """Return the lost edges as JSON-compatible data."""
+    """Return the edges that stay deleted although the merge keeps their node, as JSON-compatible data."""
     return [
         {
             "type_name": lost_edge.key.type_name,

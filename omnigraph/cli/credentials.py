@@ -30,8 +30,9 @@ def credentials_path() -> Path:
 def find_token(config: OperatorConfig, url: str, reference: str | None = None) -> str | None:
     """Return the token for a URL, or None.
 
-    A profile's reference comes first, followed by the variable of the named server, the stored token of the server, and
-    `OMNIGRAPH_TOKEN`. A stored token is sent only to the server that it was stored for.
+    The first token in this order is used: a profile's reference, the environment variable for the named server
+    (`OMNIGRAPH_TOKEN_<NAME>`), the token stored for the server, and `OMNIGRAPH_TOKEN`. A stored token is sent only to
+    the server that it was stored for.
     """
     if reference is not None:
         return resolve_reference(config, reference)
@@ -47,7 +48,7 @@ def find_token(config: OperatorConfig, url: str, reference: str | None = None) -
 
 
 def server_section(servers: Mapping[str, str], url: str) -> str | None:
-    """Return the name of the configured server that a URL belongs to, or None; the longest URL wins.
+    """Return the name of the configured server whose URL is the longest prefix of the given URL, or None.
 
     >>> server_section({"prod": "https://db.example.org"}, "https://db.example.org/graphs/g")
     'prod'

@@ -37,7 +37,7 @@ def engine_arguments(engine: str, master: str | None, remote: str | None) -> dic
 
 
 def reject_spark_on_server() -> None:
-    """Raise an error if the running command is asked to use Spark, because Spark needs direct access to the files."""
+    """Raise an error if the user selected Spark for a graph on a server, because Spark reads the graph's files."""
     parameters = click.get_current_context().params
     if parameters.get("engine") == "spark" or parameters.get("master") or parameters.get("remote"):
         from .remote.graph import not_supported
@@ -46,7 +46,7 @@ def reject_spark_on_server() -> None:
 
 
 def open_spark_session(master: str | None, remote: str | None) -> Any:
-    """Open a session at the given Spark URL; return None if no URL is given."""
+    """Open a Spark session on the given master or Spark Connect server; return None if neither is given."""
     if master is None and remote is None:
         return None
     from omnigraph.spark.session import spark_session

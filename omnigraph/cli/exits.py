@@ -1,6 +1,6 @@
 """The program's exit codes.
 
-The extended codes are used only with `OMNIGRAPH_EXIT_CODES=extended`.
+Codes that distinguish more kinds of errors are used only with `OMNIGRAPH_EXIT_CODES=extended`.
 """
 
 import os

@@ -143,7 +143,7 @@ def _report_file(uri: str, out: str, entity_count: int, commit_id: str | None) -
 
 
 def _join_small(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the parts joined into blocks, because a system call for each line would be slow."""
+    """Join small parts into larger blocks, because a system call for each line would be slow."""
     block: list[bytes] = []
     block_bytes = 0
     for part in parts:

@@ -57,7 +57,7 @@ def is_single_file(paths: Sequence[str]) -> bool:
 
 
 def expand_directories(paths: Iterable[str], *suffixes: str) -> Iterator[str]:
-    """Replace each directory with the files below it that end in one of the suffixes."""
+    """Replace each directory with the files below it whose names end in one of the suffixes."""
     for path in paths:
         if path == STDIN or not Path(path).is_dir():
             yield path

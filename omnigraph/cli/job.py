@@ -75,7 +75,7 @@ def wait(job_id: str, address: GraphAddress) -> None:
 def _open_maintenance(address: GraphAddress) -> Any:
     target = resolve_target(address)
     if not isinstance(target, ServerTarget):
-        message = "only a server runs jobs; a command that opens the files itself waits until it is finished"
+        message = "only a server runs jobs; a command that opens the graph's files does its work before it exits"
         raise InputError(message, reason="not a server", hint="pass the URL of a graph on a server, or --server")
     return open_graph(target, read_only=True).maintenance
 

@@ -139,6 +139,6 @@ def _iter_candidates(text: str, diagnostics: Sequence[Diagnostic]) -> Iterator[s
 
 
 def _replace_word(marked: str, suggestion: str, message: str) -> str:
-    """In the marked text, replace the word that the message quotes, provided that it occurs exactly once."""
+    """Replace the word that the message quotes, provided that the word occurs exactly once in the marked text."""
     quoted_words = [word for word in _QUOTED_WORD.findall(message) if len(re.findall(re.escape(word), marked)) == 1]
     return marked.replace(quoted_words[-1], suggestion) if quoted_words else marked

@@ -111,9 +111,9 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
     Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of an edge may be named from and to,
     or src and dst.
 
-    If an edge type has no @key, an edge without an id gets a new id in every load, even with merge, so repeating a load
-    duplicates such edges. To prevent this, declare @key(src, dst) in the schema, give edges an "id" in their "data",
-    pass --idempotency-key, or declare @unique(src, dst), which rejects the second edge.
+    If an edge type has no @key, an edge without an id gets a new id in every load, even with merge. Repeating the load
+    therefore duplicates these edges. To prevent this, declare @key(src, dst) in the schema, give edges an "id" in their
+    "data", pass --idempotency-key, or declare @unique(src, dst), which rejects the second edge.
     """
     root = resolve_target(address)
     if mode == "overwrite":

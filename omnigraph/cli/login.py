@@ -49,7 +49,7 @@ def logout(server: str) -> None:
 
 
 def _section_of(server: str) -> tuple[str, bool]:
-    """Return the section of a server, and whether the configuration declares the server."""
+    """Return a server's section in the credentials file, and whether the configuration declares the server."""
     from .operator_config import load_config
 
     servers = load_config().servers

@@ -1,4 +1,4 @@
-"""Open the graph that a command works on: its files directly, or through a server."""
+"""Open the graph that a command operates on, either directly from its files or through a server."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def open_graph(target: "GraphRoot | ServerTarget | str", **options: Any) -> "Graph":
-    """Open a graph. A graph on a server has the part of the interface that commands use."""
+    """Open a graph. For a graph on a server, return an object with the `Graph` members that commands use."""
     if isinstance(target, str) and is_server_url(target):
         from .operator_config import load_config
 

@@ -200,7 +200,7 @@ def _remember_scope(parameter_name: str) -> Callable[[click.Context, click.Param
 _SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--store", "store", {"metavar": "URI", "help": "Graph location, for commands that need one"}),
     ("--profile", "profile", {"metavar": "NAME", "help": "Configuration profile that selects the graph"}),
-    ("--server", "server", {"metavar": "NAME|URL", "help": "Server that has the graph"}),
+    ("--server", "server", {"metavar": "NAME|URL", "help": "Server that hosts the graph"}),
     ("--cluster", "cluster", {"metavar": "URI", "hidden": True}),
     ("--graph", "graph_id", {"metavar": "ID", "help": "Graph on the server"}),
     ("--as", "actor", {"metavar": "ACTOR", "help": "Actor to record (write commands only)"}),
@@ -219,5 +219,7 @@ schema_option = click.option(
     "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg)"
 )
 idempotency_key_option = click.option(
-    "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
+    "--idempotency-key",
+    metavar="KEY",
+    help="Idempotency key; repeating a command with the same key has no further effect",
 )

@@ -1,4 +1,4 @@
-"""Positional arguments for commands that work on a graph: the graph first, then the command's own arguments.
+"""Positional arguments for commands that operate on a graph: the graph first, then the command's own arguments.
 
 This module decides whether the first argument is the graph. It never opens a graph; at most, it checks whether a
 directory exists.

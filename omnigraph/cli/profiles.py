@@ -1,4 +1,4 @@
-"""Scopes: what a profile or the defaults in the operator configuration refer to.
+"""Scopes: the servers, clusters and stores that profiles and defaults in the operator configuration refer to.
 
 This module selects the active profile and checks its binding. It never connects to a server or store, so
 it can describe profiles whose server or store does not exist.

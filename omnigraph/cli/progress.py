@@ -46,7 +46,7 @@ class ProgressBar:
         self._display_text(f"{bar_text}  ~{step.rate:,.0f} rows/s" if step.rate >= 1 else bar_text)
 
     def show_text(self, text: str) -> None:
-        """Show what is being done, for work whose amount is not known."""
+        """Show the current activity instead of a bar, for work whose total amount is unknown."""
         self._display_text(f"{self.label}: {text}")
 
     def clear(self) -> None:

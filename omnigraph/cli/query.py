@@ -65,7 +65,7 @@ def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> Non
 
 
 def _run_query(graph: Any, query_input: QueryInput, timeout: float | None, *, needs_arrow: Any) -> Any:
-    """Run the query. A server returns Arrow for binary files and JSON otherwise, which needs no import of Arrow."""
+    """Run the query. Request Arrow from a server only for binary formats, so that text formats do not import Arrow."""
     run = graph.query_arrow if needs_arrow and is_served(graph) else graph.query
     return run(query_input.source, name=query_input.query_name, params=query_input.params, timeout=timeout)
 
@@ -121,7 +121,7 @@ def _choose_style(options: dict[str, Any]) -> "TextStyle":
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print the lines, a thousand per call to write."""
+    """Print the lines in batches, because a write per line would be slow."""
     remaining: Iterator[str] = iter(lines)
     while chunk := list(islice(remaining, _LINES_PER_WRITE)):
         click.echo("\n".join(chunk))

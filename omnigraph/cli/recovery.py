@@ -47,9 +47,9 @@ def recovery() -> None:
 def list_(address: GraphAddress) -> None:
     """List recovered operations (oldest first), pending operations, and operations that were set aside.
 
-    A pending operation is running, or its process crashed and the next write recovers it. An
-    operation that recovery cannot resolve is set aside: it does not block other operations, and its data
-    is kept. Fix the cause and retry the operation, or drop it.
+    A pending operation is still running, or its process crashed. In the latter case, the next write recovers it. An
+    operation that recovery cannot resolve is set aside: it does not block other operations, and its data is kept. Fix
+    the cause and retry the operation, or drop it.
     """
     root = resolve_target(address)
     graph = open_graph(root, read_only=True)

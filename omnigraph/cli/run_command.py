@@ -1,6 +1,6 @@
 """Run one of the program's commands in this process, and report its errors.
 
-This module translates errors to messages and exit codes; a traceback is shown only with `--debug`. Nothing that it
+This module translates errors into messages and exit codes; a traceback is shown only with `--debug`. Nothing that it
 sets up outlives the command.
 """
 
@@ -25,7 +25,7 @@ def run_command(
 
 
 def report_errors(group: click.Group, invocation: Invocation, call: Callable[[], Any]) -> int:
-    """Call a function, report its errors as a command's errors, and return the exit code."""
+    """Call a function, report errors as for a command, and return the exit code."""
     original_streams = sys.stdout, sys.stderr
     # This context outlives the command, so the command's flags also apply to error output.
     with click.Context(group, obj=invocation):

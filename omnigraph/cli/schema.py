@@ -36,7 +36,7 @@ def schema() -> None:
     "--diagram",
     "diagram_format",
     type=click.Choice(["mermaid", "svg"]),
-    help="Print a diagram (Mermaid text or an SVG image) instead of the text",
+    help="Print a diagram (Mermaid text or an SVG image) instead of the schema text",
 )
 @graph_arguments()
 @shared_options

@@ -80,8 +80,8 @@ def plan(
 def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes: bool, **options: Any) -> None:
     """Change the schema on one branch in one commit.
 
-    Data that violates a new rule is listed, and nothing is changed. Dropped data stays readable in
-    earlier commits unless --allow-data-loss is given.
+    If existing data violates a new rule, the violations are listed and nothing is changed. Dropped data stays readable
+    in earlier commits unless --allow-data-loss is given.
     """
     root, source = resolve_target(address), files.read_source(path)
     if not options["dry_run"]:

@@ -16,7 +16,7 @@ from .options import settings, shared_options
     type=click.IntRange(min=1),
     default=100_000,
     show_default=True,
-    help="Rows to read per type",
+    help="Maximum number of rows to read per type",
 )
 @shared_options
 def infer(paths: tuple[str, ...], sample_rows: int) -> None:

@@ -40,7 +40,7 @@ from .options import shared_options
     type=click.FloatRange(min=0),
     default=300,
     show_default=True,
-    help="Seconds after which the provider's keys are read again",
+    help="Refresh the provider's keys after this many seconds",
 )
 @click.option("--tls-cert", metavar="FILE", type=click.Path(), help="TLS certificate chain (PEM)")
 @click.option("--tls-key", metavar="FILE", type=click.Path(), help="TLS private key (PEM)")
@@ -77,7 +77,7 @@ from .options import shared_options
     envvar="OMNIGRAPH_QUERY_MEMORY",
     help="Memory that a query may use  [default: 4 GiB divided by the number of workers]",
 )
-@click.option("--default-graph", metavar="NAME", help="Graph that is also served without its prefix")
+@click.option("--default-graph", metavar="NAME", help="Graph that is also served without the /graphs/NAME prefix")
 @click.option("--no-flat-routes", is_flag=True, help="Serve graphs only under /graphs/NAME")
 @click.option("--require-all-graphs", is_flag=True, help="Fail to start if any graph cannot be opened")
 @click.option("--hide-uris", is_flag=True, help="Omit storage locations from responses")

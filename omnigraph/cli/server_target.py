@@ -1,7 +1,7 @@
 """A graph on a server, as a command addresses it: its URL and the token to send.
 
-This module turns `--server`, `--graph`, URLs and profiles into a served graph. It contacts the server only to list its
-graphs if the command names none.
+This module turns `--server`, `--graph`, URLs and profiles into a served graph. It contacts the server only if the
+command names no graph, to list the graphs on the server.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ _SCHEMES = ("http://", "https://", "http+unix://")
 
 @record
 class ServerTarget:
-    """A graph on a server. It is used like the root of a graph whose files are accessed directly."""
+    """A graph on a server. Commands use it where a graph opened from its files is given by its `GraphRoot`."""
 
     uri: str
     token: str | None = None
@@ -67,7 +67,7 @@ def locate_served_graph(
 
 
 def _find_only_graph(server_url: str, token: str | None) -> str:
-    """Return the id of the only graph on a server, or `default` if the token may read it but not list graphs."""
+    """Return the id of a server's only graph, or `default` if the token may read this graph but not list graphs."""
     from omnigraph.client.exchange import Exchange
     from omnigraph.client.locations import parse_server_address
     from omnigraph.errors import NotFound, PermissionDenied

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Report the format and the steps without upgrading the graph")
+@click.option("--dry-run", is_flag=True, help="Show the storage format and what would be upgraded")
 @graph_arguments(direct=True)
 @shared_options
 def upgrade(address: GraphAddress, dry_run: bool) -> None:

@@ -1,7 +1,7 @@
 """Log output on standard error, controlled by `-v`, `-vv` and `OMNIGRAPH_LOG`.
 
-`-v` shows one event per operation, and `-vv` shows more. Set `OMNIGRAPH_LOG` to `json` to get events as JSON lines, or
-to a level such as `info` or `debug`. Results on standard output are not affected.
+`-v` shows one event per operation, and `-vv` also shows more detailed events. Set `OMNIGRAPH_LOG` to `json` to get
+events as JSON lines, or to a level such as `info` or `debug`. Results on standard output are not affected.
 """
 
 import os

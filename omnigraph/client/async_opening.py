@@ -27,7 +27,7 @@ async def open(  # noqa: PLR0913 - all but the first are keywords
     timeout: float | None = None,
     retries: int = 3,
 ) -> AsyncGraph:
-    """Open a graph for an asynchronous program, from its files or on a server; see `omnigraph.open`.
+    """Open a graph from its files or on a server, for an asynchronous program; see `omnigraph.open`.
 
     If the graph is on a server, reading the property `head` or `actor` sends a request and blocks the event loop until
     the server responds. All other requests are sent from threads.

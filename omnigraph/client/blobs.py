@@ -42,7 +42,7 @@ ReadRange = Callable[[int, int], Iterator[bytes]]
 
 @record
 class BlobFacts:
-    """The address, the content and the commit of a blob."""
+    """Where a blob is stored, the size, hash and media type of its content, and the commit at which it was read."""
 
     kind: str
     type_name: str
@@ -244,7 +244,7 @@ def _put_value(  # noqa: PLR0913, PLR0917 - the parts of one request
     branch: str | None,
     options: WriteOptions,
 ) -> Receipt:
-    """Set a blob to NULL, to base64 text or to an external URI, which is an update of a property."""
+    """Set a blob to NULL, base64 text or an external URI, by updating its property."""
     from omnigraph.api.blob_writes import media_type_value
 
     target = handle if branch is None else handle.on_branch(strip_name(branch))
@@ -272,7 +272,7 @@ def _read_content(content: Any, report: ProgressCallback | None) -> bytes | Iter
 
 
 def _report_read(chunks: Iterator[bytes], size: int | None, report: ProgressCallback | None) -> Iterator[bytes]:
-    """Yield chunks, and report how much has been read. The total is known in advance only for a file on disk."""
+    """Yield chunks, and report the number of bytes read so far. Only a file on disk has a total known in advance."""
     byte_count = 0
     for chunk in chunks:
         byte_count += len(chunk)

@@ -1,7 +1,7 @@
-"""Merges, reverts and cherry-picks on a server whose conflicts are resolved by a function of the caller.
+"""Merges, reverts and cherry-picks on a server whose conflicts are resolved by a function that the caller passes.
 
 The server cannot call the function. The client requests a preview, calls the function for each conflict, and sends the
-decisions with the merge. If the target changes in the meantime, this starts over.
+decisions with the merge. If the target changes in the meantime, the client starts over.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ _MAX_ATTEMPTS = 8
 
 @record(eq=False)
 class DecidedMerge:
-    """A merge whose conflicts a function resolves: its path, the path of its preview, and its body."""
+    """A merge whose conflicts a function resolves: the paths of the merge and preview requests, and their body."""
 
     handle: RemoteHandle
     segments: tuple[str, ...]
@@ -32,7 +32,7 @@ class DecidedMerge:
     decide: ConflictFunction
 
     def run(self, condition: str | None, *, dry_run: bool) -> RemoteMergeResult:
-        """Merge, or return the preview with all decisions."""
+        """Merge with the decisions of the function, or return the preview with these decisions."""
         for _ in range(_MAX_ATTEMPTS):
             resolutions, preview = self._resolve_conflicts()
             if dry_run:

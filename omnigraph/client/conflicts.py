@@ -1,4 +1,4 @@
-"""Convert merge conflicts to those of an embedded graph, and decisions about them to the format of the server."""
+"""Convert a server's merge conflicts to those of an embedded graph, and the caller's decisions to the wire format."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -18,7 +18,7 @@ _SIDES = ("ours", "theirs")
 
 
 def decode_conflicts(handle: RemoteHandle, conflicts: Iterable[EntityConflict]) -> tuple[EntityConflict, ...]:
-    """Return the conflicts with values of the Python types that the handle's schema requires."""
+    """Return the conflicts, with their values converted from JSON to the Python types of the handle's schema."""
     conflicts = tuple(conflicts)
     if not any(conflict.base or conflict.ours or conflict.theirs for conflict in conflicts):
         return conflicts

@@ -1,6 +1,6 @@
-"""Delete branches and tags, and find out what happened if the response is lost.
+"""Delete branches and tags, and determine the outcome if the response is lost.
 
-A deletion is never sent again on its own, because another client may have created a new branch with the same name.
+A deletion is never repeated automatically, because another client may have created a new branch with the same name.
 """
 
 from collections.abc import Mapping

@@ -106,7 +106,7 @@ class Exchange:
     def fetch(
         self, method: str, segments: Iterable[str], parameters: Mapping[str, Any], **options: Unpack[RequestOptions]
     ) -> Reply:
-        """Send a request and return the response with its whole body. If the body is incomplete, repeat the request."""
+        """Send a request and return the response with its whole body; repeat the request if this body is incomplete."""
         return self._send(self._build_request(method, segments, parameters, options), reads_body=True)
 
     def stream(
@@ -215,7 +215,7 @@ def _write_request(connection: http.client.HTTPConnection, request: _Request) ->
 
 
 def _write_authorization(token: str | None) -> dict[str, str]:
-    """Return the header with the token. The newline at the end of a token file is ignored."""
+    """Return the header with the token, stripped of whitespace such as the newline at the end of a token file."""
     token = (token or "").strip()
     if not token.isascii() or not token.isprintable():
         raise ConfigError(reason="the token contains characters that an HTTP header cannot contain")

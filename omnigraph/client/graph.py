@@ -283,7 +283,7 @@ class RemoteGraph(RemoteReads, RemoteWrites):
     # Searches and exports are inherited from `RemoteReads`, and writes from `RemoteWrites`.
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
-        """Call `fn(graph)`, and repeat the call after each conflict that a newer state may resolve."""
+        """Call `fn(graph)`, and call it again after a conflict if the call may succeed on the newest commit."""
         return retry_call(lambda: fn(self), self._handle.pause_before_retry, attempts)
 
     # Branches and revisions ---------------------------------------------------------------------

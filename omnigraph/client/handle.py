@@ -132,13 +132,13 @@ class RemoteHandle:
             raise ReadOnlyError(message, what=action)
 
     def require_writable(self, action: str, *, dry_run: bool = False) -> None:
-        """Raise `ReadOnlyError` if the handle is pinned or was opened read-only. A dry run requires only a branch."""
+        """Raise `ReadOnlyError` if the handle is pinned or, unless `dry_run` is set, was opened read-only."""
         self.require_branch(action)
         if self.read_only and not dry_run:
             raise ReadOnlyError(what=action)
 
     def require_opened_writable(self, action: str) -> None:
-        """Raise `ReadOnlyError` if the graph was opened read-only. A handle that is pinned to a commit is allowed."""
+        """Raise `ReadOnlyError` if the graph was opened read-only. The handle may be pinned to a commit."""
         self.require_open()
         if self.opened_read_only:
             raise ReadOnlyError(what=action)

@@ -56,7 +56,7 @@ def watch_progress(report: Callable[[str], object]) -> Watch:
 
 
 def read_counts(report: Callable[[int, int], object]) -> Callable[[str], object]:
-    """Return a function that reports progress in the form `3 10` as two numbers."""
+    """Return a function that parses a progress text such as `3 10`, and passes both numbers to `report`."""
 
     def report_counts(text: str) -> None:
         numbers = text.split()

@@ -1,4 +1,4 @@
-"""A temporary file with the bytes of a part of a load, from which they can be sent repeatedly."""
+"""A temporary file with the bytes of one part of a load, so that the part can be sent several times."""
 
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
@@ -10,7 +10,7 @@ _MEMORY_BYTES = 16 << 20
 
 
 class LoadBody:
-    """Bytes of a load. Close it to delete its temporary file.
+    """The bytes of one part of a load, in memory or in a temporary file that is deleted on close.
 
     >>> with LoadBody([b'{"type": "Person"', b', "data": {}}']) as body:
     ...     body.size, b"".join(body.chunks())

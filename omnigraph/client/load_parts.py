@@ -25,9 +25,9 @@ _MARKED_ENCODINGS = (BOM_UTF8, b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 @record(eq=False)
 class LoadPart:
-    """One part: its format, the type of its rows if they do not name it, the name of its file, and its bytes.
+    """One part: its format, the type of its rows (None if each row names its own), its file name, and its bytes.
 
-    The bytes of a text are UTF-8. `csv_encoding` is never needed to read them.
+    The bytes of a text format are always UTF-8, whatever the encoding of the file on disk.
     """
 
     file_format: str
@@ -39,7 +39,7 @@ class LoadPart:
 
 
 def prepare_parts(input_files: Iterable[InputFile], stack: ExitStack, find_catalog: FindCatalog) -> list[LoadPart]:
-    """Return the parts of a load. The stack deletes their temporary files."""
+    """Return the parts of a load. Closing the stack deletes their temporary files."""
     return [_prepare_part(input_file, stack, find_catalog) for input_file in input_files]
 
 
@@ -71,7 +71,7 @@ def _make_part(input_file: InputFile, file_format: str, size: int, chunks: Calla
 
 
 def _needs_conversion(input_file: InputFile, path: Path) -> bool:
-    """Return whether a text file is compressed, or not in plain UTF-8."""
+    """Return whether a text file is compressed or is not encoded as plain UTF-8."""
     if input_file.file_format == "parquet":
         return False
     if input_file.file_format == "csv" and input_file.csv_options.encoding is not None:
@@ -89,7 +89,7 @@ def _read_text(input_file: InputFile) -> Iterator[bytes]:
 
 
 def _read_file(input_file: InputFile, expected_bytes: int | None) -> Iterator[bytes]:
-    """Yield the bytes of a file; raise `InputError` if its size has changed, because the size was already sent."""
+    """Yield the bytes of a file; raise `InputError` if its size differs from the size that was already sent."""
     read_bytes = 0
     with ReadErrorContext(input_file.path), open_input_file(input_file) as file:
         while chunk := file.read(CHUNK_BYTES):
@@ -98,7 +98,7 @@ def _read_file(input_file: InputFile, expected_bytes: int | None) -> Iterator[by
                 break
             yield chunk
     if expected_bytes not in (None, read_bytes):
-        raise InputError(f"{input_file.path} changed while it was read", reason="unstable input")
+        raise InputError(f"{input_file.path} changed while it was being read", reason="unstable input")
 
 
 def _encode_rows(input_file: InputFile, find_catalog: FindCatalog) -> tuple[str, Iterator[bytes]]:

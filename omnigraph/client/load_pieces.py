@@ -1,8 +1,8 @@
-"""Cut a load that is too large for one request into batches of pieces, in the order in which they must be sent.
+"""Split a load that is too large for one request into batches of pieces, in the order in which they must be sent.
 
 Nodes come before the edges that connect them; a deletion sends edges first. A piece of a file is a file of the same
-format, so the server reads it with the same reader. Untyped NDJSON is read twice: once for its nodes, once for its
-edges. This module sends nothing.
+format, so the server reads it with the same reader. NDJSON whose lines name their types is read twice: once for its
+nodes, once for its edges. This module sends nothing.
 """
 
 import json
@@ -26,7 +26,7 @@ _FORM_BYTES = 1024  # the most bytes that a form adds for each file
 
 @record(eq=False)
 class LoadPiece:
-    """A piece of a part, and how its lines map to those of the whole part. `csv_options` are those for this piece."""
+    """A piece of a part, and how the piece's lines map to lines of the part. `csv_options` apply to this piece."""
 
     part: LoadPart
     sent_file: SentFile
@@ -92,7 +92,7 @@ def find_type(catalog: "Catalog", type_name: str) -> "NodeType | EdgeType":
 
 
 def iter_lines(part: LoadPart) -> Iterator[bytes]:
-    """Yield the lines of a part without line ends. The records of a JSON array count as lines."""
+    """Yield the lines of a part without line ends. Each record of a JSON array counts as a line."""
     from omnigraph.ingest.files import cut_blocks
     from omnigraph.ingest.json_arrays import unwrap_array
 
@@ -101,7 +101,7 @@ def iter_lines(part: LoadPart) -> Iterator[bytes]:
 
 
 def _select_lines(lines: Iterable[bytes], *, wants_edges: bool) -> Iterator[tuple[int, bytes]]:
-    """Yield the nodes or the edges among lines, with their line numbers. An unreadable line counts as a node."""
+    """Yield the nodes or the edges among lines, with their line numbers. Invalid lines count as nodes."""
     for line_number, line in enumerate(lines, 1):
         if line.strip() and is_edge_line(line) == wants_edges:
             yield line_number, line
@@ -181,7 +181,7 @@ def iter_csv(
 def _cut_csv(
     part: LoadPart, entity_type: "NodeType | EdgeType", options: "CsvOptions", max_bytes: int
 ) -> Iterator[LoadPiece]:
-    """Cut a CSV file at the ends of records. Each piece begins with the header line of the file."""
+    """Split a CSV file at the ends of records. Each piece begins with the header line of the file."""
     for records in iter_csv(part, entity_type, options, max(1, min(max_bytes // 2, 4 << 20))):
         piece_options = replace(options, delimiter=records.dialect.delimiter, quote=records.dialect.quote)
         block, header = records.block, records.header
@@ -192,7 +192,7 @@ def _cut_csv(
 
 
 def _cut_rows(records: Any, max_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last record of each piece."""
+    """Yield the indexes of the first and the last record of each piece."""
     first, count = 0, len(records.starts)
     while first < count:
         last = first
@@ -210,7 +210,7 @@ def _number_records(first_line: int, header_lines: int) -> LineNumbers:
 
 
 def _cut_table(part: LoadPart, max_bytes: int, csv_options: Any) -> Iterator[LoadPiece]:
-    """Cut a Parquet file or an Arrow stream into Arrow streams."""
+    """Split a Parquet file or an Arrow stream into Arrow streams."""
     first_row = 0
     for table in iter_tables(part):
         for rows in _halve_until(table, max_bytes - _FORM_BYTES):

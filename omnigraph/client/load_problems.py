@@ -30,7 +30,7 @@ class SentFile:
 
 
 def restore_positions(error: OmnigraphError, files: Sequence[SentFile], *, names_files: bool) -> None:
-    """Put names and line numbers into an error and its problems.
+    """Put the original file names and line numbers into an error and its problems.
 
     The name of a file precedes a message only if `names_files` is set, because a load of a single file needs no name.
     """

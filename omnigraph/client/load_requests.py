@@ -68,7 +68,7 @@ def send_parts(
     *,
     report_progress: ReportProgress = lambda _: None,
 ) -> Reply:
-    """Send parts in one request, and return the answer. `files` describe the parts in errors."""
+    """Send parts in one request, and return the response. `files` restores file names and line numbers in errors."""
     body = make_body(parts, settings.csv)
     headers = {"Content-Type": body.content_type, "Content-Length": str(body.size)}
     if settings.idempotency_key is not None:

@@ -21,7 +21,7 @@ from .replies import Reply
 
 @record
 class ExceededLimit:
-    """The maximum number of bytes of a request, which a load exceeds."""
+    """The maximum size of a request in bytes, for a load that exceeds this size."""
 
     limit: int
 
@@ -29,7 +29,7 @@ class ExceededLimit:
 def send_load(
     exchange: Exchange, parts: Sequence[LoadPart], settings: LoadSettings, report_progress: ReportProgress
 ) -> Reply | ExceededLimit:
-    """Send a load in one request, and return the answer, or the limit that the load exceeds."""
+    """Send a load in one request. Return the response, or the limit if the load exceeds it."""
     size = make_body(parts, settings.csv).size
     limit = read_load_limit(exchange, size)
     if size > limit:
@@ -42,7 +42,7 @@ def send_load(
 
 
 def count_listed_problems(max_errors: int | None, *, wants_report: bool, wants_rejects: bool) -> int | None:
-    """Return how many problems the server must list, or None if the first problem is raised."""
+    """Return how many problems the server must list, or None if it reports only the first one."""
     if wants_rejects:
         return MAX_LISTED_PROBLEMS
     if not wants_report:
@@ -51,7 +51,7 @@ def count_listed_problems(max_errors: int | None, *, wants_report: bool, wants_r
 
 
 def take_report(error: ClientError) -> LoadReport | None:
-    """Return the problems that an error lists, and remove them from the error. Return None if it lists none."""
+    """Return the problems that an error lists, and remove them from the error; return None if there are none."""
     if "problems" not in error.details:
         return None
     problems = [read_known_members(BadRow, problem) for problem in error.details.pop("problems")]
@@ -66,6 +66,6 @@ def write_reject_files(folder: str | PathLike[str], problems: Iterable[BadRow]) 
 
 
 def check_row_limit(max_row_bytes: int | None) -> None:
-    """Raise `UsageError` for a maximum size of rows that is not a positive number."""
+    """Raise `UsageError` for a maximum row size that is not a positive integer."""
     if max_row_bytes is not None and (type(max_row_bytes) is not int or max_row_bytes < 1):
         raise UsageError(reason=f"max_row_bytes must be a positive integer, not {max_row_bytes!r}")

@@ -37,7 +37,7 @@ from .load_runs import (
 
 @record
 class LoadOptions:
-    """The options of one load that the server does not see."""
+    """The options of one load that the client handles without sending them to the server."""
 
     on_error: Any = "raise"
     max_errors: int | None = None
@@ -82,7 +82,7 @@ def _finish_report(report: LoadReport, options: LoadOptions, *, wants_report: bo
 
 
 def find_catalog(handle: RemoteHandle, settings: LoadSettings) -> Catalog:
-    """Return the types that the data must match: those of the branch, or of the origin of a new branch."""
+    """Return the types that the data must match: those of the branch or, for a new branch, of its origin."""
     names = None if settings.from_ is None else handle.exchange.get("branches")["branches"]
     is_new = names is not None and settings.branch not in names
     state = handle.at(settings.from_ or "") if is_new else handle.on_branch(settings.branch)

@@ -1,6 +1,6 @@
-"""`graph.maintenance` on a server. Work on files runs as a job on the server, and each method waits until the job ends.
+"""`graph.maintenance` on a server. Operations on files run as jobs on the server, and methods wait until the job ends.
 
-A job continues if the client disconnects. The reports are those of an embedded graph.
+A job continues if the client disconnects. The methods return the same reports as on an embedded graph.
 """
 
 import threading
@@ -123,7 +123,7 @@ class RemoteMaintenance(RemoteFacet):
     def hold(self) -> "Iterator[RemoteGraph]":
         """Yield a read-only graph at the current commit, which the server protects from cleanup while the block runs.
 
-        The client renews the hold. If the client dies, the hold ends by itself.
+        The client renews this protection, the hold, in the background. If the client dies, the hold expires.
         """
         handle = self._handle
         handle.require_opened_writable("holding a commit")
@@ -136,7 +136,8 @@ class RemoteMaintenance(RemoteFacet):
     ) -> Absence:
         """Search every file of the graph for traces of an entity; see `Graph.maintenance.check_absent`.
 
-        The server searches its own files and caches. `also` lists files and folders of this machine.
+        The server searches its own files and caches. `also` lists files and folders on this machine, which the client
+        searches.
         """
         self._handle.require_open()
         absence = reports.read_absence(self._run_job("check-absent", {"type": type_name, "id": entity_id}))
@@ -205,7 +206,7 @@ def _ignore(_: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _renew_hold(handle: RemoteHandle, hold_id: str, interval: float) -> Iterator[None]:
-    """Renew a hold in a thread while the block runs, and end it afterward."""
+    """Renew a hold in a thread while the block runs, and release the hold afterward."""
     stopped = threading.Event()
 
     def renew_until_stopped() -> None:

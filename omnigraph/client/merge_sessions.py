@@ -1,7 +1,7 @@
 """Merge sessions on a server. Conflicts are resolved one by one, and the decisions are sent with each preview.
 
-The server keeps no state between requests. The session therefore captures the commits of both branches when it is
-opened, and `commit` fails if the target has changed since then.
+The server keeps no state between requests. The session therefore records the commits of the source and the target when
+it is opened. Its method `commit` fails if the target has changed since then.
 """
 
 from collections.abc import Mapping
@@ -106,7 +106,7 @@ class RemoteMergeSession:
             raise self._changed_target(error.actual) from None
 
     def _default_message(self) -> str | None:
-        """Return the message that names the source as the caller does; the request names it by its commit."""
+        """Return a message that contains the source's branch name, because the request contains only a commit id."""
         if self._message is not None or self._source not in self._handle.exchange.get("branches")["branches"]:
             return self._message
         return f"Merge branch '{self._source}' into {self._target}"

@@ -11,14 +11,14 @@ from omnigraph.values import clock_and_ids
 
 
 def add_record_ids(entity_type: NodeType | EdgeType | None, records: list[Any]) -> list[Any]:
-    """Return the records. If their type has no key, each record has an id."""
+    """Return the records. If their type has no key, records without an id get a new one."""
     if entity_type is None or entity_type.key is not None:
         return records
     return [_add_id(record) if isinstance(record, dict) else record for record in records]
 
 
 def add_edge_ids(edge_type: EdgeType | None, edges: list[Any]) -> list[Any]:
-    """Return edges, each given as `[from, to]` or `[from, to, properties]`, with an id among the properties."""
+    """Return edges, given as `[from, to]` or `[from, to, properties]`, with ids among their properties."""
     if edge_type is None or edge_type.key is not None:
         return edges
     return [
@@ -28,7 +28,7 @@ def add_edge_ids(edge_type: EdgeType | None, edges: list[Any]) -> list[Any]:
 
 
 def add_line_id(line: bytes, catalog: Catalog) -> bytes:
-    """Return a line of NDJSON whose record has an id, unless its type has a key. Unreadable lines stay as they are."""
+    """Return an NDJSON line, with an id for its record if the type has no key. Unreadable lines are not changed."""
     try:
         record = json.loads(line)
         entity_type = catalog.edge(record["edge"]) if "edge" in record else catalog.node(record["type"])

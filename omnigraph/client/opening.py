@@ -30,7 +30,7 @@ def open(  # noqa: PLR0913 - all but the first are keywords
     timeout: float | None = None,
     retries: int = 3,
 ) -> "Graph":
-    """Open a graph, from its files or on a server.
+    """Open a graph from its files, or connect to a graph on a server.
 
     A path, `file://` or `s3://` location opens the files. Unless `read_only` is true, interrupted
     operations are recovered first. `storage_options` configure an object store and override the `AWS_*` variables. If

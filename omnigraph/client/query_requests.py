@@ -1,6 +1,7 @@
 """Read a query before it is sent, and add the caller's own text to language errors that the server returns.
 
-A bare body is wrapped here, because its parameters have the types of the caller's values, which JSON does not preserve.
+A query body without a header gets its header here. The header declares the parameter types, which only the client
+knows: they follow from the caller's Python values, and JSON does not preserve them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ def build_query_body(query_text: QueryText, name: str | None, arguments: Mapping
 
 
 def read_source(source: QuerySource, arguments: Mapping[str, Any]) -> QueryText:
-    """Return the text to send. Files are read, and bare bodies are wrapped as a query."""
+    """Return the text to send. Files are read, and a body without a query header gets one."""
     return read_query(source, arguments)
 
 

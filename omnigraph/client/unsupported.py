@@ -15,12 +15,12 @@ LIMITATIONS: dict[str, str] = {
     "table": "Lance datasets need direct access to the files; use `graph.query` or `graph.export`",
     "scan": "lazy scans need direct access to the files; use `graph.stream`",
     "duckdb": "DuckDB views need direct access to the files; pass a query result to DuckDB",
-    "pool": "the server runs queries in its own processes",
-    "acting": "the token determines the actor; open the graph with the other actor's token",
+    "pool": "not needed, because the server runs queries in its own processes",
+    "acting": "open the graph with the token of the other actor, because the token determines the actor",
     "schema.contract": "use `graph.schema.source`",
     "schema.ir": "permanent ids are not sent to clients; use `graph.schema.current`",
-    "idempotency_key=…, strategy=function": "the function runs in the client, and its answers would be part of the"
-    " request; pass sides as `strategy`",
+    "idempotency_key=…, strategy=function": "a retry calls the function again, and different answers would"
+    " make it a different request; pass sides as `strategy`",
     "engine='spark'": "Spark jobs need direct access to the files",
     "spark": "Spark jobs need direct access to the files",
     "maintenance.copy_to": f"{_LOCAL}, and run `omnigraph copy` there; or use `graph.export`",
@@ -30,7 +30,7 @@ LIMITATIONS: dict[str, str] = {
 def reject(member: str, *, what: str | None = None) -> NoReturn:
     """Raise `NotSupportedRemotely` for a member of `LIMITATIONS`."""
     raise NotSupportedRemotely(
-        f"{what or f'`{member}`'} is not available on a graph on a server",
+        f"{what or f'`{member}`'} is not available for a graph on a server",
         what=what or member,
         hint=LIMITATIONS[member],
     )

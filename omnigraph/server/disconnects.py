@@ -17,7 +17,7 @@ async def wait_for_disconnect(receive: Receive) -> None:
 
 
 class DisconnectWatch:
-    """Stops a read when its client disconnects. The watcher starts only if the read takes a while."""
+    """Stops a read when its client disconnects. Watching starts only if the read takes a while."""
 
     def __init__(self, receive: Receive, lane_context: LaneContext) -> None:
         self._receive, self._lane_context = receive, lane_context

@@ -94,7 +94,7 @@ def _with_text_integers(value: Any) -> Any:
 def export_parts(
     graph: Graph, type_names: Sequence[str] | None, *, iso_dates: bool, since: str | None
 ) -> Iterator[bytes]:
-    """Yield an export. A line that contains large blobs is split into several parts, which need little memory."""
+    """Yield an export. To limit memory use, a line that contains large blobs is split into several parts."""
     from omnigraph.api import exports
 
     yield from exports.export_parts(graph._handle, type_names, iso_dates=iso_dates, since=since)
@@ -102,7 +102,7 @@ def export_parts(
 
 @guarded
 def baseline_parts(baseline: Baseline) -> Iterator[bytes]:
-    """Yield the lines of a baseline. A line that contains large blobs is split into several parts."""
+    """Yield a baseline. To limit memory use, a line that contains large blobs is split into several parts."""
     yield from baseline._parts_with_cursor()
 
 

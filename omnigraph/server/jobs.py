@@ -98,7 +98,7 @@ class JobStore:
             self._update(record, error=description, state="failed")
 
     def _update(self, record: JobRecord, **members: Any) -> None:
-        """Store new members of a job, unless the worker has reported the job as interrupted."""
+        """Update members of a job's record, unless the worker has already reported the job as interrupted."""
         job = record.job
         with self._changes:
             if job.job_id not in self._running:

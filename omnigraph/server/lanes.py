@@ -21,7 +21,7 @@ ObserveCalls = Callable[[str, int], None]  # receives the name of a lane and its
 
 
 class LaneContext:
-    """The context of all calls of one request, which run one after another, and the event that stops them."""
+    """The context in which the calls of one request run, one after another, and the event that stops them."""
 
     __slots__ = ("_pool_future", "context", "stop_event")
 

@@ -1,4 +1,4 @@
-"""Send a large body in pieces, and keep on disk what a slow client has not read.
+"""Send a large body in pieces, and move the part that a slow client has not yet read to disk.
 
 The memory of a worker must not depend on how many clients read slowly. The files have no names, so nothing is left
 behind. This module sends no headers.
@@ -20,7 +20,7 @@ _MEMORY_BYTES = 32 << 20
 
 
 class BodySpooling:
-    """The folder for bodies of slow clients, the time limit for sending a piece (0 for none), and the memory in use."""
+    """The folder for unsent bodies, the time limit for sending a piece (0 for none), and the memory in use."""
 
     def __init__(self, directory: str | None, write_seconds: float) -> None:
         self.directory, self.write_seconds = directory, write_seconds
@@ -92,7 +92,7 @@ async def _take_piece(remaining: RemainingBody) -> bytes:
 
 
 async def _send_piece(piece: bytes, remaining: RemainingBody, send: Send) -> None:
-    """Send a piece. If the client is slow to accept it, move the rest of the body to disk."""
+    """Send a piece. If the client is slow to accept the piece, move the rest of the body to disk."""
     sending = asyncio.ensure_future(send({"type": "http.response.body", "body": piece, "more_body": True}))
     try:
         done, _ = await asyncio.wait([sending], timeout=remaining.spooling.stalled_seconds)

@@ -11,7 +11,7 @@ from .settings import GraphLocation
 
 
 def location_spellings(uri: str) -> tuple[str, ...]:
-    """Return the texts that may stand for a location in messages, longest first.
+    """Return the ways in which messages may spell a location, longest first.
 
     >>> location_spellings("s3://bucket/people?region=eu")
     ('s3://bucket/people?region=eu', 's3://bucket/people', 'bucket/people')

@@ -42,8 +42,8 @@ class _TextFormatter(logging.Formatter):
 def _format_traceback(error: BaseException | None) -> str:
     """Return the stack frames of an error and of its causes.
 
-    Messages are omitted, because they may contain paths, query texts and values. Paths of modules begin at their
-    package.
+    Messages are omitted, because they may contain paths, query texts and values. Module paths begin with the name of
+    the package.
     """
     parts: list[str] = []
     while error is not None:
@@ -57,7 +57,7 @@ def _format_traceback(error: BaseException | None) -> str:
 
 
 def _code_path(filename: str) -> str:
-    """Return the path of a module from its package.
+    """Return the path of a module, beginning with the name of its package.
 
     >>> _code_path("/opt/omnigraph/lib/python3.12/site-packages/uvicorn/main.py"), _code_path("/x/queue.py")
     ('uvicorn/main.py', 'queue.py')

@@ -54,11 +54,11 @@ class ServerMetrics:
             self.rejections.labels(str(status)).inc()
 
     def observe_lane(self, lane: str, call_count: int) -> None:
-        """Record the number of calls in a lane whenever it changes, because any worker may report the metrics."""
+        """Record a lane's new number of calls as soon as it changes, because any worker may report the metrics."""
         self._in_flight.labels(lane).set(call_count)
 
     def count_feed_read(self, kind: Literal["head", "page"]) -> None:
-        """Count a read for clients that follow the change feed."""
+        """Count a read of a branch head or a page of changes on behalf of clients that follow the change feed."""
         self._feed_reads.labels(kind).inc()
 
     def render(self, state: "WorkerState") -> bytes:

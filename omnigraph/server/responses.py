@@ -1,7 +1,8 @@
 """Send a handler's response: a complete body, a stream from a thread, or a stream of events.
 
 If a stream fails after its headers were sent, the connection is closed without the final chunk, so that a client never
-mistakes a partial response for a complete one. If a client stops reading, the server waits for a configured time.
+mistakes a partial response for a complete one. If a client stops reading, the server closes the connection after a
+configured time.
 """
 
 import asyncio

@@ -103,7 +103,7 @@ class Route:
 
     @property
     def is_graph_route(self) -> bool:
-        """Whether the operation works on one graph."""
+        """Whether the operation applies to a single graph."""
         return self.path.startswith(GRAPH_PREFIX)
 
     @property

@@ -24,7 +24,7 @@ class MatchedRoute:
 
 
 class Router:
-    """The routes, grouped by their number of segments. Flat paths are the paths of one graph without its prefix."""
+    """The routes, grouped by their number of segments. A flat path omits the prefix of one graph, the default graph."""
 
     def __init__(self, routes: Iterable[Route], flat_graph_id: str | None = None) -> None:
         self._routes_by_length: dict[int, list[Route]] = {}

@@ -331,7 +331,7 @@ def test_lost_edges_of_a_kept_node_are_reported(omnigraph: Program) -> None:
     made.delete("Person", where="name = 'ada'")
     merge = ("branch", "merge", "r", "--uri", "h", "--strategy", "theirs")
     warned = (
-        "warning: 1 edge deleted with nodes that the merge keeps will not be restored:\n"
+        "warning: 1 edge deleted along with a node will not be restored, although the merge keeps the node:\n"
         f"  Knows '{edge}' (ada -> bob) was deleted with 'ada' on main\n"
     )
     assert warned in omnigraph(*merge, "--dry-run").err

@@ -77,7 +77,7 @@ class ServedBlob:
 
 
 def open_blob(graph: "CommandGraph", name: BlobName, kind: str | None) -> ServedBlob:
-    """Read the headers of a blob. Without a kind, an edge type is tried if there is no such node type."""
+    """Read the headers of a blob. If no kind is given, look for a node type first, and then for an edge type."""
     parameters = {"type": name[0], "id": name[1], "property": name[2], **graph.position}
     try:
         return _read_headers(graph.exchange, {"entity": kind or "node", **parameters})

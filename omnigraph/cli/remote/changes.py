@@ -41,7 +41,7 @@ class ServedBlock:
         return records.read_schema_change(self.document)
 
     def to_json(self) -> Document:
-        """Return the block as received."""
+        """Return the block exactly as the server sent it."""
         return self.document
 
 
@@ -58,7 +58,7 @@ class ServedPage:
 
     @property
     def documents(self) -> Sequence[Document]:
-        """The changes as received."""
+        """The changes, exactly as the server sent them."""
         return self.document["changes"]  # type: ignore[no-any-return]
 
     @property
@@ -77,12 +77,12 @@ class ServedPage:
         return self.document.get("next_page_token")
 
     def to_json(self) -> Document:
-        """Return the page as received."""
+        """Return the page exactly as the server sent it."""
         return self.document
 
 
 class ServedFeed:
-    """The commits after a position, oldest first. `cursor` is known after the last commit."""
+    """The commits after a position, oldest first. `cursor` is None until the last commit has been read."""
 
     def __init__(self, graph: "CommandGraph", position: Mapping[str, Any], filters: Mapping[str, Any]) -> None:
         self._graph, self._position, self._filters = graph, dict(position), dict(filters)
@@ -155,7 +155,7 @@ class ServedChanges:
                 return
 
     def baseline(self, out: str, **filters: Any) -> Any:
-        """Capture a baseline in a file."""
+        """Write all entities on the branch to a file, followed by the cursor from which the change feed continues."""
         captured = RemoteBaseline(self._graph.exchange, self._graph.branch_name, filter_parameters(filters))
         captured.write(out)
         return captured

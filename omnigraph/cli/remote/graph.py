@@ -31,7 +31,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 def open_served_graph(target: ServerTarget, *, branch: str = "main", **options: Any) -> "CommandGraph":
-    """Return a branch of a graph on a server; nothing is sent yet."""
+    """Return a branch of a graph on a server, without sending a request."""
     if options.get("external_blobs"):
         raise not_supported("--external-blobs", "the server decides which external blobs are allowed")
     _reject_actor()
@@ -57,7 +57,7 @@ def _reject_actor() -> None:
 
 
 class CommandGraph(ServedHandle):
-    """A branch or a past revision of a graph on a server. `actor` is known after the first write."""
+    """A branch or a past revision of a graph on a server. `actor` is None until the first write."""
 
     def __init__(self, exchange: Exchange, branch: str, revision: str | None = None, *, uri: str = "") -> None:
         self.exchange, self.branch_name, self.revision, self.uri = exchange, branch, revision, uri
@@ -120,7 +120,7 @@ class CommandGraph(ServedHandle):
         return {"query": source.text, "name": name, "params": params or None} | self.position
 
     def export_chunks(self, types: Any, *, iso_dates: bool, since: str | None) -> tuple[Iterator[bytes], str | None]:
-        """Return the export of a revision in chunks, and the commit that is exported."""
+        """Return the export of a revision in chunks, and the id of the exported commit."""
         body: dict[str, Any] = {"type_names": list(types or ()), "iso_dates": iso_dates, **self.position}
         if since is not None:
             body["since"] = since
@@ -233,7 +233,7 @@ class CommandGraph(ServedHandle):
 
     @property
     def revisions(self) -> Any:
-        """Commits and versions of entities."""
+        """Commits, and the versions of single entities."""
         from .revisions import ServedRevisions
 
         return ServedRevisions(self)

@@ -47,13 +47,13 @@ def load_files(graph: "CommandGraph", data: Any, options: Mapping[str, Any]) -> 
 
 
 def _without_only_name(parts: list[LoadPart]) -> list[LoadPart]:
-    """Return the parts. The problems in a single NDJSON file do not name it, because the command shows its name."""
+    """Return the parts. The name of a single NDJSON file is omitted, because the command already shows it."""
     is_single_file = len(parts) == 1 and parts[0].type_name is None
     return [replace(parts[0], label=None)] if is_single_file else parts
 
 
 def _reject_dataclasses() -> Any:
-    raise TypeError("a command loads no dataclasses")
+    raise TypeError("the command line cannot load dataclass instances")
 
 
 def _read_settings(options: Mapping[str, Any]) -> LoadSettings:

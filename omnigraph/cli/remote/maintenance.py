@@ -1,4 +1,4 @@
-"""Maintenance of a graph on a server. Work on files runs as a job, and a command waits for its result.
+"""Maintenance of a graph on a server. Operations on the graph's files run as jobs, and a command waits for the result.
 
 While a command waits, a terminal shows the progress of the job. If the command is interrupted, the job continues, and
 the message says how to see its result.
@@ -84,7 +84,7 @@ class ServedMaintenance:
         return reports.read_repair(self._run_job("repair", {"branch": self._graph.branch_name, **options}))
 
     def _run_job(self, kind: str, body: Mapping[str, Any], watch: Callable[[Document], object] | None = None) -> Any:
-        """Run a job. Unless the caller watches its progress, a terminal shows the progress as text."""
+        """Run a job. Without `watch`, show the job's progress as text on a terminal."""
         with show_progress(kind) as progress_bar:
             job = self._start_job(kind, body)
             result = self.wait(job, watch or watch_progress(progress_bar.show_text))
@@ -99,7 +99,7 @@ class ServedMaintenance:
             raise
 
     def jobs(self) -> list[Document]:
-        """Return the jobs that the server remembers, newest first."""
+        """Return the jobs of which the server has a record, newest first."""
         return self._exchange.get("jobs")["jobs"]  # type: ignore[no-any-return]
 
     def job(self, job_id: str) -> Document:

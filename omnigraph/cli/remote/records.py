@@ -17,7 +17,7 @@ _ENDPOINT_NAMES = {"src": "from", "dst": "to"}
 
 @record
 class ServedResult:
-    """The rows of a query, as received."""
+    """The rows of a query, as the server sent them."""
 
     printable: PrintableResult
 
@@ -90,7 +90,7 @@ def read_tag(document: Document) -> ServedTag:
 
 @record
 class ServedLostEdge:
-    """An edge that was deleted with a node that a merge keeps."""
+    """An edge that one side of a merge deleted along with a node. The merge keeps the node, but not the edge."""
 
     key: TableKey
     id: str
@@ -105,7 +105,7 @@ class ServedLostEdge:
 
 @record
 class ServedParallelEdges:
-    """Two equal edges that were added on both sides of a merge."""
+    """Two identical edges, one added on each side of a merge."""
 
     key: TableKey
     ours: str

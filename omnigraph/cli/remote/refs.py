@@ -22,7 +22,7 @@ class BranchPosition:
 
 @record
 class ServedBranch:
-    """A branch that was created or renamed, and the actor."""
+    """A branch that was created or renamed, and the actor who did so."""
 
     branch_name: str
     actor: str | None

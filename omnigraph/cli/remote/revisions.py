@@ -91,7 +91,7 @@ class ServedRevisions:
         return {blame.name: blame for blame in blames}
 
     def _read_entity(self, type_name: str, key: str, kind: str | None, view: str, **parameters: Any) -> Any:
-        """Request a view of an entity. Without a kind, an edge type is tried if there is no such node type."""
+        """Request `history` or `blame`. If no kind is given, look for a node type first, and then for an edge type."""
         parameters |= self._graph.position
         try:
             return self._exchange.get("entities", kind or "node", type_name, key, view, **parameters)

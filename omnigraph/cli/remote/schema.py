@@ -53,7 +53,7 @@ class ServedPlan:
         return "\n".join(step.description for step in self.steps) or "nothing to change"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan in the JSON format of an embedded graph."""
+        """Return the plan in the same JSON format as for an embedded graph."""
         steps = [
             {name: value for name, value in step.items() if name != "description"} for step in self.document["steps"]
         ]
@@ -85,7 +85,7 @@ class ServedApplication:
         return None if commit is None else commit["graph_commit_id"]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the outcome in the JSON format of an embedded graph."""
+        """Return the outcome in the same JSON format as for an embedded graph."""
         members = self.plan.to_json()
         return {
             "supported": members.pop("supported"),
@@ -109,7 +109,7 @@ class ServedSchema:
 
     @property
     def ir(self) -> Any:
-        """An object with the compiled schema as `catalog`, for drawings."""
+        """An object with the compiled schema as `catalog`, for drawing diagrams."""
         from omnigraph.lang.schema import compile_schema
 
         return _CompiledSchema(compile_schema(self.source, "<schema>"))

@@ -145,7 +145,7 @@ def _run_script(session: Session, arguments: list[str]) -> int:
 @contextmanager
 def _nested_script(session: Session, path: str) -> Iterator[None]:
     if session.script_depth >= _MAX_SCRIPT_DEPTH:
-        raise InputError(f"\\i {path}: scripts are nested more deeply than {_MAX_SCRIPT_DEPTH}", reason="too deep")
+        raise InputError(f"\\i {path}: scripts are nested more than {_MAX_SCRIPT_DEPTH} levels deep", reason="too deep")
     session.script_depth += 1
     try:
         yield

@@ -1,6 +1,6 @@
 """The shell's history: the newest statements, in a file in the home directory that only its owner can read.
 
-Concurrent sessions all add their statements. The file contains one line per statement.
+Concurrent sessions can all append to the file. The file contains one line per statement.
 """
 
 from pathlib import Path
@@ -40,7 +40,7 @@ class History:
                 readline.add_history(entry)
 
     def add(self, statement: str) -> None:
-        """Add a statement, as one line unless a line comment prevents it."""
+        """Add a statement. Its lines are joined into one, unless it may contain a line comment."""
         separator = "\n" if "//" in statement else " "
         entry = separator.join(line.strip() for line in statement.split("\n") if line.strip())
         if not entry or (self._new_entries and self._new_entries[-1] == entry):
@@ -50,7 +50,7 @@ class History:
             self._readline.add_history(entry)
 
     def save(self) -> None:
-        """Append the new entries to the file, dropping the oldest; an unwritable file is ignored."""
+        """Append the new entries to the file, and drop its oldest ones; an unwritable file is ignored."""
         if not self._new_entries:
             return
         lines = [line for entry in self._new_entries for line in entry.split("\n")]

@@ -66,7 +66,7 @@ class Session:
 
 
 def run_statements(session: Session, statements: Iterable[str]) -> int:
-    """Run statements until one fails, and return its exit code; a session that keeps going runs all of them."""
+    """Run statements until one fails (or all with `keep_going`), and return the first nonzero exit code, or 0."""
     first_failure = exits.OK
     for statement in statements:
         code = run_statement(session, statement)

@@ -1,7 +1,7 @@
 """Load several files of different formats and types as one commit, from the parts of a form.
 
-The files are read by the reader that also reads the files of a load in the same process. Nothing is written unless all
-files are valid.
+The files are parsed by the same code as in a load into an embedded graph. Nothing is written unless all files are
+valid.
 """
 
 import hashlib

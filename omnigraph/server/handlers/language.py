@@ -48,7 +48,7 @@ def _diagnostic_output(diagnostic: Diagnostic) -> DiagnosticOutput:
 
 
 def describe(call: ServerCall) -> Answer:
-    """Describe what the queries in a query document take, return, read and write. An invalid query is an error."""
+    """Describe what a document's queries take, return, read and write; raise a language error if one is invalid."""
     body = call.body_as(DescribeRequest)
     graph = call.graph_for_read(body.branch, body.snapshot).refresh()
     text = read_query(engine_access.query_text(body.text), {})
@@ -57,7 +57,7 @@ def describe(call: ServerCall) -> Answer:
 
 
 def format_text(call: ServerCall) -> Answer:
-    """Return a formatted text. Syntax errors are reported as an error."""
+    """Return the formatted text; raise `ParseError` if it has syntax errors."""
     body = call.body_as(FormatRequest)
     layout = format_schema if body.language == "schema" else format_queries
     return json_answer(FormatOutput(text=layout(body.text)))

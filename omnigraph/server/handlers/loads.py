@@ -187,7 +187,7 @@ def _load_output(call: ServerCall, receipt: Receipt, mode: LoadMode, base: str |
 
 
 def _with_location(call: ServerCall, document: GraphBatchLoadOutput) -> IngestOutput:
-    """Return the JSON for a load, with the location of the graph. Old clients also get the names of version 0.3."""
+    """Return the JSON for a load, with the graph's location. Version 0.3 clients also get their own member names."""
     members = {name: getattr(document, name) for name in document.__struct_fields__}
     ingest = IngestOutput(uri=call.graph.uri, **members)
     if call.uses_old_names:

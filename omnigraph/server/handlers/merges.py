@@ -54,7 +54,7 @@ def merge_answer(result: MergeResult, document: BranchMergeOutput) -> Answer:
 
 
 def _find_denial(call: ServerCall, body: BranchMergeRequest) -> OmnigraphError | None:
-    """Return the error if the caller may merge the source, but not delete it. The source must be a branch."""
+    """Return a `PermissionDenied` error if the caller may not delete the source branch, or None."""
     try:
         call.authorize("branch_delete", target_branch=body.source)
     except OmnigraphError as error:
@@ -91,7 +91,7 @@ def _run_merge(call: ServerCall, body: BranchMergeRequest, *, dry_run: bool, del
 
 
 def _merge_limits(requested: MergeSizes) -> MergeLimits:
-    """Return the limits of the server, or those that the client requests if they are lower."""
+    """Return the merge limits: for each, the lower of the server's limit and the limit that the client requests."""
     own = MergeLimits()
     pairs = ((own.delta_bytes, requested.delta_bytes), (own.rows, requested.rows))
     lowest = [min((limit for limit in pair if limit is not None), default=None) for pair in pairs]
@@ -105,7 +105,7 @@ def make_strategy(strategy: Any, resolutions: Sequence[ConflictResolution] = ())
 
 @record(eq=False)
 class _Decisions:
-    """A strategy that resolves single conflicts, and leaves other conflicts to another strategy."""
+    """A strategy that resolves individual conflicts, and leaves all others to another strategy."""
 
     strategy: Any
     resolutions: Sequence[ConflictResolution]
@@ -141,7 +141,7 @@ def _is_digest(value: object) -> bool:
 
 
 def _read_values(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values of a resolution. An object stands for a large blob, which conflicts show by its digest."""
+    """Return the values of a resolution. An object is the digest by which a conflict identifies a large blob."""
     return {name: _read_digest(value) if _is_digest(value) else value for name, value in values.items()}
 
 
@@ -197,7 +197,7 @@ def _encode_rows(rows: pa.Table) -> str:
 
 
 def conflict_output(conflict: EntityConflict, call: ServerCall) -> MergeConflictOutput:
-    """Return the JSON for a conflict. Old clients also get its table key."""
+    """Return the JSON for a conflict. Version 0.3 clients also get its table key and row id."""
     document = msgspec.convert(conflict.to_json(), MergeConflictOutput)
     if call.uses_old_names:
         document.table_key, document.row_id = f"{conflict.entity_kind}:{conflict.type_name}", conflict.entity_id

@@ -17,7 +17,7 @@ from omnigraph.server.wire.answer import Answer, json_answer
 
 
 def list_operations(call: ServerCall) -> Answer:
-    """List recovered operations, operations that are pending, and those that were set aside."""
+    """List the recovered operations, the pending ones, and those that were set aside."""
     operations = call.graph_for_read().maintenance.operations
     document = OperationsOutput(
         recoveries=_hide_storage(call, [record.to_json() for record in operations.recoveries()]),

@@ -31,7 +31,7 @@ def search(call: ServerCall) -> Answer:
 
 
 def _build_query(body: SearchRequest, type_name: str) -> tuple[str, dict[str, Any]]:
-    """Return the query of a search; names come from the schema, and values are parameters."""
+    """Return the text of a search query, with names taken from the schema, and the values as its parameters."""
     if (body.text is None) == (body.vector is None):
         raise InputError("a search requires either `text` or `vector`", reason="invalid body")
     reference = f"$n.{body.property}"

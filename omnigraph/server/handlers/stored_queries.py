@@ -73,7 +73,7 @@ def invoke(call: ServerCall) -> AnyAnswer:
         raise InputError(
             f"the stored query '{query.name}' is a read query, not a mutation",
             reason="no write",
-            hint="call it without a condition",
+            hint="call the query without a precondition",
         )
     return _run_read(call, query, structs.replace(body, **target))
 

@@ -156,9 +156,10 @@ class TransactionResult(Struct, kw_only=True):
 
 
 class TransactionOutput(Struct, kw_only=True):
-    """The effect of a transaction, and the results of its queries in order.
+    """The effect of a transaction, and the results of its queries in the order of the queries.
 
-    `ids` are the ids of the inserted entities by type. `generated_ids` are the ids that mutations generated, in order.
+    `ids` are the ids of the inserted entities by type. `generated_ids` are the ids that mutations generated, in the
+    order in which they were generated.
     """
 
     branch: str

@@ -28,7 +28,7 @@ class QueryRequest(Struct, kw_only=True):
 
 
 class ExplainRequest(QueryRequest, kw_only=True):
-    """A query whose plan is returned. With `analyze`, the query also runs."""
+    """A query to plan. With `analyze`, the query also runs."""
 
     analyze: bool = False
 
@@ -71,9 +71,10 @@ class TransactionOperation(Struct, kw_only=True, rename={"type_": "type"}):
     """One step of a transaction.
 
     `query` and `mutate` take a query. The operations on records take a type and records. `update` and `delete` take a
-    type and a predicate `where`. `update` also takes the values to `set`. `load` takes `data` instead if NDJSON lines
-    name their types. `blob` takes a type, the `key` of an entity and a `property`. `digest` is the digest of a query
-    result or a blob that the client read earlier. The transaction fails if the result or the blob is now different.
+    type and a predicate `where`. `update` also takes the values to `set`. `load` takes either a type and records, or
+    `data`: NDJSON text whose lines name their types. `blob` takes a type, the `key` of an entity and a `property`.
+    `digest` is the digest of a query result or a blob that the client read earlier. The transaction fails if the result
+    or the blob is now different.
     """
 
     op: Literal["query", "mutate", "update", "delete", "load", "blob"] | RecordVerb
@@ -230,7 +231,7 @@ Strategies = SideName | dict[str, SideName] | None
 
 
 class MergeSizes(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Limits for what a merge writes. They can only be lower than the limits of the server."""
+    """Limits on how much a merge writes. They can only be lower than the limits of the server."""
 
     delta_bytes: Annotated[int, Meta(ge=0)] | None = None
     rows: Annotated[int, Meta(ge=0)] | None = None
@@ -328,7 +329,7 @@ class CleanupRequest(Struct, kw_only=True):
 
 
 class IndexRequest(Struct, kw_only=True):
-    """The indexes to build. `rebuild` also replaces existing indexes: all of them, or those of types or columns."""
+    """The indexes to build. `rebuild` also replaces existing indexes: all, or those of the given types or columns."""
 
     branch: str | None = None
     rebuild: bool | list[str] = False

@@ -85,7 +85,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._refuse_request(_MALFORMED, "this is not a valid HTTP request")
 
     def _has_host(self) -> bool:
-        """Return whether the request has one Host header, as HTTP/1.1 requires. HTTP/1.0 allows it to be missing."""
+        """Return whether the request has one Host header, as HTTP/1.1 requires. An HTTP/1.0 request may omit it."""
         host_count = sum(name == b"host" for name, _ in self.headers)
         return host_count == 1 or (host_count == 0 and self.parser.get_http_version() == "1.0")
 

@@ -1,8 +1,8 @@
 """End responses so that no client mistakes a partial body for a complete one, and none keeps a connection open forever.
 
-A client of HTTP/1.0 does not know chunked encoding, so the end of the connection is the end of a streamed body. Until
-such a body is complete, any other end of the connection, even the death of this process, resets it. This module never
-changes a body.
+A client of HTTP/1.0 does not know chunked encoding, so the end of the connection is the end of a streamed body. If the
+connection ends before such a body is complete, even because this process dies, the client gets a reset. This module
+never changes a body.
 """
 
 import socket
@@ -23,7 +23,7 @@ class EndingApp:
         self._ends_with_connection = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve the request. If the client stopped reading, reset the connection, which would never be flushed."""
+        """Serve the request. If the client has stopped reading, reset the connection instead of flushing it."""
         is_old = scope["http_version"] == "1.0"
         try:
             await self._app(scope, receive, self._send_unframed if is_old else send)
@@ -64,6 +64,6 @@ class EndingApp:
 
 
 def _has_known_length(start: Mapping[str, Any], scope: Mapping[str, Any]) -> bool:
-    """Return whether a client can tell the end of a body from the headers."""
+    """Return whether the headers tell a client where the body ends."""
     has_body = scope["method"] != "HEAD" and start["status"] not in (204, 304)
     return not has_body or any(name.lower() == b"content-length" for name, _ in start.get("headers", ()))

@@ -177,8 +177,8 @@ class Supervisor:
     def _delay_next_start(self, *, was_killed: bool) -> None:
         """Wait longer after each worker that fails to start, so that a broken store is not accessed in a loop.
 
-        If a signal killed the worker, the delay does not grow. Otherwise, a few kills in a row would leave the server
-        without workers for a long time.
+        A worker that was killed by a signal does not increase the delay. If it did, a few kills in a row would leave
+        the server without workers for a long time.
         """
         backoff = self._backoff if was_killed else self._backoff * 2
         self._backoff = min(max(backoff, _MIN_BACKOFF_SECONDS), _MAX_BACKOFF_SECONDS)

@@ -33,7 +33,7 @@ class BodyMemory:
 
 
 class BodyAccount:
-    """The bytes of one request.
+    """The body bytes of one request that count toward a worker's memory limit.
 
     >>> memory = BodyMemory(10)
     >>> with memory.open_account() as account:

@@ -1,4 +1,4 @@
-"""Conditional headers: the precondition of a write, entity tags, and idempotency keys."""
+"""Headers that make a request conditional or repeatable: write preconditions, entity tags and idempotency keys."""
 
 import hashlib
 import re

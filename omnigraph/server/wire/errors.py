@@ -1,7 +1,7 @@
 """Convert an exception to an HTTP status and an error object.
 
-Only this package's own errors are sent with their text. Any other exception becomes an internal error with a fixed
-text, and its details are logged. A message that mentions a storage location or a file is replaced as well.
+Only the messages of Omnigraph's own errors are sent to clients. Any other exception becomes an internal error with a
+fixed text, and its details are logged. A message that mentions a storage location or a file is replaced as well.
 """
 
 import re
@@ -64,7 +64,7 @@ def encode_error(
 
 
 def status_of(error: OmnigraphError) -> int:
-    """Return the HTTP status of an error. Usage errors without their own status are bad requests."""
+    """Return the HTTP status of an error. For a usage error without its own status, this is 400."""
     if isinstance(error, ReadOnlyError):
         return 409
     if isinstance(error, Cancelled):
@@ -99,7 +99,7 @@ def _headers_of(error: OmnigraphError) -> dict[str, str]:
 
 
 def _add_old_names(members: dict[str, Any]) -> None:
-    """Add the names of version 0.3 to the conflicts of a merge."""
+    """Add the member names of version 0.3 to the conflicts of a merge."""
     for conflict in members.get("merge_conflicts", ()):
         conflict["table_key"] = f"{conflict['entity_kind']}:{conflict['type_name']}"
         conflict["row_id"] = conflict.get("entity_id")

@@ -1,7 +1,7 @@
-"""Find the parts of a multipart/form-data body, which is a file, without copying them.
+"""Find the parts of a multipart/form-data body that is stored in a file, without copying the parts.
 
-The body is searched for its boundary in pieces, so its size does not matter. Each part is a read-only window of the
-same file. This module does not interpret the content of a part.
+The body is searched for its boundary in pieces, so the memory used does not depend on its size. Each part is a
+read-only window of the same file. This module does not interpret the content of a part.
 """
 
 import io
@@ -73,7 +73,7 @@ class FileWindow(io.RawIOBase):
 
 
 def read_form(file: IO[bytes], content_type: str) -> list[FormPart]:
-    """Return the parts of a form in order; raise `InputError` if the body is malformed."""
+    """Return the parts of a form in the order of the body; raise `InputError` if the body is malformed."""
     match = _BOUNDARY.search(content_type)
     if match is None:
         raise _malformed("the Content-Type has no boundary")
@@ -128,7 +128,7 @@ def _read_headers(head: str) -> _HeaderLines:
 
 
 def _unescape(value: str) -> str:
-    r"""Return a quoted parameter without escapes, which differ between clients.
+    r"""Return a parameter with its escaped quotes restored, which clients write as `\"` or `%22`.
 
     >>> _unescape(r"a\"b"), _unescape("a%22b")
     ('a"b', 'a"b')

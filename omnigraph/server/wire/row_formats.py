@@ -25,7 +25,7 @@ def arrow_codec(headers: Mapping[str, str]) -> str | None:
 
 
 class _ChunkSink:
-    """A file that Arrow writes to, and that complete chunks are read from."""
+    """A file object that Arrow writes to, and from which `take` returns the bytes written since the last call."""
 
     closed = False
 

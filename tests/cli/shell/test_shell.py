@@ -116,7 +116,7 @@ def test_results_go_to_a_file_and_scripts_come_from_files(shell: Shell) -> None:
     assert Path("out.csv").read_text() == "p.name\nada\n"
     assert "cannot read" in shell("\\i missing").err
     Path("loop").write_text("\\i loop\n")
-    assert "nested more deeply than 16" in shell("\\i loop").err
+    assert "nested more than 16 levels deep" in shell("\\i loop").err
 
 
 def test_formats_timing_help_and_leaving(shell: Shell) -> None:
