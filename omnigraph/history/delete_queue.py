@@ -62,7 +62,8 @@ def _damaged_list_error(object_name: str) -> DamagedListError:
 def list_queued_names(store: Store) -> list[str]:
     """Return every name that a running cleanup may still remove.
 
-    Once the sweep list exists, it replaces the queue, because the objects that it leaves out turned out to be in use.
+    A cleanup's sweep list replaces its queue as soon as the list exists, because any queued object that is not on the
+    list turned out to be in use.
     """
     return [queued_name for run_id in list_runs(store) for queued_name in _names_queued_by(store, run_id)]
 

@@ -22,7 +22,7 @@ BatchItem = TypeVar("BatchItem")
 
 @contextmanager
 def explain_missing_files(snapshot: Snapshot) -> Iterator[None]:
-    """Raise `HistoryReclaimed` if a read in the block fails because a cleanup removed its files."""
+    """Raise `HistoryReclaimed` if a read in the block fails because a cleanup removed the snapshot's files."""
     try:
         with panics_as_errors():
             yield

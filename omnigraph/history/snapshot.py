@@ -166,7 +166,10 @@ def _snapshot_by_id(store: Store, branch_state: BranchState, log: HistoryLog, sn
 
 
 def _snapshot_by_manifest_id(store: Store, snapshot_id: str) -> Snapshot:
-    """Open a snapshot by its id `manifest:<branch>:v<version>`, which identifies a head without its own commit."""
+    """Open a snapshot by an id `manifest:<branch>:v<version>`.
+
+    Such ids identify versions that have no commit of their own.
+    """
     _, _, branch_and_version = snapshot_id.partition(":")
     branch_name, _, version_text = branch_and_version.partition(":v")
     if not branch_name or not version_text.isdecimal():

@@ -70,7 +70,7 @@ def diagnose_environment(
 
 
 def diagnose_client() -> list[EnvironmentDiagnosis]:
-    """Diagnose the parts of this machine that programs need for a graph on a server."""
+    """Diagnose the parts of this machine that programs need to use a graph on a server."""
     return [_check_python(), *_check_packages(), _check_temp_space()]
 
 

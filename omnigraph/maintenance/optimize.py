@@ -106,7 +106,10 @@ class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, neve
 def _prepare_run(
     branch: BranchState, types: Collection[str] | None, executor: Executor
 ) -> tuple[_OptimizeRun, WriteTxn]:
-    """Prepare a run. Return the run with its table versions, and the transaction that they are based on."""
+    """Prepare a run.
+
+    Return the run with its prepared table versions, and the transaction with the base that they were prepared on.
+    """
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
         optimize_run = _OptimizeRun(branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch)

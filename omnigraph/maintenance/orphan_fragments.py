@@ -55,7 +55,10 @@ class ManifestFiles:
 
 
 def list_manifest_files(store: Store, manifest_ulid: str) -> ManifestFiles:
-    """List the files. Versions come last, so that a concurrent swap's base never appears above the newest version."""
+    """List the files.
+
+    The versions are listed last, so that a concurrent swap's base never appears above the newest version.
+    """
     directory = layout.manifest_directory(manifest_ulid)
     data_files = {listed_object.name: listed_object for listed_object in store.objects.list(f"{directory}/data")}
     swap_names = [

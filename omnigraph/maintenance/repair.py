@@ -1,8 +1,8 @@
 """Repair a graph: restore lost names and versions, report external commits, and adopt appended rows.
 
-A table's HEAD is never published. Rows appended to it are checked against the same rules as a load and become an
-ordinary commit on the branch. That commit records the HEAD version that the rows came from, so no row is adopted twice,
-even if a repair is interrupted.
+External writers commit to a table's HEAD, which the graph does not read. Rows that they append are checked against the
+same rules as a load and become an ordinary commit on the branch. That commit records the HEAD version that the rows
+came from, so no row is adopted twice, even if a repair is interrupted.
 """
 
 from collections import Counter

@@ -85,7 +85,10 @@ def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAns
 def resolve_conflicts(
     planner: MergePlanner, strategy: Strategy, decisions: Mapping[EntityKey, Decision] | None = None
 ) -> tuple[MergePlan, int]:
-    """Plan and resolve repeatedly until nothing more can be resolved. Return the plan and the number of resolutions."""
+    """Plan the merge and apply the strategy repeatedly until it resolves no further conflict.
+
+    Return the plan and the number of resolutions.
+    """
     all_decisions = dict(decisions or {})
     plan, decided_count = planner.make_plan(all_decisions), 0
     for _ in range(_MAX_ROUNDS):

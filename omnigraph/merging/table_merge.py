@@ -78,7 +78,7 @@ class TableSides:
 
     @cached_property
     def combined_value_count(self) -> int:
-        """The number of values in the combined rows that come from the other side."""
+        """The number of values in the combined rows that come from the source."""
         return self._combined_updates[2]
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
@@ -315,7 +315,7 @@ def _contested_update(
 
 
 def _pick_values(our_rows: pa.Table, their_rows: pa.Table, take_theirs: dict[str, Any]) -> pa.Table:
-    """Return our rows, with the values that `take_theirs` selects in each column replaced by their values."""
+    """Return our rows, with each value that `take_theirs` selects replaced by the value in `their_rows`."""
     row_count, columns = our_rows.num_rows, []
     for column_name in our_rows.column_names:
         both_values = pa.concat_arrays(

@@ -1,8 +1,10 @@
 """Intents, which are written before a long operation starts and record what it is about to do.
 
-This module manages the life cycle of intents: they are armed, leased, confirmed, decided by a single verdict, listed,
-and finally removed. An intent protects the data that it references from cleanup, and it lets other processes finish or
-discard the operation if the owner dies. No operation waits for an intent, not even for one that cannot be read.
+This module manages the life cycle of an intent. Arming an intent writes it, and the owner renews its lease while the
+work runs. Confirming an intent stores the staged plan. A single verdict, publish or discard, decides the outcome, and
+the intent is then removed. An intent protects the data that it references from cleanup, and it lets other processes
+finish or discard the operation if the owner dies. No operation waits for an intent, not even for one that cannot be
+read.
 """
 
 import logging
@@ -169,7 +171,7 @@ def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict 
 
 
 def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) -> None:
-    """Remove a completed intent's files: the intent itself first, and its verdict last.
+    """Remove the files of a completed intent: the intent itself first, and its verdict last.
 
     The work is already done, so a failure is only logged. Any remaining files are removed the next time the graph is
     opened for writing.

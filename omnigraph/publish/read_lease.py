@@ -95,7 +95,7 @@ def _retire_lease(store: Store, intent: Intent) -> None:
 def protect_while_reading(
     branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]
 ) -> Iterator[ReadItem]:
-    """Yield the items. If the snapshot is large or the read takes long, protect the snapshot from cleanup.
+    """Yield the items. If the snapshot is large or the read takes a long time, protect the snapshot from cleanup.
 
     If the lease cannot be written, for example without write access to the store, the read continues without
     protection.
@@ -106,7 +106,10 @@ def protect_while_reading(
 
 
 def protect_slow_read(branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]) -> Iterator[ReadItem]:
-    """Yield the items. Once the read has taken a while, protect the snapshot from cleanup, like a large one."""
+    """Yield the items.
+
+    Once the read has been running for a while, protect the snapshot from cleanup in the same way as a large snapshot.
+    """
     started, is_protected = clock_and_ids.monotonic(), False
     with ExitStack() as stack:
         close = getattr(items, "close", None)

@@ -1,7 +1,7 @@
 """Run a request at most once: recover the outcome of an earlier run instead of running the request again.
 
-Merges, replays and schema changes are planned before `publish` looks up their idempotency key. The earlier run may have
-changed the plan's premises: the branch has moved, the source is deleted, or there is nothing left to do. This module
+Merges, replays and schema changes are planned before `publish` looks up their idempotency key. An earlier run may have
+invalidated the plan: the branch has moved, the source has been deleted, or there is nothing left to do. This module
 therefore looks up the key before the plan, and again if the plan fails or has no effect.
 """
 

@@ -1,7 +1,7 @@
 """The mark phase: find all files that branches, tags and their retained history need.
 
 This module determines which commits are kept: the newest commits on every branch by count and age, merged-in commits by
-age, the merge bases of open branches, and tagged commits. Everything that a head needs must be readable. Otherwise,
+age, the merge bases of existing branches, and tagged commits. Everything that a head needs must be readable. Otherwise,
 nothing is removed. Historical data that an earlier cleanup has removed is skipped.
 """
 
@@ -182,7 +182,7 @@ def spared_manifests(store: Store, survey: FileSurvey) -> tuple[UnnamedManifest,
 
 
 def list_refs(store: Store) -> list[Ref]:
-    """Return every open branch and tag ref. A ref that is closed during the listing may be missing.
+    """Return the ref for every branch and tag name in use. A name that is released during the listing may be missing.
 
     A damaged ref object references nothing, so its manifest is treated as unnamed.
     """
