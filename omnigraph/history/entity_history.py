@@ -206,7 +206,7 @@ class EntityTracer:
         return property_names.intersection((*version.transition.old_property_names, *ENDPOINT_COLUMNS))
 
     def _decided_properties(self, commit: Commit, property_names: set[str], current_row: pa.Table) -> set[str]:
-        """Return the properties that a merge made a decision about, or none if its merge base was cleaned up."""
+        """Return the properties that a merge made a decision about, or an empty set if the base was cleaned up."""
         if len(commit.parents) < 2:
             return set()
         differing_ids = [parent_id for parent_id in commit.parents if self._table_differs(commit, parent_id)]

@@ -29,7 +29,7 @@ ChangedTables = Mapping[TableKey, TableEntry | None]
 
 
 def record_checksums(store: Store, changed_tables: ChangedTables, files: FileChecksums) -> Mapping[str, Any]:
-    """Return the checksums of the files that a commit adds, in the form stored in its row.
+    """Return the checksums of the files that a commit adds, in the form in which the commit's row stores them.
 
     If there are many files, their checksums are written to a separate object before the commit that
     refers to it. A crash between the two writes leaves an unreferenced object.

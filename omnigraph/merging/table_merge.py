@@ -181,7 +181,7 @@ class TableSides:
         )
 
     def base_row(self, entity_id: str) -> pa.Table | None:
-        """Return an entity's base row if either side changed the entity, or otherwise None."""
+        """Return an entity's base row, or None if the entity is new or neither side changed it."""
         base_tables = (
             base_table
             for changes in (self.ours, self.theirs)

@@ -54,7 +54,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PendingIntent:
-    """A readable intent, with the store times at which it was armed and its owner was last active."""
+    """A readable intent, with the store times at which the intent was armed and its owner was last active."""
 
     intent: Intent
     alive_at: datetime
@@ -100,7 +100,7 @@ class SetAsideIntent:
 
     @property
     def intent(self) -> Intent | None:
-        """The operation, unless its record cannot be read."""
+        """The operation, or None if its record cannot be read."""
         return self.listed_intent.intent if isinstance(self.listed_intent, PendingIntent) else None
 
     def to_json(self) -> dict[str, Any]:
@@ -154,8 +154,8 @@ def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
 def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
     """Request a verdict and return the one that was recorded first, or None if the intent has already been resolved.
 
-    After the verdict is written, the intent is looked up again. If it no longer exists, it had already been resolved
-    and its verdict had been removed, so the new verdict is removed as well.
+    After the verdict is written, the intent is looked up again. If the intent no longer exists, another process has
+    resolved it and removed its verdict. The new verdict is then removed as well.
     """
     verdict_file = layout.intent_name(intent.id, "verdict")
     verdict: Verdict | None = requested_verdict
@@ -326,7 +326,7 @@ def is_expired(listed_intent: PendingIntent | UnreadableIntent, current_time: da
     """Return whether the owner has not renewed the lease for a full lease period.
 
     A lease whose renewal time is more than one lease period in the future has also expired: either the store's clock
-    was set back, or the file time was changed. An owner that is still alive soon renews its lease with the current
+    was set back, or the file time was changed. An owner that is still alive will soon renew the lease with the current
     time.
     """
     return abs(current_time - listed_intent.alive_at) > LEASE_DURATION

@@ -58,7 +58,7 @@ def protect_snapshot(
 
 
 def begin_read_lease(store: Store, branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:
-    """Protect a branch's snapshot from cleanup until its lease ends or is no longer renewed."""
+    """Protect a branch's snapshot from cleanup until the lease ends or is no longer renewed."""
     intent = build_read_intent(branch_state, snapshot, actor)
     intents.arm(store, intent)
     try:
@@ -71,12 +71,12 @@ def begin_read_lease(store: Store, branch_state: BranchState, snapshot: Snapshot
 
 
 def renew_read_lease(store: Store, lease_id: str) -> None:
-    """Renew a lease that any process began; raise `NotFound` if it has ended."""
+    """Renew a lease that any process began; raise `NotFound` if the lease has ended."""
     intents.renew(store, _find_lease(store, lease_id))
 
 
 def end_read_lease(store: Store, lease_id: str) -> None:
-    """End a lease that any process began; raise `NotFound` if it has already ended."""
+    """End a lease that any process began; raise `NotFound` if the lease has already ended."""
     _retire_lease(store, _find_lease(store, lease_id))
 
 

@@ -70,7 +70,7 @@ def find_published_commit(branch_state: BranchState, metadata: CommitMetadata) -
 
 
 def require_own_commit(commit: Commit, own_id: str | None, base_commit_id: str) -> Commit:
-    """Return a commit that this run has published. If an earlier run published it, raise `ReadSetConflict`.
+    """Return a commit that this run has published. If an earlier run published the commit, raise `ReadSetConflict`.
 
     The report of this run's plan does not describe the commit of an earlier run.
     """

@@ -30,10 +30,11 @@ from .withdraw_operation import withdraw_operation
 def set_operation_aside(
     store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
 ) -> RecoveryRecord | None:
-    """Set an operation aside, so that recovery skips it. If another process has completed it already, return None.
+    """Set an operation aside, so that recovery skips it.
 
-    The audit record is written before the marker, so recovery simply tries again after a crash between the two steps.
-    Writing the marker first could leave a marker that was never reported.
+    If another process has already completed the operation, return None. The audit record is written before the marker,
+    so recovery simply tries again after a crash between the two steps. Writing the marker first could leave a marker
+    that was never reported.
     """
     if store.objects.read(layout.intent_name(operation.id)) is None:
         return None

@@ -161,7 +161,10 @@ def mark_heads(marking: Marking) -> None:
 
 
 def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[GraphState, HistoryLog]]:
-    """Mark all files in an unnamed manifest and everything it needs. For a branch, yield its state and log."""
+    """Mark all files in an unnamed manifest, and everything that the manifest references.
+
+    For a branch, yield its state and log.
+    """
     if unnamed.manifest is None:
         raise unreadable_error(unnamed.directory, unnamed.reason)
     subject = f"{unnamed.kind or 'branch or tag'} '{unnamed.name or unnamed.ulid}'"
