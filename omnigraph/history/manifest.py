@@ -48,8 +48,8 @@ def read_manifest(
 ) -> LoadedManifest:
     """Load a branch's newest state, or its state at a manifest version, with one list request and two reads.
 
-    `unreadable_version` is a version that failed to load before. If that version is still the newest one, an error is
-    raised.
+    `unreadable_version` is a version that an earlier call could not load. If that version is still the newest one, an
+    error is raised.
     """
     location = layout.manifest_directory(branch_ulid)
     plain_manifest = _read_without_lance(store, location, version)

@@ -85,7 +85,7 @@ class Snapshot:
         """Open a table at its pinned version.
 
         Raises `HistoryReclaimed` if a cleanup removed the version. A cleanup never removes files that the newest state
-        references, so if such files are missing, they were lost, and `DamagedError` is raised.
+        references. If such files are missing, they were lost, and `DamagedError` is raised.
         """
         from omnigraph.storage.table import open_table
 

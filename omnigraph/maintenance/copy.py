@@ -108,7 +108,7 @@ def _check_target(source: Store, target: Store) -> None:
 
 
 def _capture_branches(source: Store) -> list[_CapturedBranch]:
-    """Capture the current state of every tag and live branch, with main last."""
+    """Read the current state of every tag and live branch, with main last."""
     captured_branches: list[_CapturedBranch] = []
     for ref_directory in (layout.TAGS, layout.REFS):
         for branch_name, ref_number in refs.list_highest_numbers(source, ref_directory).items():

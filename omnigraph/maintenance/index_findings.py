@@ -1,7 +1,7 @@
 """Findings about indexes: which index is damaged, and the command that repairs it.
 
-This module defines an index's user-visible name (type, column, kind) and the text of the command. It reads only the
-metadata of a table version.
+This module defines an index's user-visible name (type, column, kind) and the text of the repair command. It reads only
+the metadata of a table version.
 """
 
 import shlex

@@ -1,4 +1,4 @@
-"""Find manifest fragments above the newest version that interrupted writes or lost versions left behind.
+"""Find manifest fragments above the newest version, which interrupted writes or lost versions have left behind.
 
 Every swap writes the rows for the next state to a fragment and then writes the version that references the fragment. A
 fragment records the version that it was written for. `lost_versions` determines whether that version was ever

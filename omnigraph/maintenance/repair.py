@@ -310,7 +310,7 @@ def _plan_valid_tables(
     adopted_heads: dict[str, int],
     errors_by_type: dict[TableKey, str],
 ) -> PublishPlan | None:
-    """Plan to adopt the rows of all tables that satisfy the rules together. Omit and report the other tables."""
+    """Plan to adopt the rows of those tables that together satisfy the rules. Omit and report the other tables."""
     state = txn.base.state
     while deltas:
         lookup = RecordingLookup(txn)

@@ -79,7 +79,7 @@ class EditedDrop:
 
 
 def find_edited_drops(merge_inputs: MergeInputs) -> tuple[EditedDrop, ...]:
-    """Return both sides' edits to dropped types and properties, ours first, with each side ordered by type."""
+    """Return both sides' edits to dropped types and properties: ours first, and each side's edits ordered by type."""
     target, source = merge_inputs.target_snapshot, merge_inputs.source_snapshot
     return tuple(
         edited_drop

@@ -39,7 +39,7 @@ class EntityStates:
 
 @dataclass(frozen=True)
 class LookupSides(TableSides):
-    """The changes that both sides made to a table. Entities that are not in `ours` and `theirs` are looked up."""
+    """The changes that both sides made to a table. Entities that are in neither `ours` nor `theirs` are looked up."""
 
     entity_states: dict[str, EntityStates] = field(kw_only=True, default_factory=dict, compare=False)
 

@@ -1,8 +1,9 @@
 """Find values that do not fit the number types that a merged schema has chosen.
 
-A property can have a different number type on each side, such as I64 and F64. If a decision chooses one type, the other
-side's values are converted one by one. A value that the merged type cannot represent exactly is reported as a conflict
-for its entity, and the merge writes nothing. Only properties whose number type differs between the sides are read.
+A property can have a different number type on each side, such as I64 and F64. If a decision chooses one side's type,
+the other side's values are converted one by one. A value that the merged type cannot represent exactly is reported as a
+conflict for its entity, and the merge writes nothing. Only properties whose number type differs between the sides are
+read.
 """
 
 from collections.abc import Iterator, Mapping

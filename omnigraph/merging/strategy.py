@@ -121,7 +121,7 @@ def _record_values(
     detected: DetectedConflict,
     values: Mapping[str, Any],
 ) -> bool:
-    """Record the values chosen for a conflict's entity; return False if the entity was already decided as a whole."""
+    """Record the values chosen for a conflict's entity; return False if a decision already covers the whole entity."""
     entity_key = detected.involved_entities[0]
     earlier = decisions.get(entity_key)
     if earlier is not None and not isinstance(earlier, PropertyChoices):

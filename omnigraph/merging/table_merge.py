@@ -82,7 +82,7 @@ class TableSides:
         return self._combined_updates[2]
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return the changes to take from the other side: rows to add, rows to replace, and ids to remove."""
+        """Return the changes to take from the source: rows to add, rows to replace, and ids to remove."""
         their_changes = self.theirs
         inserted_rows = _rows_without_ids(their_changes.inserted, self.shared_ids)
         updated_rows = _rows_without_ids(their_changes.updated_after, self.shared_ids)

@@ -55,7 +55,7 @@ def publish_once(
 
 
 def find_published_commit(branch_state: BranchState, metadata: CommitMetadata) -> Commit | None:
-    """Return the commit that this request has already published, or None.
+    """Return the commit that this request has already published, or None if it has published nothing.
 
     Crashed operations are recovered first, because one of them may be an earlier run of the request.
     """

@@ -215,7 +215,7 @@ def _created_name(intent: Intent) -> str:
 
 
 def _repair_and_check_closed(store: Store, intent: Intent) -> bool:
-    """Return whether the branch or tag that an intent creates has already been created and closed again."""
+    """Return whether the branch or tag that an intent creates has already been created and deleted again."""
     created_ulid = intent.created_ulid or ""
     try:
         return read_manifest(store, created_ulid).state.head.closed

@@ -37,7 +37,7 @@ class Executor(Protocol):
         """Run compaction tasks."""
 
     def build_segments(self, store: Store, jobs: Sequence[tuple[Table, SegmentBuild]]) -> list[IndexSegment | None]:
-        """Build index segments; return None for each segment that has no data yet."""
+        """Build index segments; return None for each segment that would be empty."""
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
         """Read files, compare them with their checksums, and return faults by file name."""
