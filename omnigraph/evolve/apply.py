@@ -2,8 +2,8 @@
 
 The schema row and all tables change in the same commit. A concurrent schema change causes a conflict. If the plan
 rewrites no rows, the commit is retried after a concurrent write. Otherwise, the plan is applied as a long operation,
-which fails if another writer publishes first. If this process dies, another process completes or discards the
-operation.
+which fails if another writer publishes first. If the process that applies the plan dies, another process completes or
+discards the operation.
 """
 
 from collections.abc import Sequence
@@ -148,5 +148,5 @@ def _require_planned_schema(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
             member="schema",
             expected=schema_plan.base.hash,
             actual=current_schema.hash,
-            hint="plan the change again and review it",
+            hint="plan the change again, and review the new plan",
         )

@@ -129,7 +129,7 @@ def _check_rows(type_transition: TypeTransition, steps: Sequence[MigrationStep],
 
 
 def _add_constrained_properties(trimmed_type: Any, new_type: NodeType | EdgeType, constrained_names: set[str]) -> Any:
-    """Add the constrained properties as nullable properties, because only their data types matter here."""
+    """Add missing constrained properties to a type. They are nullable, because only their data types matter here."""
     present_names = {present.name for present in trimmed_type.properties}
     missing_properties = [
         declared_property

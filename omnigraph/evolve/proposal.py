@@ -36,7 +36,7 @@ class SchemaPlan:
 
     @property
     def steps(self) -> tuple[MigrationStep, ...]:
-        """The migration steps, in order."""
+        """The migration steps, in the order in which they run."""
         return self.migration.steps
 
     @property
@@ -76,7 +76,7 @@ class SchemaPlan:
 
 @dataclass(frozen=True, slots=True)
 class SchemaApplied:
-    """The outcome of a schema change. It is truthy if the change created a commit.
+    """The outcome of a schema change, which is truthy if the change created a commit.
 
     `replayed` is true if an earlier request with the same idempotency key created the commit.
     """
@@ -98,7 +98,7 @@ class SchemaApplied:
 
     @property
     def steps(self) -> tuple[MigrationStep, ...]:
-        """The migration steps that were applied, in order."""
+        """The migration steps that were applied, in the order in which they ran."""
         return self.plan.steps
 
     @property

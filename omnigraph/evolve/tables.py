@@ -1,7 +1,7 @@
 """Stage the tables for a new schema: reshape, copy or create each one as an unpublished version.
 
-A soft-dropped property stays in the files, but new versions no longer refer to its field id. To erase the property's
-history as well, the remaining data is copied to a new table in another directory.
+The values of a dropped property stay in the files, but new versions no longer refer to the property's field id. To
+erase the property's history as well, the remaining data is copied to a new table in another directory.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def rewrites_data(schema_plan: SchemaPlan, txn: WriteTxn) -> bool:
 
 
 def stage_schema_tables(schema_plan: SchemaPlan, txn: WriteTxn) -> StagedTables:
-    """Stage every table that the new schema changes, adds or drops."""
+    """Stage every table that the new schema changes or adds, and record the tables that it drops."""
     staged_tables = StagedTables()
     for type_transition in type_transitions(schema_plan.before.ir, schema_plan.after):
         _stage_retained(schema_plan, txn, type_transition, staged_tables)

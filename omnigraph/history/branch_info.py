@@ -28,7 +28,7 @@ class BranchInfo:
     """A branch: its head, its origin, and how far it has diverged from its parent.
 
     `ahead` is the number of commits that only this branch contains, and `behind` is the number of commits that only its
-    parent contains. Both are None for `main` and if the parent no longer exists. `created` and `created_by` are None
+    parent contains. Both are None for `main`, or if the parent no longer exists. `created` and `created_by` are None
     for `main`.
     """
 

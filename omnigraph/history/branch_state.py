@@ -68,7 +68,7 @@ class BranchState:
         self._refresh_for_reads = SharedProbe[LoadedManifest]()
 
     def last_known(self) -> LoadedManifest:
-        """Return the newest state known to this process, reading it if none is cached."""
+        """Return the newest state known to this process, or read the newest state if none is cached."""
         known_manifest = None if self.is_replaced else self._newest_known
         return known_manifest if known_manifest is not None else self.reload()
 
@@ -161,7 +161,7 @@ class BranchState:
 
 
 def _do_nothing() -> None:
-    """Skip recovery. This default hook stays in place on read-only handles."""
+    """Skip recovery. Read-only handles keep this function as their recovery hook."""
 
 
 def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:

@@ -1,8 +1,8 @@
 """The changes on a branch as blocks, one per commit, in order of publication.
 
-A block is the difference between a commit and its first parent, in a fixed order. This module defines the contents of a
-block, the changes that a filter selects, and the order in which commits are visited. A block is returned in full or not
-at all: data that a cleanup removed is reported as a gap, never as an empty block.
+A block contains the differences between a commit and its first parent, in a fixed order. This module defines the
+contents of a block, the changes that a filter selects, and the order in which commits are visited. A block is returned
+in full or not at all: data that a cleanup removed is reported as a gap, never as an empty block.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -1,7 +1,7 @@
 """A graph commit: its author, the tables that it changed, and its parents.
 
-This module defines the commit record and its JSON form. A commit records what it changed, so the state at any commit
-can be derived from the log alone, without old manifests and without the branch that it was made on.
+This module defines the commit record and its JSON form. A commit records what it changed. The state at any commit can
+therefore be derived from the log alone: neither an old manifest nor the branch of the commit is needed.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,8 @@ class TableEntry:
     """A table's entry in a branch state.
 
     `version` is a counter for display only. `content_id` is the last commit that changed the table's content. Entries
-    with equal content ids have the same content. `lance_version` is the exact detached version.
+    with equal content ids have the same content. `lance_version` is the number of the exact Lance version that the
+    entry refers to.
     """
 
     key: TableKey
@@ -120,7 +121,7 @@ class Commit:
 
     @property
     def merged_parent(self) -> str | None:
-        """The source commit if this is a merge, or otherwise None."""
+        """The source commit of a merge, or None if this commit is not a merge."""
         return self.parents[1] if len(self.parents) > 1 else None
 
     def to_json(self) -> dict[str, Any]:

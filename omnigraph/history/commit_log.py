@@ -145,7 +145,7 @@ class HistoryLog:
         return stream_tokens
 
     def _end_state_at(self, commit_id: str) -> ChunkEndState | None:
-        """Return all tables and the schema at a commit if a chunk ends there, or otherwise None."""
+        """Return all tables and the schema at a commit, or None if no chunk ends at that commit."""
         if commit_id not in self._end_states:
             chunk = next((chunk for chunk in reversed(self._chunks) if chunk.last_commit_id == commit_id), None)
             if chunk is None:
@@ -168,8 +168,8 @@ class HistoryLog:
 def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commit]) -> GraphState:
     """Append commits to a state's log and return the new state. If the tail is long, its oldest commits are sealed.
 
-    Every attempt starts again from `base_state`, the state that the swap replaces. It includes everything that other
-    writers have sealed or merged in the meantime. Caches change only after the swap.
+    Every attempt starts again from `base_state`, the state that the swap replaces. This state includes everything that
+    other writers have sealed or merged in the meantime. Caches change only after the swap.
     """
     state = replace(base_state, tail=(*base_state.tail, *commits))
     while (seal_count := _count_to_seal(state.tail)) > 0:
@@ -274,7 +274,7 @@ def read_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndSta
 
 
 def _peek_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:
-    """Return the content of a chunk in the form of `read_chunk`, without adding it to the cache."""
+    """Return the content of a chunk in the form that `read_chunk` returns, without adding it to the cache."""
     cached_chunk: tuple[list[Commit], ChunkEndState] | None = store.object_cache.get(chunk.name)
     return _read_chunk_object(store, chunk) if cached_chunk is None else cached_chunk
 

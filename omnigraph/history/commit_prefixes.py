@@ -36,7 +36,7 @@ def is_commit_prefix(text: str) -> bool:
 
 
 def expand_commit_prefix(store: Store, branch_state: BranchState, prefix: str) -> str | None:
-    """Return the commit id that begins with a prefix, or None; raise `InputError` if several ids begin with it."""
+    """Return the commit id that begins with a prefix, or None if no id does; raise `InputError` if several ids do."""
     commits = find_commits_by_prefix(store, branch_state, prefix)
     if len(commits) > 1:
         raise _ambiguous_prefix_error(prefix, commits)

@@ -1,10 +1,10 @@
 """The delete queue, which shows other processes the objects that a cleanup is about to remove.
 
 This module implements the checks that writers make before they reuse old data. It removes nothing. An operation that
-makes old data reachable under a new name first writes an intent and then checks the queues. If everything that it needs
-still exists and is not queued, it may proceed: a cleanup that queues the data later finds the intent in its mark phase.
-If the operation checked the queues before writing its intent, a cleanup could start in between, and neither would
-detect the other.
+makes old data reachable under a new name first writes an intent and then checks the queues. If everything that the
+operation needs still exists and is not queued, the operation may proceed: a cleanup that queues the data later finds
+the intent in its mark phase. If the operation checked the queues before writing its intent, a cleanup could start in
+between, and neither would detect the other.
 """
 
 import logging
@@ -62,7 +62,8 @@ def _damaged_list_error(object_name: str) -> DamagedListError:
 def list_queued_names(store: Store) -> list[str]:
     """Return every name that a running cleanup may still remove.
 
-    Once the sweep list exists, it replaces the queue, because the objects that it leaves out turned out to be in use.
+    A cleanup's sweep list replaces its queue as soon as the list exists, because any queued object that is not on the
+    list turned out to be in use.
     """
     return [queued_name for run_id in list_runs(store) for queued_name in _names_queued_by(store, run_id)]
 

@@ -137,7 +137,7 @@ def _is_replaced(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
 def _diff_around_maintenance(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey, table_pair: tuple[Table, Table]
 ) -> TableChanges | None:
-    """Compare a table one version at a time, skipping maintenance; return None if that would save no reads."""
+    """Compare a table one version at a time, skipping maintenance versions; return None if this would save no reads."""
     old_table, new_table = table_pair
     if old_table.location != new_table.location or not have_same_columns(old_table, new_table):
         return None

@@ -1,9 +1,10 @@
 """The history of one entity: its versions, and the commit that set each property value.
 
 This module walks the commit graph. A version belongs to the commit that created it, on any branch. A merge creates a
-version only if it decided between the two sides, not if it merely carried a version over. Likewise, the properties that
-a merge decided count as set by the merge, whichever side it chose. All rows are compared in the current schema. Each
-distinct table content is read once, and only for a single row. Commits that did not change the table require no reads.
+version only if it decided between the two sides, not if it merely carried a version over. Likewise, if a merge made a
+decision about a property, the merge counts as the commit that set the property, whichever side it chose. All rows are
+compared in the current schema. Each distinct content of the table is read only once, and only the entity's row is read.
+Commits that did not change the table require no reads.
 """
 
 from collections.abc import Sequence
@@ -108,7 +109,7 @@ class _EntityRow:
     def express(self, *, with_defaults: bool) -> pa.Table:
         """Return the row with the current columns.
 
-        Without defaults, properties that the row did not have yet are null.
+        With `with_defaults=False`, properties that the row did not have yet are null.
         """
         return self.transition.convert(self.stored_rows, with_defaults=with_defaults)
 
@@ -171,7 +172,7 @@ class EntityTracer:
         blamed_commits: dict[str, Commit | None],
         current_row: pa.Table,
     ) -> None:
-        """Attribute each value to the parent that already had it, or otherwise to this commit.
+        """Attribute each value to the parent that already had it, or to this commit if no parent had it.
 
         If a merge made a decision about a value, the value is attributed to the merge, even if a parent already had it.
         A property that no parent had is attributed to this commit, which added it to the schema.
@@ -205,7 +206,7 @@ class EntityTracer:
         return property_names.intersection((*version.transition.old_property_names, *ENDPOINT_COLUMNS))
 
     def _decided_properties(self, commit: Commit, property_names: set[str], current_row: pa.Table) -> set[str]:
-        """Return the properties that a merge made a decision about, or none if its merge base was cleaned up."""
+        """Return the properties that a merge made a decision about, or an empty set if the base was cleaned up."""
         if len(commit.parents) < 2:
             return set()
         differing_ids = [parent_id for parent_id in commit.parents if self._table_differs(commit, parent_id)]
@@ -223,7 +224,7 @@ class EntityTracer:
         }
 
     def _may_have_decided(self, differing_ids: Sequence[str], base_ids: Sequence[str]) -> bool:
-        """Return whether a differing parent has changed the table since the merge base, comparing only content ids."""
+        """Return whether any of the differing parents has changed the table since the merge base, by content id."""
         return any(
             all(self._content_id(base_id) != self._content_id(parent_id) for base_id in base_ids)
             for parent_id in differing_ids
@@ -238,8 +239,8 @@ class EntityTracer:
     def _expressed_row(self, commit_id: str, *, with_defaults: bool = False) -> pa.Table | None:
         """Return the entity at a commit, with the current columns, or None if the commit does not contain the entity.
 
-        Without defaults, properties that the entity did not have yet are null, so a default is attributed to the
-        commit that added the property.
+        With `with_defaults=False`, properties that the entity did not have yet are null, so a default is attributed to
+        the commit that added the property.
         """
         past_row = self._row_at_commit(commit_id)
         return None if past_row is None or past_row.is_absent else past_row.express(with_defaults=with_defaults)

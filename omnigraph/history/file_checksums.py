@@ -29,7 +29,7 @@ ChangedTables = Mapping[TableKey, TableEntry | None]
 
 
 def record_checksums(store: Store, changed_tables: ChangedTables, files: FileChecksums) -> Mapping[str, Any]:
-    """Return the checksums of the files that a commit adds, in the form stored in its row.
+    """Return the checksums of the files that a commit adds, in the form in which the commit's row stores them.
 
     If there are many files, their checksums are written to a separate object before the commit that
     refers to it. A crash between the two writes leaves an unreferenced object.
@@ -43,7 +43,7 @@ def record_checksums(store: Store, changed_tables: ChangedTables, files: FileChe
 
 
 def pack_checksums(changed_tables: ChangedTables, files: FileChecksums) -> dict[str, Any]:
-    """Return checksums by table and shortened file name."""
+    """Return the checksums of the changed tables' files, by table and shortened file name."""
     packed_checksums: dict[str, Any] = {}
     for table_key, entry in changed_tables.items():
         directory_prefix = f"{entry.location}/" if entry is not None else None
@@ -62,8 +62,8 @@ def find_checksums(
 ) -> dict[str, FileChecksum]:
     """Return the checksums of the given files, searching from the newest commit until all are found.
 
-    A file without a checksum was written before checksums were recorded. Pass `cache_chunks=False` if the same part of
-    the log will not be searched again.
+    The result omits files that were written before checksums were introduced. Pass `cache_chunks=False` if the same
+    part of the log will not be searched again.
     """
     return find_checksums_in_log(store, HistoryLog(store, state), file_names, cache_chunks=cache_chunks)
 
@@ -125,7 +125,7 @@ def _read_sealed(store: Store, object_name: str) -> Mapping[str, Any]:
 
 
 def _shorten_file_name(entry: TableEntry, file_name: str) -> str:
-    """Return the short form of a file name that commit rows store.
+    """Return a file name in the short form in which commit rows store it.
 
     >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
     >>> names = ("nodes/a/_versions/d7.manifest", "nodes/a/data/01.lance")

@@ -35,7 +35,7 @@ UPGRADES: tuple[FormatUpgrade, ...] = ()
 
 
 def find_upgrades(stamp: int) -> tuple[FormatUpgrade, ...] | None:
-    """Return the upgrade steps from a format to the current format, in order, or None if steps are missing.
+    """Return the steps from a format to the current format, in the order in which they run, or None if one is missing.
 
     >>> find_upgrades(layout.STAMP), find_upgrades(3)
     ((), None)

@@ -48,7 +48,8 @@ def read_manifest(
 ) -> LoadedManifest:
     """Load a branch's newest state, or its state at a manifest version, with one list request and two reads.
 
-    `unreadable_version` is a version that failed to load before. If it is still the newest version, an error is raised.
+    `unreadable_version` is a version that an earlier call could not load. If that version is still the newest one, an
+    error is raised.
     """
     location = layout.manifest_directory(branch_ulid)
     plain_manifest = _read_without_lance(store, location, version)
@@ -94,7 +95,7 @@ def _read_without_lance(store: Store, location: str, version: int | None) -> Loa
 
 
 def _unreadable_error(store: Store, location: str, version: int | None, error: StorageError | None) -> StorageError:
-    """Return `TornVersionError` if the newest version is torn, or otherwise the store error or a damage error."""
+    """Return `TornVersionError` if the newest version is torn; if not, return the store error or a damage error."""
     torn_number = find_torn_version(store, location) if version is None else None
     if torn_number is not None:
         return TornVersionError(
@@ -124,7 +125,7 @@ def _damaged_error(location: str, error: StorageError | None = None) -> StorageE
 
 
 def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphState) -> LoadedManifest:
-    """Swap in the next state if its base is still the newest. See `manifest_cell.swap` for failures."""
+    """Swap in the next state if `base_manifest` is still the newest version. See `manifest_cell.swap` for failures."""
     return LoadedManifest(
         next_state, cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1))
     )
@@ -133,7 +134,8 @@ def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphSta
 def is_newest(manifest: LoadedManifest) -> bool:
     """Return whether no newer version exists. This takes one list request and must run before an acknowledgement.
 
-    Also return False if the root has been recreated. If the swap was applied to the new root, it is removed.
+    The result is also False if the root has been recreated. If the swap was applied to the new root, the version that
+    it wrote there is removed.
     """
     cell = manifest.cell
     newest_version = cells.newest_version(cell)

@@ -41,7 +41,7 @@ def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tu
 
 
 def _mark_reachable(target_snapshot: Snapshot, source_snapshot: Snapshot) -> dict[str, int]:
-    """Return which sides reach each commit, and whether it is an ancestor of a commit that both sides reach."""
+    """Return which sides reach each commit, and whether the commit is an ancestor of a commit that both sides reach."""
     marks = {target_snapshot.commit_id: _FROM_TARGET}
     marks[source_snapshot.commit_id] = marks.get(source_snapshot.commit_id, 0) | _FROM_SOURCE
     queue, queued = deque(marks), set(marks)

@@ -22,7 +22,7 @@ MergeOutcome = Literal["already_up_to_date", "fast_forward", "merged", "conflict
 
 @dataclass(frozen=True, slots=True)
 class MergeInputs:
-    """The captured sides of a merge: `source_snapshot` is merged into `target_snapshot`.
+    """The two sides of a merge, as snapshots: `source_snapshot` is merged into `target_snapshot`.
 
     `base_snapshots` are the best common ancestors, ordered by commit id. `incoming_commits` are the commits that only
     the source reaches, oldest first.

@@ -1,6 +1,6 @@
 """Report missing files while a snapshot is being read.
 
-A cleanup may remove a past state while it is being read, and Lance then fails with its own error. This module
+A cleanup may remove a past state while a reader is using it, and Lance then raises its own error. This module
 determines which files are missing and whether a cleanup may have removed them. Unrelated failures are never hidden.
 """
 
@@ -22,7 +22,7 @@ BatchItem = TypeVar("BatchItem")
 
 @contextmanager
 def explain_missing_files(snapshot: Snapshot) -> Iterator[None]:
-    """Raise `HistoryReclaimed` if a read in the block fails because a cleanup removed its files."""
+    """Raise `HistoryReclaimed` if a read in the block fails because a cleanup removed the snapshot's files."""
     try:
         with panics_as_errors():
             yield
@@ -38,7 +38,7 @@ def explain_missing_files(snapshot: Snapshot) -> Iterator[None]:
 
 
 def explain_missing_batches(snapshot: Snapshot, batches: Iterable[BatchItem]) -> Iterator[BatchItem]:
-    """Yield batches, raising `HistoryReclaimed` if a cleanup removes their files while they are read."""
+    """Yield batches; raise `HistoryReclaimed` if a cleanup removes the files while they are being read."""
     with explain_missing_files(snapshot):
         yield from batches
 

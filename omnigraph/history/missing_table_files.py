@@ -32,7 +32,10 @@ def missing_files_error(store: Store, table_key: TableKey, missing_names: Sequen
 
 
 def missing_manifest_error(store: Store, ref: Ref) -> OmnigraphError:
-    """Return the error for a ref without a manifest. The error reports damage unless the ref has since been closed."""
+    """Return the error for a ref without a manifest.
+
+    The error reports damage unless the ref's name has since been released.
+    """
     if ref == refs.MAIN_REF:
         return absent_manifest_error(store, ref.ulid)
     if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:

@@ -1,7 +1,7 @@
 """The origin record of a branch or tag, stored in its first manifest version.
 
-Every publish copies the record. If the ref object is lost, the manifest still contains the name of the branch or tag
-and the operation that created it. While the ref object exists, the record is not used.
+Every publish copies the record to the new version. If the ref object is lost, the manifest still contains the name of
+the branch or tag and the operation that created it. While the ref object exists, the record is not used.
 """
 
 from collections.abc import Mapping

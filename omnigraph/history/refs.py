@@ -176,8 +176,8 @@ def open_name(store: Store, ref: Ref) -> dict[str, int]:
 def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] | None = None) -> None:
     """Create the object that claims a name, with `extra_members` in addition to the ref's own members.
 
-    For an existing branch, the extra members must include a `nonce`, because several processes may claim a name for it
-    at once and the nonce identifies which process created the object.
+    For an existing branch, the extra members must include a `nonce`: several processes may claim a name for the branch
+    at the same time, and the nonce identifies the process that created the object.
     """
     facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
     object_name = layout.ref_name(ref.name, ref.number, ref.directory)

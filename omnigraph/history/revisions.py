@@ -53,7 +53,7 @@ def resolve_revision(store: Store, branch_state: BranchState, head_snapshot: Sna
 
 
 def _split_steps(revision_text: str) -> tuple[str, str]:
-    """Split a revision into a name and the steps from it to an ancestor.
+    """Split a revision into a name and the steps that lead from the named commit to an ancestor.
 
     >>> _split_steps("HEAD~2^"), _split_steps("v1")
     (('HEAD', '~2^'), ('v1', ''))

@@ -85,7 +85,7 @@ class Snapshot:
         """Open a table at its pinned version.
 
         Raises `HistoryReclaimed` if a cleanup removed the version. A cleanup never removes files that the newest state
-        references, so if such files are missing, they were lost, and `DamagedError` is raised.
+        references. If such files are missing, they were lost, and `DamagedError` is raised.
         """
         from omnigraph.storage.table import open_table
 
@@ -166,7 +166,10 @@ def _snapshot_by_id(store: Store, branch_state: BranchState, log: HistoryLog, sn
 
 
 def _snapshot_by_manifest_id(store: Store, snapshot_id: str) -> Snapshot:
-    """Open a snapshot by its id `manifest:<branch>:v<version>`, which identifies a head without its own commit."""
+    """Open a snapshot by an id `manifest:<branch>:v<version>`.
+
+    Such ids identify versions that have no commit of their own.
+    """
     _, _, branch_and_version = snapshot_id.partition(":")
     branch_name, _, version_text = branch_and_version.partition(":v")
     if not branch_name or not version_text.isdecimal():

@@ -46,8 +46,8 @@ class StateMismatch(ValueError):  # noqa: N818 - callers convert it into a typed
 class BranchHead:
     """A branch's head commit, and the commit that the branch was forked from.
 
-    `nonce` identifies a publish without its own commit, such as a fence or the closing version. The
-    field names are the member names of the stored row.
+    `nonce` identifies a publish that adds no commit, such as a fence or the closing version. The field names are the
+    member names of the stored row.
     """
 
     commit_id: str
@@ -179,7 +179,7 @@ def _encode_for_checksum(row: Mapping[str, Any]) -> str:
 
 
 def _checksum_rows(encoded_rows: Iterable[str], manifest_version: int) -> str:
-    """Return the checksum of the rows, in order, and of their manifest version."""
+    """Return one checksum for the manifest version and its rows, which must be in their stored order."""
     return f"{zlib.crc32(_ROW_END.join([str(manifest_version), *encoded_rows]).encode()):08x}"
 
 

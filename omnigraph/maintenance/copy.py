@@ -108,7 +108,7 @@ def _check_target(source: Store, target: Store) -> None:
 
 
 def _capture_branches(source: Store) -> list[_CapturedBranch]:
-    """Capture the current state of every tag and live branch, with main last."""
+    """Read the current state of every tag and live branch, with main last."""
     captured_branches: list[_CapturedBranch] = []
     for ref_directory in (layout.TAGS, layout.REFS):
         for branch_name, ref_number in refs.list_highest_numbers(source, ref_directory).items():
@@ -181,10 +181,11 @@ class _CopyTransfer:
         return self._transfer_files(sizes_to_copy)
 
     def verify_copied_data(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
-        """Return whether the copy has everything that the states reference. Remove its incomplete past versions.
+        """Return whether the copy has everything that the states reference.
 
-        A file that a head needs may be missing because it was removed after the head was read. A newer head does not
-        need this file. If the head has not changed and the file is still missing, the source itself has lost the file.
+        Also remove incomplete past versions from the copy. A file that a head needs may be missing because it was
+        removed after the head was read. A newer head does not need this file. If the head has not changed and the file
+        is still missing, the source itself has lost the file.
         """
         existing_names = {
             stored_file.name for kind in ("nodes", "edges") for stored_file in self.source.objects.list(kind)

@@ -1,8 +1,8 @@
 """Diagnose whether Omnigraph can run on this machine and whether it can use a store.
 
-The diagnosis covers package versions, Spark requirements, the cache directory and, if a store is given, its guarantees
-and its clock. Failures are reported instead of raised, because this command must work even if nothing else does. The
-engine is imported only where it is diagnosed, because a diagnosis of a server does not need the engine.
+The diagnosis covers package versions, Spark requirements, the cache directory and, if a store is given, the store's
+guarantees and clock. Failures are reported instead of raised, because this command must work even if nothing else does.
+The engine is imported only where it is diagnosed, because a diagnosis of a server does not need the engine.
 """
 
 import os
@@ -70,7 +70,7 @@ def diagnose_environment(
 
 
 def diagnose_client() -> list[EnvironmentDiagnosis]:
-    """Diagnose the parts of this machine that programs need for a graph on a server."""
+    """Diagnose the parts of this machine that programs need to use a graph on a server."""
     return [_check_python(), *_check_packages(), _check_temp_space()]
 
 

@@ -1,7 +1,8 @@
 """Classify drift, that is, commits that external writers made to a table's HEAD.
 
-A table's HEAD is never published. `repair` can adopt appended rows, maintenance by external tools has no effect on the
-graph, and all other changes are rejected.
+The graph reads only the table versions that its manifests reference, so changes at a table's HEAD are not visible in
+the graph. `repair` can adopt appended rows, maintenance by external tools has no effect on the graph, and all other
+changes are rejected.
 """
 
 from collections.abc import Iterable, Mapping

@@ -36,7 +36,10 @@ VersionCondition = Literal["whole", "reclaimed", "broken"]
 
 @dataclass(slots=True)
 class FileIntegrity:
-    """The known state of the versions and files in a root. If `open_files` is true, the check also opens files."""
+    """The known state of the versions and files in a root.
+
+    If `open_files` is true, the check also opens files to verify that they are readable.
+    """
 
     store: Store
     open_files: bool = True

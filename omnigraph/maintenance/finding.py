@@ -88,7 +88,7 @@ class Checkup:
     """The result of a check, which is truthy if there are no errors, regardless of warnings.
 
     `readable` maps each branch and tag to its newest completely readable commit, or to None. `read` contains the number
-    of checked items by kind. `more` is the number of findings omitted because they exceed the maximum.
+    of checked items by kind. `more` is the number of findings that were omitted to keep the report within its maximum.
     """
 
     findings: tuple[IntegrityFinding, ...] = ()

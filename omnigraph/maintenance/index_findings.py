@@ -1,7 +1,7 @@
 """Findings about indexes: which index is damaged, and the command that repairs it.
 
-This module defines an index's user-visible name (type, column, kind) and the text of the command. It reads only the
-metadata of a table version.
+This module defines an index's user-visible name (type, column, kind) and the text of the repair command. It reads only
+the metadata of a table version.
 """
 
 import shlex
@@ -79,7 +79,7 @@ def index_finding(
 
 def _repair_hint(index: IndexName, branch: str, root_uri: str, *, rebuild: bool) -> str:
     if is_tag_label(branch):
-        return f"{branch}: restore the index files from a backup, because a tag is never rewritten"
+        return f"{branch}: restore the index files from a backup; the indexes on a tag cannot be rebuilt"
     words = ["omnigraph", "ensure-indices", root_uri]
     words += ["--rebuild", "--index", _spell_column(index)] if rebuild else []
     words += ["--branch", branch] if branch != "main" else []

@@ -1,7 +1,7 @@
 """Build the indexes that the schema declares, without changing any content.
 
-Index files are built before the writer slot is taken, so a long build does not block writers. Files that are outdated
-by then are built again.
+Index files are built before the writer slot is taken, so a long build does not block writers. Index files that a writer
+has made outdated by the time the slot is taken are built again.
 """
 
 from collections.abc import Collection, Mapping

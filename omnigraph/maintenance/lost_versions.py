@@ -42,8 +42,8 @@ class LostVersionEvidence:
     """Evidence that a branch has lost manifest versions.
 
     Each sentence in `proofs` proves the loss on its own. `proved_commits` maps the id of each provably published commit
-    to the commit and to a state whose log contains it. `suspicions` may also be caused by interrupted writes, and
-    `candidate_commits` are the commits that these writes would have published.
+    to the commit and to a state whose log contains it. The evidence in `suspicions` may also stem from interrupted
+    writes. `candidate_commits` are the commits that these writes would have published.
     """
 
     branch_log: BranchLog

@@ -46,7 +46,7 @@ def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:
 
 
 def unnamed_heads(manifests: list[UnnamedManifest]) -> list[RefHead]:
-    """Convert the manifests to heads, so that the check covers everything they reference."""
+    """Convert the manifests to heads, so that the check covers everything that the manifests reference."""
     directories_by_kind = {"tag": layout.TAGS}
     return [
         RefHead(
@@ -89,6 +89,6 @@ def _describe_unnamed(manifest: UnnamedManifest) -> str:
     if manifest.status == "unknown":
         return (
             f"no ref object refers to this {subject} ({location}): either its ref object was lost,"
-            " or its creation by an older release was interrupted"
+            " or an older release was interrupted while it created the branch or tag"
         )
     return f"the ref object for {subject} is {'damaged' if manifest.reason else 'missing'} ({location})"

@@ -115,7 +115,10 @@ class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, neve
 def _prepare_run(
     branch: BranchState, types: Collection[str] | None, executor: Executor, budget: OptimizeBudget | None
 ) -> tuple[_OptimizeRun, WriteTxn]:
-    """Prepare a run. Return the run with its table versions, and the transaction that they are based on."""
+    """Prepare a run.
+
+    Return the run with its prepared table versions, and the transaction with the base that they were prepared on.
+    """
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
         gc_epoch = base_txn.base.state.head.gc_epoch

@@ -1,4 +1,4 @@
-"""Find manifest fragments above the newest version that interrupted writes or lost versions left behind.
+"""Find manifest fragments above the newest version, which interrupted writes or lost versions have left behind.
 
 Every swap writes the rows for the next state to a fragment and then writes the version that references the fragment. A
 fragment records the version that it was written for. `lost_versions` determines whether that version was ever
@@ -55,7 +55,10 @@ class ManifestFiles:
 
 
 def list_manifest_files(store: Store, manifest_ulid: str) -> ManifestFiles:
-    """List the files. Versions come last, so that a concurrent swap's base never appears above the newest version."""
+    """List the files.
+
+    The versions are listed last, so that a concurrent swap's base never appears above the newest version.
+    """
     directory = layout.manifest_directory(manifest_ulid)
     data_files = {listed_object.name: listed_object for listed_object in store.objects.list(f"{directory}/data")}
     swap_names = [

@@ -1,8 +1,8 @@
 """Repair a graph: restore lost names and versions, report external commits, and adopt appended rows.
 
-A table's HEAD is never published. Rows appended to it are checked against the same rules as a load and become an
-ordinary commit on the branch. That commit records the HEAD version that the rows came from, so no row is adopted twice,
-even if a repair is interrupted.
+External writers commit to a table's HEAD, which the graph does not read. Rows that they append are checked against the
+same rules as a load and become an ordinary commit on the branch. That commit records the HEAD version that the rows
+came from, so no row is adopted twice, even if a repair is interrupted.
 """
 
 from collections import Counter
@@ -310,7 +310,7 @@ def _plan_valid_tables(
     adopted_heads: dict[str, int],
     errors_by_type: dict[TableKey, str],
 ) -> PublishPlan | None:
-    """Plan to adopt the rows of all tables that satisfy the rules together. Omit and report the other tables."""
+    """Plan to adopt the rows of those tables that together satisfy the rules. Omit and report the other tables."""
     state = txn.base.state
     while deltas:
         lookup = RecordingLookup(txn)

@@ -1,7 +1,8 @@
 """Restore branch and tag names: rewrite or drop lost or damaged ref objects.
 
-Known names are restored. For all other manifests, the caller decides. Without `confirm`, the repair is only previewed.
-A name's ref numbers are never reused: a restored ref object gets the next odd number.
+If a manifest's name is known, the name is restored. For all other manifests, the caller decides what to do. Without
+`confirm`, the repair is only previewed. A name's ref numbers are never reused: a restored ref object gets the next odd
+number.
 """
 
 from collections import Counter
@@ -87,7 +88,7 @@ class _NameRepairRun:
     choice_used: bool = False
 
     def repair_manifest(self, manifest: UnnamedManifest, is_name_unique: bool) -> NameRepair:
-        """Restore, close or drop one manifest. If that is not possible, report why."""
+        """Restore the name of one manifest, or close or drop the manifest. If this is not possible, report why."""
         name_repair = NameRepair(
             manifest.directory, manifest.status, manifest.kind, manifest.name, manifest.commit_id, "no_op"
         )

@@ -1,8 +1,8 @@
 """Restore manifests by republishing versions that are provably lost.
 
-Commits keep their ids, parents and version numbers, and no data is invented. Anything that may be an interrupted write
-is left alone. Each version is published with an ordinary swap, so an active writer or a running cleanup always wins a
-conflict with the repair.
+Commits keep their ids, parents and version numbers, and the repair adds no data of its own. Anything that may be an
+interrupted write is left alone. Each version is published with an ordinary swap, so an active writer or a running
+cleanup always wins a conflict with the repair.
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ from .health_thresholds import LimitWarning
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatus:
-    """A table's status on a branch. `versions` and `bytes` include its retained history.
+    """A table's status on a branch. `versions` and `bytes` include the table's retained history.
 
     `error` explains why a damaged table could not be examined. In this case, `rows` is the row count that the branch
     records.

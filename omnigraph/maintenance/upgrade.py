@@ -1,8 +1,8 @@
 """Upgrade a root to the current storage format in place, one manifest at a time.
 
 Each manifest is converted with one swap, so it is always entirely in one format. Main is converted last. Until then,
-the older release can still open the graph, and an interrupted upgrade can be resumed. Table files are never changed,
-and a format without a registered upgrade step is rejected.
+the older release can still open the graph, and an interrupted upgrade can be resumed. Table files are never changed. A
+format without a registered upgrade step is rejected.
 """
 
 from collections.abc import Iterator

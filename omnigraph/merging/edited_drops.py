@@ -2,8 +2,8 @@
 
 If the other side has dropped the type or property since the base, the edits are found before the schemas are combined,
 because an edit turns the drop into a conflict. If a decision about a name removes a type or property that a side has
-added, its values are found after the schemas are combined. Tables are read only in these cases. All values that the
-merged schema does not contain are listed as discarded changes.
+added, the values of that type or property are found after the schemas are combined. Tables are read only in these
+cases. All values of types and properties that the merged schema lacks are listed as discarded changes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -79,7 +79,7 @@ class EditedDrop:
 
 
 def find_edited_drops(merge_inputs: MergeInputs) -> tuple[EditedDrop, ...]:
-    """Return both sides' edits to dropped types and properties, ours first, with each side ordered by type."""
+    """Return both sides' edits to dropped types and properties: ours first, and each side's edits ordered by type."""
     target, source = merge_inputs.target_snapshot, merge_inputs.source_snapshot
     return tuple(
         edited_drop

@@ -1,7 +1,7 @@
-"""A table in a merge whose entities are looked up in the captured snapshots when they are needed.
+"""A table in a merge whose entities are looked up, on demand, in the snapshots of the merge.
 
-This module keeps the state of single entities in all three versions. The lookups serve decisions only. A subclass finds
-the rows and determines the changes that a merge takes without a decision.
+This module caches the rows of single entities in the base and on both sides. Only decisions about conflicts require
+these lookups. A subclass finds the rows and determines the changes that a merge takes without a decision.
 """
 
 from abc import abstractmethod
@@ -20,7 +20,7 @@ VersionRows = tuple[pa.Table, pa.Table, pa.Table]  # rows of (base, ours, theirs
 
 @dataclass(frozen=True, slots=True)
 class EntityStates:
-    """An entity's rows in all three versions."""
+    """An entity's row in the base and on each side, or None where the entity does not exist."""
 
     base: pa.Table | None
     ours: pa.Table | None
@@ -32,20 +32,20 @@ class EntityStates:
         return not (_same_row(self.base, self.ours) and _same_row(self.base, self.theirs))
 
     def is_deleted_only_on(self, side: Choice) -> bool:
-        """Return whether one side deleted the entity and the other side left it unchanged."""
+        """Return whether `side` deleted the entity and the other side left it unchanged."""
         side_row, opposite_row = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
         return self.base is not None and side_row is None and _same_row(self.base, opposite_row)
 
 
 @dataclass(frozen=True)
 class LookupSides(TableSides):
-    """The changes that both sides made to a table. Entities that are not in `ours` and `theirs` are looked up."""
+    """The changes that both sides made to a table. Entities that are in neither `ours` nor `theirs` are looked up."""
 
     entity_states: dict[str, EntityStates] = field(kw_only=True, default_factory=dict, compare=False)
 
     @abstractmethod
     def find_versions(self, condition: Mapping[str, pa.Array]) -> VersionRows:
-        """Return the rows in all three versions that meet a condition."""
+        """Return the rows that meet a condition, in the base and on both sides."""
 
     def load_entities(self, entity_ids: Iterable[str]) -> None:
         """Load entities in a single lookup, before they are requested one by one."""
@@ -72,7 +72,7 @@ class LookupSides(TableSides):
         return super().is_changed(entity_id) or self._states_of(entity_id).is_changed
 
     def base_row(self, entity_id: str) -> pa.Table | None:
-        """Return an entity's base row if either side changed the entity, or otherwise None."""
+        """Return an entity's base row, or None if the entity is new or neither side changed it."""
         if super().is_changed(entity_id):
             return super().base_row(entity_id)
         states = self._states_of(entity_id)

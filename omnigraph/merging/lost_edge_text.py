@@ -1,8 +1,11 @@
-"""Describe edges that were deleted along with a node. This module imports nothing, so clients can use it."""
+"""Describe edges that stay deleted although a merge keeps the node that they were deleted with.
+
+This module imports nothing, so that clients can use it.
+"""
 
 
 def describe_lost_edge(type_name: str, edge_id: str, endpoints: tuple[str, str], node_id: str) -> str:
-    """Describe an edge that stays deleted.
+    """Describe an edge and the node that it was deleted with.
 
     >>> describe_lost_edge("Knows", "e1", ("ada", "bob"), "bob")
     "Knows 'e1' (ada -> bob) was deleted with 'bob'"

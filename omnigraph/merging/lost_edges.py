@@ -1,4 +1,4 @@
-"""Find edges that were deleted along with a node that the merge keeps.
+"""Find edges that stay deleted although the merge keeps the node that they were deleted with.
 
 Deleting a node also deletes its edges. These deletions are ordinary changes, so resolving a conflict by keeping the
 node does not restore its edges. This module finds such edges so that they can be reported.
@@ -40,7 +40,7 @@ class LostEdge(NamedTuple):
 def find_lost_edges(
     catalog: Catalog, sides_of: Callable[[TableKey], TableSides], decisions: Decisions
 ) -> tuple[LostEdge, ...]:
-    """Return the edges that were deleted along with nodes that a decision keeps, sorted by type and id."""
+    """Return the edges that stay deleted although a decision keeps one of their nodes, sorted by type and id."""
     edges_found: list[LostEdge] = []
     for side in _SIDES:
         stays_by_node = _decided_deletions(side, sides_of, decisions)

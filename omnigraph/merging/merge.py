@@ -1,4 +1,4 @@
-"""Merge one branch into another: capture both branches, plan the merge, resolve conflicts, and publish the result.
+"""Merge one branch into another: take a snapshot of each, plan the merge, resolve conflicts, and publish the result.
 
 This module defines the order of the merge steps. A repeated merge is detected before any data is read. A
 fast-forward adopts the source's tables and reads no rows.
@@ -60,7 +60,7 @@ class MergeReport:
 
     @property
     def lost_edges(self) -> tuple[LostEdge, ...]:
-        """The edges that were deleted along with nodes that the merge keeps."""
+        """The edges that stay deleted although the merge keeps the node that they were deleted with."""
         return () if self.plan is None else self.plan.lost_edges
 
     @property
@@ -102,7 +102,7 @@ class MergeRequest:
 
 
 def open_merge(source: MergeSource, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
-    """Capture both sides; raise an error if they cannot be merged."""
+    """Take a snapshot of each side; raise an error if the two sides cannot be merged."""
     if isinstance(source, BranchState) and source.ulid == target_branch.ulid:
         hint = "specify two different branches as source and target (`into`)"
         raise InputError(f"'{source.name}' cannot be merged into itself", reason="same branch", hint=hint)
@@ -156,7 +156,7 @@ def merge_captured(
     decisions: Decisions | None = None,
     resolved_count: int = 0,
 ) -> MergeReport:
-    """Merge the captured branches, reusing a planner and earlier decisions."""
+    """Merge the snapshots in `merge_inputs`, optionally reusing a planner and earlier decisions."""
     with request.blobs.activate():
         report = _merge_captured(merge_inputs, request, planner, decisions, resolved_count)
     return replace(report, blobs=request.blobs)

@@ -1,4 +1,4 @@
-"""Configurable memory limits for a merge. The error for a merge that exceeds a limit specifies which one."""
+"""Configurable memory limits for a merge. If a merge exceeds a limit, the error names the limit."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

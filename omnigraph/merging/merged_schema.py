@@ -37,7 +37,7 @@ class MergedSchema:
     """The merged schema and, for each of its types, the corresponding type on each side.
 
     `conflicts` lists the incompatible changes that no strategy has resolved and the values that do not fit the merged
-    schema. If it is not empty, rows must not be merged.
+    schema. As long as there are conflicts, rows must not be merged.
     """
 
     base_ir: SchemaIR
@@ -84,7 +84,7 @@ class MergedSchema:
         return {table_key: names for table_key, names in restored.items() if names}
 
     def base_columns(self, table_key: TableKey) -> frozenset[str]:
-        """Return the properties of a merged type that the base has, by their merged names."""
+        """Return the properties of a merged type that exist in the base, by their names in the merged schema."""
         base_transition = find_transition(self.base_ir, self.ir, table_key)
         return frozenset() if base_transition is None else frozenset(base_transition.old_property_names)
 

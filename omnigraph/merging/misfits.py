@@ -1,8 +1,9 @@
 """Find values that do not fit the number types that a merged schema has chosen.
 
-A property can have a different number type on each side, such as I64 and F64. If a decision chooses one type, the other
-side's values are converted one by one. A value that the merged type cannot represent exactly is reported as a conflict
-for its entity, and the merge writes nothing. Only properties whose number type differs between the sides are read.
+A property can have a different number type on each side, such as I64 and F64. If a decision chooses one side's type,
+the other side's values are converted one by one. A value that the merged type cannot represent exactly is reported as a
+conflict for its entity, and the merge writes nothing. Only properties whose number type differs between the sides are
+read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -61,7 +62,7 @@ def _misfits_of_type(snapshot: Snapshot, side: Choice, transition: TypeTransitio
         for entity_id, value in misfits:
             message = (
                 f"{new_name} is {value!r} on '{snapshot.branch}', which does not fit {type_text}; change the value on"
-                " that branch, or resolve the schema conflict in favor of the other side"
+                " that branch, or resolve the schema conflict in favor of a type that can hold the value"
             )
             ours, theirs = ({new_name: value}, None) if side == "ours" else (None, {new_name: value})
             kind, type_name = transition.new_key.kind, transition.new_key.type_name

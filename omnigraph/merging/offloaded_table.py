@@ -1,7 +1,7 @@
 """A table that an external engine compares because too many rows changed for one process.
 
-This process keeps the complete rows of conflicting entities only. For rows taken from the other side, it keeps the ids
-and the columns that rules need. Single entities are looked up in the captured snapshots. All other values stay in
+This process keeps the complete rows of conflicting entities only. For rows taken from the source, it keeps the ids and
+the columns that rules need. Single entities are looked up in the snapshots of the merge. All other values stay in
 storage until they are written.
 """
 
@@ -52,10 +52,10 @@ class OffloadEngine(Protocol):
 class OffloadedSides(LookupSides):
     """The changes that both sides made to a table. `ours` and `theirs` contain only conflicting entities.
 
-    `inserted_rows` and `updated_rows` are the rows taken from the other side, with only `SOURCE_ROW_ID` and the columns
-    that rules read. `deleted_ids` are the ids of the rows that the other side removed. `invalid_rows` are the taken
-    rows that break a single-row rule, with all of their columns. `parallel_candidates` are edges from each side that
-    may be the same edge.
+    `inserted_rows` and `updated_rows` are the rows taken from the source, with only `SOURCE_ROW_ID` and the columns
+    that rules read. `deleted_ids` are the ids of the rows that the source removed. `invalid_rows` are the taken rows
+    that break a single-row rule, with all of their columns. `parallel_candidates` are edges from each side that may be
+    the same edge.
     """
 
     merge_inputs: MergeInputs = field(kw_only=True)
@@ -66,7 +66,7 @@ class OffloadedSides(LookupSides):
     invalid_rows: pa.Table = field(kw_only=True)
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return the changes to take from the other side: rows to add, rows to replace, and ids to remove."""
+        """Return the changes to take from the source: rows to add, rows to replace, and ids to remove."""
         return (
             self.inserted_rows,
             pa.concat_tables([self.updated_rows, self.to_rule_columns(self.combined_rows)]),
@@ -84,7 +84,7 @@ class OffloadedSides(LookupSides):
         return self.parallel_candidates
 
     def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
-        """Return the edges at the given nodes that one side deleted and the other side left unchanged."""
+        """Return the edges at the given nodes that `side` deleted and the other side left unchanged."""
         nonempty_endpoints = {endpoint: node_ids for endpoint, node_ids in nodes_by_endpoint.items() if len(node_ids)}
         base_edges = [
             self._find_rows({endpoint: node_ids}, self.merge_inputs.base_snapshot)
@@ -98,7 +98,7 @@ class OffloadedSides(LookupSides):
         return pa.concat_tables([full_schema.empty_table(), *deleted_rows])
 
     def find_versions(self, condition: Mapping[str, pa.Array]) -> VersionRows:
-        """Return the rows in the captured base, target and source that meet a condition."""
+        """Return the rows that meet a condition, in the base, target and source snapshots."""
         base, target = self.merge_inputs.base_snapshot, self.merge_inputs.target_snapshot
         base_rows, our_rows = self._find_rows(condition, base), self._find_rows(condition, target)
         return base_rows, our_rows, self._find_rows(condition, self.merge_inputs.source_snapshot)
@@ -186,7 +186,7 @@ class OffloadedDelta(TableDelta):
 def make_offloaded_delta(
     table_delta: TableDelta, offloaded_sides: OffloadedSides, local_rows: pa.Table, engine: OffloadEngine | None
 ) -> OffloadedDelta:
-    """Build a delta from offloaded rows, which have only the rule columns here, and complete local rows."""
+    """Build a delta from complete local rows and from offloaded rows, which have only the rule columns here."""
     table_delta = replace(table_delta, row_rules_checked=True)
     delta_values = {delta_field.name: getattr(table_delta, delta_field.name) for delta_field in fields(TableDelta)}
     offloaded_ids = table_delta.row_versions.filter(pc.is_valid(table_delta.row_versions[SOURCE_ROW_ID]))[
@@ -206,7 +206,7 @@ def make_offloaded_delta(
 
 
 def stage_delta(txn: WriteTxn, delta: Delta) -> dict[TableKey, StagedChange]:
-    """Stage the changes to every changed table, whether offloaded or not."""
+    """Stage the changes to every changed table, whether the external engine compared the table or not."""
     offloaded_tables = {
         key: table_delta for key, table_delta in delta.tables.items() if isinstance(table_delta, OffloadedDelta)
     }

@@ -17,7 +17,7 @@ from .table_merge import TableSides
 
 
 class ParallelEdgePair(NamedTuple):
-    """The ids of two equivalent edges with the same type: the edge in the target, and the edge being merged."""
+    """The ids of two equivalent edges with the same type: the target's edge and the source's edge."""
 
     key: TableKey
     ours: str
@@ -47,7 +47,7 @@ def _rows_absent_from(rows: pa.Table, other_rows: pa.Table) -> pa.Table:
 
 
 def _pair_by_endpoints(our_rows: pa.Table, their_rows: pa.Table) -> Iterator[tuple[int, list[int]]]:
-    """Yield the position of each of our edges, with the positions of the other side's edges between the same nodes."""
+    """Yield the position of each of our edges, with the positions of the source's edges between the same nodes."""
     positions_by_endpoints: dict[tuple[str, str], list[int]] = {}
     their_endpoints = zip(their_rows["src"].to_pylist(), their_rows["dst"].to_pylist(), strict=True)
     for row_position, endpoints in enumerate(their_endpoints):

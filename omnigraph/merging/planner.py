@@ -40,7 +40,7 @@ from .table_merge import Granularity, TableSides
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """The options for a merge: how it combines changes, its memory limits, and the engine for offloaded tables."""
+    """The options for a merge: how it combines changes, its memory limits, and the external engine for large tables."""
 
     granularity: Granularity = "property"
     collapse_edges: bool = False

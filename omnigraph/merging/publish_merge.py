@@ -1,7 +1,7 @@
 """Publish a merge as a single commit with two parents, under an intent that records the merge source.
 
-The target head must be the captured commit, and the source must still be the same branch. Nothing is
-staged and no intent is written until every conflict is resolved.
+The target's head must still be the commit that the merge was planned on, and the source must still be the same branch.
+Nothing is staged and no intent is written until every conflict is resolved.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def publish_merge(
 ) -> Commit:
     """Publish a planned merge. `details` records how conflicts were resolved.
 
-    Raises `ReadSetConflict` if the target has moved, also if another process published the same request.
+    Raises `ReadSetConflict` if the target has moved, even if another process moved it by publishing the same request.
     """
     migration = None if plan.merged_schema is None else plan.merged_schema.migration
 

@@ -61,7 +61,7 @@ def _rebuild_replay(branch: BranchState, commit: Commit, preview: MergeRequest) 
 
 
 def _manifest_before(branch: BranchState, commit: Commit) -> LoadedManifest:
-    """Return the branch's manifest as it was before a commit, with the log that is known now."""
+    """Return the branch's manifest as it was before a commit, but with the newest log known to this process."""
     newest = branch.last_known()
     tables, schema = HistoryLog(branch.store, newest.state).tables_and_schema_at(commit.parents[0])
     head = replace(newest.state.head, commit_id=commit.parents[0])

@@ -42,7 +42,7 @@ def _choose_winner(
     winners: dict[SchemaConflict, Winner],
     contradiction: SchemaConflict,
 ) -> tuple[SourcedSchema, dict[SchemaConflict, Winner]]:
-    """Choose the winner of a contradiction that leads to the most conflicts between the sides.
+    """Choose the winner of a contradiction: the declaration that leads to the most conflicts between the sides.
 
     A contradiction has three different declarations, and the two sides have at most two of them, so neither side has
     the third one. With this declaration in the base, every change on a side is either kept or reported as a conflict.

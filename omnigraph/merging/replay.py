@@ -1,10 +1,10 @@
 """Replay commits: apply one commit to a branch (cherry-pick), or undo one commit or a range (revert).
 
-Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the commit's parent is the base
-and the commit is the other side; in a revert, the roles are swapped. A range is replayed as the difference between its
-first and last state. Rows are converted to the branch's schema, which does not change, and are written again, so that
-the new commit does not reference any old table version. Rule violations, and entities that changed after the commit,
-are conflicts.
+Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the commit's parent is the
+merge base and the commit is the source; in a revert, the two are swapped. A range is replayed as the difference between
+its first and last state. Rows are converted to the branch's schema, which does not change, and are written again, so
+that the new commit does not reference any old table version. Rule violations, and entities that changed after the
+commit, are conflicts.
 """
 
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ def replay(
 def replayed_sides(
     kind: ReplayKind, commit_snapshot: Snapshot, mainline: int | None = None
 ) -> tuple[Snapshot, Snapshot]:
-    """Return the base and the other side of the merge that applies a commit's changes, or undoes them."""
+    """Return the base and the source of the merge that applies a commit's changes, or undoes them."""
     parent_snapshot = _parent_snapshot(commit_snapshot, mainline)
     if kind == "cherry_pick":
         return parent_snapshot, replace(commit_snapshot, branch=commit_snapshot.commit_id)
@@ -94,7 +94,7 @@ def revert_range(
 
 
 def range_sides(after_snapshot: Snapshot, last_snapshot: Snapshot) -> tuple[Snapshot, Snapshot]:
-    """Return the base and the other side of the merge that undoes a range of commits."""
+    """Return the base and the source of the merge that undoes a range of commits."""
     return last_snapshot, replace(after_snapshot, branch=f"at {after_snapshot.commit_id}")
 
 

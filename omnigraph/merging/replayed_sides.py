@@ -43,7 +43,7 @@ class ReplayedSides(LookupSides):
         )
 
     def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
-        """Return the edges at the given nodes that one side deleted and the other side left unchanged.
+        """Return the edges at the given nodes that `side` deleted and the other side left unchanged.
 
         Edges that the target deleted have only the columns `id`, `src` and `dst`, because their values are not needed.
         """

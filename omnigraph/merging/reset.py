@@ -2,7 +2,7 @@
 
 The past table versions are referenced again, so no rows are read or written, and tables with equal content do not
 change. An intent protects these versions, because a cleanup may be about to remove them. A reset is published only on
-the captured head, so it never discards a commit that the caller has not seen.
+the head that it was planned on, so it never discards a commit that the caller has not seen.
 """
 
 from collections.abc import Collection, Mapping

@@ -187,7 +187,10 @@ def _misfit_error(snapshot: Snapshot, transition: TypeTransition, property_name:
         f"values on '{snapshot.branch}' do not fit {subject} in the merged schema",
         source=snapshot.branch,
         target=snapshot.branch,
-        hint=f"resolve the conflict over {subject} in favor of the other side, or change the values first",
+        hint=(
+            f"resolve the conflict over {subject} in favor of a type that can hold these values, or change the"
+            " values first"
+        ),
     )
 
 

@@ -85,7 +85,10 @@ def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAns
 def resolve_conflicts(
     planner: MergePlanner, strategy: Strategy, decisions: Mapping[EntityKey, Decision] | None = None
 ) -> tuple[MergePlan, int]:
-    """Plan and resolve repeatedly until nothing more can be resolved. Return the plan and the number of resolutions."""
+    """Plan the merge and apply the strategy repeatedly until it resolves no further conflict.
+
+    Return the plan and the number of resolutions.
+    """
     all_decisions = dict(decisions or {})
     plan, decided_count = planner.make_plan(all_decisions), 0
     for _ in range(_MAX_ROUNDS):
@@ -118,7 +121,7 @@ def _record_values(
     detected: DetectedConflict,
     values: Mapping[str, Any],
 ) -> bool:
-    """Record the values chosen for a conflict's entity; return False if the entity was already decided as a whole."""
+    """Record the values chosen for a conflict's entity; return False if a decision already covers the whole entity."""
     entity_key = detected.involved_entities[0]
     earlier = decisions.get(entity_key)
     if earlier is not None and not isinstance(earlier, PropertyChoices):

@@ -79,11 +79,11 @@ class TableSides:
 
     @cached_property
     def combined_value_count(self) -> int:
-        """The number of values in the combined rows that come from the other side."""
+        """The number of values in the combined rows that come from the source."""
         return self._combined_updates[2]
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return the changes to take from the other side: rows to add, rows to replace, and ids to remove."""
+        """Return the changes to take from the source: rows to add, rows to replace, and ids to remove."""
         their_changes = self.theirs
         inserted_rows = _rows_without_ids(their_changes.inserted, self.shared_ids)
         updated_rows = _rows_without_ids(their_changes.updated_after, self.shared_ids)
@@ -182,7 +182,7 @@ class TableSides:
         )
 
     def base_row(self, entity_id: str) -> pa.Table | None:
-        """Return an entity's base row if either side changed the entity, or otherwise None."""
+        """Return an entity's base row, or None if the entity is new or neither side changed it."""
         base_tables = (
             base_table
             for changes in (self.ours, self.theirs)
@@ -315,7 +315,7 @@ def _contested_update(
 
 
 def _pick_values(our_rows: pa.Table, their_rows: pa.Table, take_theirs: dict[str, Any]) -> pa.Table:
-    """Return our rows, with the values that `take_theirs` selects in each column replaced by their values."""
+    """Return our rows, with each value that `take_theirs` selects replaced by the value in `their_rows`."""
     pieces, piece_start = [], 0
     for our_piece, their_piece in matching_slices(our_rows, their_rows):
         row_count, columns = our_piece.num_rows, []

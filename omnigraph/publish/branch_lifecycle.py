@@ -1,7 +1,8 @@
 """Create, name and delete branches at a cost that does not depend on table size.
 
 A branch consists of a manifest dataset and a name. Creating a branch requires an intent, because the new branch refers
-to states that a cleanup may be about to remove. Deleting a branch closes the manifest first and then the name.
+to states that a cleanup may be about to remove. Deleting a branch first publishes the closing version of its manifest
+and then releases its name.
 """
 
 from collections.abc import Callable, Mapping
@@ -79,7 +80,7 @@ def create_branch(
 
 
 def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> BranchState:
-    """Request the intent's verdict, then create the branch or tag, or return it if it already exists."""
+    """Record the intent's verdict and create the branch or tag, or return it if another process has created it."""
     branch_state = branch_state_of(store, intent.facts["name"], _created_ulid(intent))
     with failures_with_effect("unknown"):
         if intents.decide(store, intent, "publish") != "publish":
@@ -96,7 +97,7 @@ def ref_directory(intent: Intent) -> str:
 def _create_and_name(
     store: Store, intent: Intent, branch_state: BranchState, state: GraphState, ref_number: int
 ) -> None:
-    """Write the manifest, take the name, and retire the intent once the outcome is known."""
+    """Write the manifest, claim the name, and remove the intent once the outcome is known."""
     manifest_written = False
     try:
         branch_state.advance(_write_manifest(store, intent, state, ref_number))
@@ -163,7 +164,7 @@ def _load_created_manifest(store: Store, intent: Intent) -> LoadedManifest:
 
 
 def resume_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> None:
-    """Resume an interrupted creation: write the manifest, then take the name.
+    """Resume an interrupted creation: write the manifest, then claim the name.
 
     Several processes may resume a creation at the same time, but only one manifest is ever written.
     """
@@ -225,7 +226,7 @@ def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
 
 
 def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = None) -> int:
-    """Return the ref number to claim for a name, after closing any ref left over from an interrupted deletion."""
+    """Return the ref number with which to claim a name, releasing the name first if a deletion was interrupted."""
     numbers_by_directory = refs.list_numbers_by_directory(store)
     ref_numbers = numbers_by_directory[layout.REFS]
     ref_number = ref_numbers.get(branch_name, 0)
@@ -241,7 +242,7 @@ def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = N
 def conflicting_names(
     store: Store, branch_name: str, ref_numbers: Mapping[str, int], renamed_from: str | None = None
 ) -> list[str]:
-    """Return the other branch names that conflict with a name, ignoring names of closed branches."""
+    """Return the other branch names that conflict with a name, ignoring the names of deleted branches."""
     overlapping_names = name_conflicts.find_overlapping_names(branch_name, refs.open_names_with_main(ref_numbers))
     return [
         other_name
@@ -251,7 +252,7 @@ def conflicting_names(
 
 
 def _release_if_closed(store: Store, branch_name: str) -> bool:
-    """Return whether the branch behind an open name is closed. If it is, release the name."""
+    """Return whether the branch behind a name in use has been deleted. If so, release the name."""
     try:
         open_branch(store, branch_name)
     except BranchNotFound:
@@ -268,7 +269,7 @@ def _created_ulid(intent: Intent) -> str:
 def arm_creation(
     store: Store, source_branch: BranchState, commit_id: str | None, build_intent: IntentFactory
 ) -> tuple[Intent, GraphState]:
-    """Arm an intent and return it with the state that it protects, even if the source branch keeps advancing."""
+    """Write an intent and return it with the state that it protects, even if the source branch keeps advancing."""
     for attempt in range(_MAX_FORK_ATTEMPTS):
         base_manifest = source_branch.last_known()
         intent = build_intent(commit_id or base_manifest.state.head.commit_id)
@@ -281,7 +282,7 @@ def arm_creation(
 
 
 class _SourceMovedError(Exception):
-    """The source branch advanced after its state was read and before the intent was armed."""
+    """The source branch advanced after its state was read and before the intent was written."""
 
 
 def _branch_intent(branch_name: str, source_branch: BranchState, commit_id: str, actor: str | None) -> Intent:
@@ -301,7 +302,7 @@ def _branch_intent(branch_name: str, source_branch: BranchState, commit_id: str,
 def _load_protected_state(
     store: Store, source_branch: BranchState, base_manifest: LoadedManifest, intent: Intent, *, historical: bool
 ) -> GraphState:
-    """Return the state to fork after verifying that the armed intent protects it from cleanup."""
+    """Return the state to fork after verifying that the intent protects it from cleanup."""
     try:
         if historical:
             newest = source_branch.refresh()
@@ -351,7 +352,7 @@ def delete_branch(
 
 
 def close_ref(store: Store, ref: Ref, expected_head: str | None = None) -> None:
-    """Close the manifest behind a ref, and then the ref itself. A second caller gets `NotFound`."""
+    """Close the manifest behind a ref, and then release the ref's name. A second caller gets `NotFound`."""
     already_closed = publish_closing_version(store, branch_state_of(store, ref.name, ref.ulid), expected_head)
     with failures_with_effect("unknown"):
         refs.close_name(store, ref)

@@ -1,7 +1,7 @@
 """The closing version of a branch or tag: its final version, after which nothing is published.
 
 The closing version is never removed, so a swap that arrives later always fails. This module publishes the closing
-version in competition with other writers, and raises an error if the store does not respond.
+version even if other writers are publishing at the same time, and raises an error if the store does not respond.
 """
 
 from omnigraph.errors import BranchBusy, ConcurrentCommit

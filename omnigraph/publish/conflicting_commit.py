@@ -60,7 +60,7 @@ def _commits_of_step(
 
 
 def _is_made_in_step(commit: Commit, entry: TableEntry, step: UnreadStep) -> bool:
-    """Return whether a commit by another writer changed the table within the step, not after it."""
+    """Return whether a commit by another writer changed the table within the given step rather than after it."""
     is_foreign = commit.id not in step.own_commits
     return is_foreign and entry.content_id == commit.id and entry.version <= step.newer.version
 

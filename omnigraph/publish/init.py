@@ -150,7 +150,7 @@ def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> tuple[dict[Tab
 
 
 def _create_first_manifest(store: Store, state: GraphState) -> LoadedManifest:
-    """Create the first manifest, which is the commit point. If the outcome is unknown, check the store."""
+    """Create the first manifest, which is the commit point. If the outcome is unknown, read the manifest back."""
     try:
         return create_manifest(store, layout.MAIN, state)
     except UnsyncedError as error:

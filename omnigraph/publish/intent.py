@@ -1,8 +1,10 @@
 """Intents, which are written before a long operation starts and record what it is about to do.
 
-This module manages the life cycle of intents: they are armed, leased, confirmed, decided by a single verdict, listed,
-and finally removed. An intent protects the data that it references from cleanup, and it lets other processes finish or
-discard the operation if the owner dies. No operation waits for an intent, not even for one that cannot be read.
+This module manages the life cycle of an intent. Arming an intent writes it, and the owner renews its lease while the
+work runs. Confirming an intent stores the staged plan. A single verdict, publish or discard, decides the outcome, and
+the intent is then removed. An intent protects the data that it references from cleanup, and it lets other processes
+finish or discard the operation if the owner dies. No operation waits for an intent, not even for one that cannot be
+read.
 """
 
 import logging
@@ -52,7 +54,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PendingIntent:
-    """A readable intent, with the store times at which it was armed and its owner was last active."""
+    """A readable intent, with the store times at which the intent was armed and its owner was last active."""
 
     intent: Intent
     alive_at: datetime
@@ -98,7 +100,7 @@ class SetAsideIntent:
 
     @property
     def intent(self) -> Intent | None:
-        """The operation, unless its record cannot be read."""
+        """The operation, or None if its record cannot be read."""
         return self.listed_intent.intent if isinstance(self.listed_intent, PendingIntent) else None
 
     def to_json(self) -> dict[str, Any]:
@@ -152,8 +154,8 @@ def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
 def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
     """Request a verdict and return the one that was recorded first, or None if the intent has already been resolved.
 
-    After the verdict is written, the intent is looked up again. If it no longer exists, it had already been resolved
-    and its verdict had been removed, so the new verdict is removed as well.
+    After the verdict is written, the intent is looked up again. If the intent no longer exists, another process has
+    resolved it and removed its verdict. The new verdict is then removed as well.
     """
     verdict_file = layout.intent_name(intent.id, "verdict")
     verdict: Verdict | None = requested_verdict
@@ -169,7 +171,7 @@ def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict 
 
 
 def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) -> None:
-    """Remove a completed intent's files: the intent itself first, and its verdict last.
+    """Remove the files of a completed intent: the intent itself first, and its verdict last.
 
     The work is already done, so a failure is only logged. Any remaining files are removed the next time the graph is
     opened for writing.
@@ -324,7 +326,7 @@ def is_expired(listed_intent: PendingIntent | UnreadableIntent, current_time: da
     """Return whether the owner has not renewed the lease for a full lease period.
 
     A lease whose renewal time is more than one lease period in the future has also expired: either the store's clock
-    was set back, or the file time was changed. An owner that is still alive soon renews its lease with the current
+    was set back, or the file time was changed. An owner that is still alive will soon renew the lease with the current
     time.
     """
     return abs(current_time - listed_intent.alive_at) > LEASE_DURATION

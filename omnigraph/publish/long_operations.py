@@ -104,7 +104,7 @@ def finish_confirmed(
 
 
 def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
-    """Publish a refusal under the intent's commit id, so that its plan can never be published later.
+    """Publish a refusal under the intent's commit id, so that the intent's plan can never be published later.
 
     Returns the commit that the log now contains under this id, or None if the branch was deleted. Another process may
     have published the commit.

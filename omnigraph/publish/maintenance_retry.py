@@ -17,7 +17,7 @@ StageMaintenance = Callable[[WriteTxn, int | None], PublishPlan | None]
 
 
 def shrink_on_retry(stage: StageMaintenance) -> PreparePlan:
-    """Return a prepare function that sets no limit on the first attempt and stages fewer fragments on every retry."""
+    """Return a prepare function that stages all fragments on the first attempt, and fewer on every retry."""
     attempt_count = 0
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:

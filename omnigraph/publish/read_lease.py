@@ -58,7 +58,7 @@ def protect_snapshot(
 
 
 def begin_read_lease(store: Store, branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:
-    """Protect a branch's snapshot from cleanup until its lease ends or is no longer renewed."""
+    """Protect a branch's snapshot from cleanup until the lease ends or is no longer renewed."""
     intent = build_read_intent(branch_state, snapshot, actor)
     intents.arm(store, intent)
     try:
@@ -71,12 +71,12 @@ def begin_read_lease(store: Store, branch_state: BranchState, snapshot: Snapshot
 
 
 def renew_read_lease(store: Store, lease_id: str) -> None:
-    """Renew a lease that any process began; raise `NotFound` if it has ended."""
+    """Renew a lease that any process began; raise `NotFound` if the lease has ended."""
     intents.renew(store, _find_lease(store, lease_id))
 
 
 def end_read_lease(store: Store, lease_id: str) -> None:
-    """End a lease that any process began; raise `NotFound` if it has already ended."""
+    """End a lease that any process began; raise `NotFound` if the lease has already ended."""
     _retire_lease(store, _find_lease(store, lease_id))
 
 
@@ -95,7 +95,7 @@ def _retire_lease(store: Store, intent: Intent) -> None:
 def protect_while_reading(
     branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]
 ) -> Iterator[ReadItem]:
-    """Yield the items. If the snapshot is large or the read takes long, protect the snapshot from cleanup.
+    """Yield the items. If the snapshot is large or the read takes a long time, protect the snapshot from cleanup.
 
     If the lease cannot be written, for example without write access to the store, the read continues without
     protection.
@@ -106,7 +106,10 @@ def protect_while_reading(
 
 
 def protect_slow_read(branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]) -> Iterator[ReadItem]:
-    """Yield the items. Once the read has taken a while, protect the snapshot from cleanup, like a large one."""
+    """Yield the items.
+
+    Once the read has been running for a while, protect the snapshot from cleanup in the same way as a large snapshot.
+    """
     started, is_protected = clock_and_ids.monotonic(), False
     with ExitStack() as stack:
         close = getattr(items, "close", None)

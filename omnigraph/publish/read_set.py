@@ -116,7 +116,7 @@ class UnchangedReads:
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:
-        """Return whether this write published the commit, rather than finding it by its idempotency key."""
+        """Return whether this write published the commit, instead of finding an earlier one by its idempotency key."""
         return self.commit_id == commit.id
 
     def reads_after_write(self, table_key: TableKey, reads: TableReads, new_entry: TableEntry) -> TableReads:
@@ -164,7 +164,7 @@ class ReadSet:
         """Advance past a write by the same caller, but not past the unread changes that precede the write.
 
         An earlier commit that was found by its idempotency key is skipped: its base was not checked against this
-        requirement, and it may be older than data that has been read in the meantime.
+        requirement, and the commit may be older than data that has been read in the meantime.
         """
         if not requirement.was_checked_for(commit):
             return

@@ -1,8 +1,8 @@
-"""Crash recovery: settle operations whose owner has died, or set them aside if they cannot be settled.
+"""Crash recovery: finish or discard operations whose owner has died, or set them aside if neither is possible.
 
 Recovery runs when a graph is opened for writing and, at intervals, before a write. Recovery is idempotent and processes
-only intents whose lease has expired. No operation waits for recovery. An operation that cannot be settled blocks
-neither other operations nor the caller. Only a failed listing is an error.
+only intents whose lease has expired. No operation waits for recovery. An operation that cannot be resolved blocks
+neither other operations nor the caller. The only failure that raises an error is a failed listing.
 """
 
 import logging
@@ -40,7 +40,7 @@ _lock = threading.Lock()
 
 
 def recover(store: Store) -> list[RecoveryRecord]:
-    """Settle every intent whose lease has expired. If no lease has expired, this takes a single listing."""
+    """Resolve every operation whose lease has expired. If there is nothing to recover, this only lists files."""
     intent_listing = intents.list_intents(store)
     unfinished_files = store.objects.list_unfinished(*_CONTROL_DIRECTORIES)
     settleable = [
@@ -111,7 +111,7 @@ def _end_recovery(root_identity: str, started_at: float | None) -> None:
 
 
 def _settle_expired(store: Store, intent_listing: IntentListing, store_time: datetime) -> list[RecoveryRecord | None]:
-    """Settle operations whose lease has expired, starting with operations that an older release set aside."""
+    """Resolve operations whose lease has expired, starting with operations that an older release set aside."""
     settleable = [
         listed_intent.listed_intent
         for listed_intent in intent_listing.set_aside
@@ -127,7 +127,7 @@ def _settle_expired(store: Store, intent_listing: IntentListing, store_time: dat
 
 
 def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside: bool = False) -> RecoveryRecord | None:
-    """Settle one operation and log any failure. If the failure is permanent, set the operation aside.
+    """Resolve one operation and log any failure. If the failure is permanent, set the operation aside.
 
     An unclear failure counts as permanent only if it occurs twice while the store responds.
     """

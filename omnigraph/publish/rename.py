@@ -1,10 +1,10 @@
-"""Rename a branch: open the new name, verify it, and then close the old name.
+"""Rename a branch: claim the new name, verify it, and then release the old name.
 
 Both names point to the same manifest, so handles that are already open are not affected. An intent records the rename.
-After a crash between the two steps, both names exist, and the next process that opens the graph for writing closes the
-old one. If several renames of a branch run concurrently, the one that closes the old name wins. The old name must not
-be closed before the new name is verified to point to the branch. Otherwise, the branch would become unreachable if the
-store lost the new name.
+After a crash between claiming and releasing, both names exist, and the next process that opens the graph for writing
+releases the old one. If several renames of a branch run concurrently, the one that releases the old name wins. The old
+name must not be released before the new name is verified to point to the branch. Otherwise, the branch would become
+unreachable if the store lost the new name.
 """
 
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | 
 
 
 def _finish_own_rename(store: Store, intent: Intent) -> None:
-    """Finish a rename that this process started, and retire the intent as soon as the outcome is known."""
+    """Finish a rename that this process started, and remove the intent as soon as the outcome is known."""
     try:
         with as_storage_errors("unknown"):
             finish_rename(store, intent)
@@ -84,10 +84,10 @@ def _finish_own_rename(store: Store, intent: Intent) -> None:
 
 
 def finish_rename(store: Store, intent: Intent) -> None:
-    """Open the new name and close the old name.
+    """Claim the new name and release the old name.
 
     Several processes may call this function at the same time, because completed steps are skipped. If the rename is
-    impossible, the new name is closed again, the old name is unchanged, and `AlreadyExists`, `BranchNotFound` or
+    impossible, the new name is released again, the old name stays unchanged, and `AlreadyExists`, `BranchNotFound` or
     `NameNotVisibleError` is raised.
     """
     old_ref, new_ref = rename_refs(intent)
@@ -105,7 +105,7 @@ def finish_rename(store: Store, intent: Intent) -> None:
 def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
     """Raise an error if the new name now conflicts with another name, or if the branch has been deleted.
 
-    Also check that the new name points to the branch, unless the old name is already closed.
+    Also check that the new name points to the branch, unless the old name has already been released.
     """
     highest_numbers = refs.list_highest_numbers(store)
     if highest_numbers.get(old_ref.name, 0) > old_ref.number:
@@ -123,7 +123,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
 
 
 def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[str, int]) -> None:
-    """Raise an error unless a third name points to the branch. The new name must already be closed."""
+    """Raise an error unless a third name points to the branch. The new name must already have been released."""
     for open_name, number in highest_numbers.items():
         if number % 2 and open_name != old_ref.name:
             ref = refs.read_ref(store, open_name, number)
@@ -142,7 +142,7 @@ def _has_old_name_only(store: Store, intent: Intent) -> bool:
 
 
 def _may_be_open(store: Store, ref: Ref) -> bool:
-    """Return whether a name may be open. A name that the store rejects cannot be open."""
+    """Return whether a name may be in use. A name that the store rejects cannot be in use."""
     try:
         return refs.find_open_ref(store, ref.name, ref.directory) is not None
     except Exception as error:

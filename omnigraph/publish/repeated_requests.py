@@ -1,7 +1,7 @@
 """Run a request at most once: recover the outcome of an earlier run instead of running the request again.
 
-Merges, replays and schema changes are planned before `publish` looks up their idempotency key. The earlier run may have
-changed the plan's premises: the branch has moved, the source is deleted, or there is nothing left to do. This module
+Merges, replays and schema changes are planned before `publish` looks up their idempotency key. An earlier run may have
+invalidated the plan: the branch has moved, the source has been deleted, or there is nothing left to do. This module
 therefore looks up the key before the plan, and again if the plan fails or has no effect.
 """
 
@@ -55,7 +55,7 @@ def publish_once(
 
 
 def find_published_commit(branch_state: BranchState, metadata: CommitMetadata) -> Commit | None:
-    """Return the commit that this request has already published, or None.
+    """Return the commit that this request has already published, or None if it has published nothing.
 
     Crashed operations are recovered first, because one of them may be an earlier run of the request.
     """
@@ -70,7 +70,7 @@ def find_published_commit(branch_state: BranchState, metadata: CommitMetadata) -
 
 
 def require_own_commit(commit: Commit, own_id: str | None, base_commit_id: str) -> Commit:
-    """Return a commit that this run has published. If an earlier run published it, raise `ReadSetConflict`.
+    """Return a commit that this run has published. If an earlier run published the commit, raise `ReadSetConflict`.
 
     The report of this run's plan does not describe the commit of an earlier run.
     """

@@ -52,8 +52,8 @@ class SameContent:
 class SameVersion:
     """Requires that a table is still at the exact version that was read.
 
-    Table maintenance violates this requirement. Use it for a write that replaces the table with its own version and
-    would otherwise undo all changes published in the meantime.
+    Table maintenance violates this requirement. Use this requirement for a write that replaces the table with its own
+    version and would otherwise undo all changes published in the meantime.
     """
 
     table_key: TableKey

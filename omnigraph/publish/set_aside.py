@@ -1,7 +1,7 @@
-"""Set aside, list, retry and drop operations that recovery could not settle.
+"""Set aside, list, retry and drop operations that recovery could neither finish nor discard.
 
 A marker next to an intent makes recovery skip the intent. The intent and its parts stay unchanged and continue to
-protect the data that they reference. A marker does not decide the outcome: any process that can settle the operation
+protect the data that they reference. A marker does not decide the outcome: any process that can resolve the operation
 may still do so. Markers are written once and are removed after their intent, so a crash at any point is harmless.
 """
 
@@ -30,10 +30,11 @@ from .withdraw_operation import withdraw_operation
 def set_operation_aside(
     store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
 ) -> RecoveryRecord | None:
-    """Set an operation aside, so that recovery skips it. If another process has completed it already, return None.
+    """Set an operation aside, so that recovery skips it.
 
-    The audit record is written before the marker, so recovery simply tries again after a crash between the two steps.
-    Writing the marker first could leave a marker that was never reported.
+    If another process has already completed the operation, return None. The audit record is written before the marker,
+    so recovery simply tries again after a crash between the two steps. Writing the marker first could leave a marker
+    that was never reported.
     """
     if store.objects.read(layout.intent_name(operation.id)) is None:
         return None
@@ -63,7 +64,7 @@ def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
 
 
 def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
-    """Settle an operation that was set aside, and return its record, or None if there is nothing to report.
+    """Resolve an operation that was set aside, and return its record, or None if there is nothing to report.
 
     If an error is raised, the operation stays set aside.
     """

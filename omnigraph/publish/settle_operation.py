@@ -1,8 +1,8 @@
-"""Settle one operation whose owner has died: finish or discard it according to the verdict.
+"""Resolve one operation whose owner has died: finish or discard it according to the verdict.
 
-This module determines how each kind of operation is finished. Several processes may settle the same operation at the
-same time, and an operation can be settled again after any crash. If settling raises an error, the intent remains in
-place.
+This module determines how each kind of operation is finished. Several processes may resolve the same operation at the
+same time, and an operation can be resolved again after any crash. If resolving an operation raises an error, its intent
+remains in place.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def settle_operation(
 
 
 def can_settle(needs: Mapping[str, Any]) -> bool:
-    """Return whether this release can settle an operation that a newer release left behind.
+    """Return whether this release can resolve an operation that a newer release left behind.
 
     >>> can_settle({"schema_version": 1}), can_settle({"plan_version": 99}), can_settle({})
     (True, False, False)
@@ -132,7 +132,7 @@ def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
 
 
 def _retire_finished_or_raise(branch_state: BranchState, intent: Intent) -> None:
-    """Retire an intent whose plan is missing because another process finished it or the branch was deleted.
+    """Remove an intent whose plan is missing because another process finished it or the branch was deleted.
 
     In all other cases, the intent is damaged, and an error is raised so that an operator can decide.
     """
@@ -215,7 +215,7 @@ def _created_name(intent: Intent) -> str:
 
 
 def _repair_and_check_closed(store: Store, intent: Intent) -> bool:
-    """Return whether the branch or tag that an intent creates has already been created and closed again."""
+    """Return whether the branch or tag that an intent creates has already been created and deleted again."""
     created_ulid = intent.created_ulid or ""
     try:
         return read_manifest(store, created_ulid).state.head.closed

@@ -100,7 +100,7 @@ def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
     """
     if logged_commit.operation != own_commit.operation:
         raise ReadSetConflict(
-            f"the {own_commit.operation} was already resolved by another process as {logged_commit.operation}",
+            f"another process has already recorded the {own_commit.operation} as {logged_commit.operation}",
             member="tables",
         )
     return True

@@ -52,7 +52,10 @@ def delete_tag(store: Store, name: str) -> None:
 
 
 def free_tag_number(store: Store, new_name: str) -> int:
-    """Return the ref number for a new tag. If a crashed deletion left the name open, the closing number is skipped."""
+    """Return the ref number for a new tag.
+
+    If a crashed deletion did not release the name, the number for the release is skipped.
+    """
     numbers_by_directory = refs.list_numbers_by_directory(store)
     highest_numbers = numbers_by_directory[layout.TAGS]
     number = highest_numbers.get(new_name, 0)

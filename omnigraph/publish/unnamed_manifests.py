@@ -1,7 +1,7 @@
-"""Find open manifests below `__branches/` that no open ref points to, and determine why.
+"""Find manifests below `__branches/` that are not closed although no current ref points to them, and determine why.
 
-A crashed creation leaves behind a manifest without a ref, which is garbage. Any other open manifest without a ref has
-lost its ref object or its closing version. This module never writes. Callers decide what to do.
+A crashed creation leaves behind a manifest without a ref, which is garbage. Any other manifest without a ref has lost
+its ref object or its closing version. This module never writes. Callers decide what to do with these manifests.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ UnnamedStatus = Literal["never_named", "ref_lost", "closing_lost", "unknown", "u
 
 @dataclass(frozen=True, slots=True)
 class UnnamedManifest:
-    """An open manifest that no open ref points to.
+    """A manifest that is not closed although no current ref points to it.
 
     The status `never_named` means that the manifest is garbage, and `ref_lost` means that its ref object was lost.
     `closing_lost` means that the branch or tag was deleted, but the version that closed it is missing. `unknown` means
@@ -72,7 +72,7 @@ class UnnamedManifest:
 
 @dataclass(frozen=True, slots=True)
 class DamagedRef:
-    """The current ref object for an open name, which is damaged and cannot be parsed."""
+    """The current ref object for a name in use, which is damaged and cannot be parsed."""
 
     ref_directory: str
     name: str
@@ -87,7 +87,7 @@ class DamagedRef:
 
 @dataclass(frozen=True, slots=True)
 class RefListing:
-    """All refs at one point in time: each name's highest number, the ULIDs of open names, and damaged ref objects."""
+    """All refs at one point in time: each name's highest number, the ULIDs of named manifests, and damaged refs."""
 
     highest_numbers: Mapping[str, Mapping[str, int]]
     named_ulids: frozenset[str]
@@ -97,12 +97,12 @@ class RefListing:
 def find_manifests_without_ref(
     store: Store, ulids: Iterable[str] | None = None
 ) -> tuple[list[UnnamedManifest], RefListing]:
-    """Return the open manifests that no name points to, and the listed refs.
+    """Return the manifests that are not closed although no name points to them, and the listed refs.
 
     By default, all manifests below `__branches/` are checked. The order of the listings matters, because other
-    operations may be running. A creation arms its intent before it writes the manifest and removes the intent after it
-    has taken the name. A deletion closes the manifest before the name. Listing manifests first, then intents, and then
-    names ensures that a live branch is never mistaken for a lost one.
+    operations may be running. A creation writes its intent before the manifest, and removes the intent after it has
+    claimed the name. A deletion closes the manifest before it releases the name. Listing manifests first, then intents,
+    and then names ensures that a live branch is never mistaken for a lost one.
     """
     existing_ulids = sorted(list_manifest_ulids(store) if ulids is None else ulids)
     busy_ulids = _busy_ulids(store)
@@ -201,7 +201,7 @@ def _read_ref_objects(store: Store) -> list[_RefObject]:
 
 
 def _classify(store: Store, unnamed: UnnamedManifest, ref_objects: Sequence[_RefObject]) -> UnnamedManifest:
-    """Determine why no name points to an open manifest."""
+    """Determine why no name points to a manifest that is not closed."""
     if unnamed.manifest is None:
         return unnamed
     state, ulid = unnamed.manifest.state, unnamed.ulid
@@ -236,9 +236,9 @@ def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str 
 
 
 def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject]) -> bool:
-    """Return whether a deletion closed a manifest's last name.
+    """Return whether a deletion released a manifest's last name.
 
-    Only the last name counts, because a failed rename closes the new name in the same way as a deletion.
+    Only the last name counts, because a failed rename releases the new name in the same way as a deletion.
     """
     deletion_nonce = f"deleted-{ulid}"
     return any(ref.name == last_name and ref.facts.get("nonce") == deletion_nonce for ref in own_refs)
@@ -253,8 +253,8 @@ def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
 def _classify_by_audit(store: Store, operation_id: str) -> UnnamedStatus:
     """Classify a manifest by the audit record for its creation.
 
-    Only a discarded creation is guaranteed not to have taken a name. A dropped creation may have been completed before
-    its record was damaged.
+    Only a discarded creation is guaranteed not to have claimed a name. A dropped creation may have been completed
+    before its record was damaged.
     """
     try:
         audit_record = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")

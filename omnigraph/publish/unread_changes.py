@@ -51,7 +51,7 @@ class IncomparableVersionsError(Exception):
 class UnreadStep:
     """Other writers' changes between two table versions. `changes` is None until the changes are read.
 
-    `own_commits` are the ids of the caller's own commits between the two versions, which `changes` does not include.
+    `own_commits` are the ids of the caller's own commits between the two versions, whose changes are not in `changes`.
     """
 
     older: TableEntry
@@ -113,8 +113,8 @@ def read_changes(
 def find_changed_ids(txn: WriteTxn, changes: TableChanges, row_filter: RowFilter) -> list[str]:
     """Return the sorted ids of the changed rows that a write depends on.
 
-    An inserted or deleted row is included if it matches. An updated row is included if one of the filter's columns
-    differs and the row matches before or after the update.
+    An inserted or deleted row is included if the filter selects it. An updated row is included if one of the filter's
+    columns differs and the filter selects the row before or after the update.
     """
     before, after = changes.updated_before, changes.updated_after
     compared_columns = before.column_names if row_filter.columns is None else sorted(row_filter.columns)

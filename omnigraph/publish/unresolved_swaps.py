@@ -1,7 +1,8 @@
 """Unresolved swaps, which may still be applied because the store did not respond.
 
 This module tracks one operation's unresolved swaps. Until a newer version without these swaps has been read, the
-operation must not report that nothing was written. The newer version permanently occupies their version number.
+operation must not report that nothing was written. The newer version permanently occupies the version number that these
+swaps would write.
 """
 
 from collections.abc import Iterator

@@ -83,7 +83,7 @@ def _block_creation(store: Store, intent: Intent) -> bool:
 
 
 def _block_rename(store: Store, intent: Intent) -> bool:
-    """Close the new name and return False, or return True if the branch was already renamed."""
+    """Release the new name and return False, or return True if the branch was already renamed."""
     old_ref, new_ref = rename_refs(intent)
     if refs.find_highest_number(store, old_ref.name) > old_ref.number:
         return True

@@ -1,4 +1,4 @@
-"""The plan for a write: its table changes, and its requirements on the state that they are published to.
+"""The plan for a write: its table changes, and its requirements on the state that the write is published to.
 
 This module defines the data classes that describe a write. After a lost swap, every requirement is checked again on the
 next base. A plan that is still valid is replayed on that base. Otherwise, a new plan is prepared.
@@ -22,10 +22,10 @@ class PublishPlan:
 
     `writes` are the staged changes by table key, `new_tables` are the tables to register, `dropped_tables` are the
     tables to remove, and `adopted_tables` are existing versions taken over from another state. For a merge,
-    `incoming_commits` are the other branch's commits, `merged_head` is its head, and `details` records how conflicts
-    were resolved. If `maintenance` is true, the plan does not change any content and therefore keeps the content ids.
-    `gc_epoch` is the collector epoch in which the files were staged, by default the base's epoch. In a later epoch, a
-    collector may have removed the files. If `protected_by_intent` is true, the epoch does not matter.
+    `incoming_commits` are the source's new commits, `merged_head` is the source's head, and `details` records how
+    conflicts were resolved. If `maintenance` is true, the plan does not change any content and therefore keeps the
+    content ids. `gc_epoch` is the collector epoch in which the files were staged, by default the base's epoch. In a
+    later epoch, a collector may have removed the files. If `protected_by_intent` is true, the epoch does not matter.
     """
 
     operation: str

@@ -45,12 +45,12 @@ class LocalExecutor:
         return (listed_file for directory in directories for listed_file in store.objects.list(directory))
 
     def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
-        """Return an empty result, because the mark phase reads each version in this process when it needs it."""
+        """Return an empty result, because in this process the mark phase reads each version on demand."""
         del store, versions
         return {}
 
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files in order of rank."""
+        """Remove files, table versions first."""
         remove_files(store, file_names, on_removed, check_claim)

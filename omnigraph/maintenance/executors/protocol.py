@@ -31,13 +31,13 @@ class Executor(Protocol):
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether to run a trial mark that determines the versions to pass to `read_versions`."""
+        """Whether a cleanup first determines which versions it will read, and passes them to `read_versions`."""
 
     def compact_fragments(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
         """Run compaction tasks."""
 
     def build_segments(self, store: Store, jobs: Sequence[tuple[Table, SegmentBuild]]) -> list[IndexSegment | None]:
-        """Build index segments; return None for each segment that has no data yet."""
+        """Build index segments; return None for each segment that would be empty."""
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
         """Read files, compare them with their checksums, and return faults by file name."""
@@ -51,7 +51,7 @@ class Executor(Protocol):
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files in order of rank, calling `on_removed` once for each file.
+        """Remove files, table versions first, calling `on_removed` once for each file.
 
         Implementations must call `check_claim`, which raises an error if the run must end, before they remove files.
         """

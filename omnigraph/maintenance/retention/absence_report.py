@@ -1,4 +1,4 @@
-"""The report on the traces of an entity, which proves that the entity is erased if there are none.
+"""The report on the traces of an entity. A report without traces proves that the entity was erased.
 
 This module only defines the report. It must load quickly, because commands on a server import it.
 """
@@ -24,7 +24,7 @@ class ResidualTrace:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Absence:
-    """The traces that a search found, and how much data was read. The result is truthy if there are no traces."""
+    """The traces that a search found, and how much it read. The result is truthy if there are no traces."""
 
     type_name: str
     entity_id: str

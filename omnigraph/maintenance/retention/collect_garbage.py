@@ -3,10 +3,10 @@
 The steps are ordered so that a file is removed only if nothing can reference it any longer:
 
 1. Survey, then mark. A file that is written later is not in the survey and cannot be selected. If the mark came first,
-   a file that is published between the mark and the survey would be taken for garbage.
-2. Write the delete queue, then mark again. A process that needs to reference old data arms an
-   intent and then reads the queue (see `delete_queue`). The collector writes the queue and then
-   reads the intents. Regardless of the timing, the process sees the queue or the collector sees the intent.
+   a file published between the mark and the survey would be mistaken for garbage.
+2. Write the delete queue, then mark again. A process that needs to reference old data writes an intent and then reads
+   the queue (see `delete_queue`). The collector writes the queue and then reads the intents. Regardless of the timing,
+   either the process sees the queue or the collector sees the intent.
 3. Before the second mark, raise the fences. Ordinary writes have no intent. A fence causes writes
    that were staged earlier to lose their swap and stage again, so none of their old files are
    published after the second mark.
@@ -163,7 +163,7 @@ def cleanup(
 
 @dataclass(frozen=True, slots=True)
 class _CleanupPlan:
-    """The files that a cleanup removes, and other data for its report."""
+    """The files that a cleanup removes, and the parts of its report that are known before the removal."""
 
     deletable_names: list[str]
     unreferenced_paths: tuple[str, ...]
@@ -240,9 +240,9 @@ def _mark_live(
 
 
 def _versions_to_read(marking: Marking) -> list[VersionKey]:
-    """Return the versions that a mark will read. A trial mark determines them without reading any.
+    """Return the versions that a mark will read. A trial mark determines these versions without reading them.
 
-    An executor can then read the versions in parallel.
+    An executor can then read them in parallel.
     """
     noted_versions: dict[VersionKey, None] = {}
 

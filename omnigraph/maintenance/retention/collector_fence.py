@@ -83,7 +83,7 @@ def _fence_branch(store: Store, ref: Ref) -> bool:
 def _swap_next_epoch(store: Store, base_manifest: LoadedManifest) -> bool:
     """Swap in the next epoch; return False if the branch must be read again.
 
-    The swap may have failed or succeeded. The next read shows whether the epoch was raised.
+    If this function returns False, the swap may still have succeeded. The next read shows whether the epoch was raised.
     """
     head = base_manifest.state.head
     next_head = replace(head, gc_epoch=head.gc_epoch + 1, nonce=clock_and_ids.new_nonce())

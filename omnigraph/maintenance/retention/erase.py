@@ -1,8 +1,8 @@
 """Rewrite tables that still contain deleted rows or dropped columns, so that their files can be removed.
 
 A deleted row is only marked as deleted: its data file and the indexes still contain it. A dropped column is no longer
-referenced, but its values remain in the data files. The rewrite does not change the graph's content. It is published as
-maintenance and planned again if another writer publishes first.
+referenced, but its values remain in the data files. The rewrite does not change the graph's content. The rewrite is
+published as maintenance, and it is planned again if another writer publishes first.
 """
 
 from contextlib import suppress

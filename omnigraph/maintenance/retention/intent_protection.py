@@ -1,8 +1,8 @@
 """Protect the data that intents need: the states that they use, and the files that they write.
 
-An intent protects everything that it has confirmed. It also protects every file that is newer than the intent itself,
-because its owner may have written that file. An intent that was set aside protects the same files until it is dropped.
-Anything that an unreadable intent might need is kept.
+A confirmed intent protects every file that its plan will publish. Every intent also protects all files that are newer
+than the intent itself, because its owner may have written them. An intent that was set aside protects the same files
+until it is dropped. Everything that an unreadable intent might need is kept.
 """
 
 import logging
@@ -40,7 +40,10 @@ class IntentProtection:
     armed_times: list[datetime] = field(default_factory=list)
 
     def covers(self, modified_at: datetime | None) -> bool:
-        """Return whether a file is newer than the oldest armed intent. A file whose age is unknown counts as newer."""
+        """Return whether a file is newer than the earliest of these times.
+
+        A file whose age is unknown counts as newer.
+        """
         if not self.armed_times:
             return False
         return modified_at is None or modified_at >= min(self.armed_times)

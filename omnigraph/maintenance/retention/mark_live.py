@@ -1,7 +1,7 @@
 """The mark phase: find all files that branches, tags and their retained history need.
 
 This module determines which commits are kept: the newest commits on every branch by count and age, merged-in commits by
-age, the merge bases of open branches, and tagged commits. Everything that a head needs must be readable. Otherwise,
+age, the merge bases of existing branches, and tagged commits. Everything that a head needs must be readable. Otherwise,
 nothing is removed. Historical data that an earlier cleanup has removed is skipped.
 """
 
@@ -161,7 +161,10 @@ def mark_heads(marking: Marking) -> None:
 
 
 def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[GraphState, HistoryLog]]:
-    """Mark all files in an unnamed manifest and everything it needs. For a branch, yield its state and log."""
+    """Mark all files in an unnamed manifest, and everything that the manifest references.
+
+    For a branch, yield its state and log.
+    """
     if unnamed.manifest is None:
         raise unreadable_error(unnamed.directory, unnamed.reason)
     subject = f"{unnamed.kind or 'branch or tag'} '{unnamed.name or unnamed.ulid}'"
@@ -182,7 +185,7 @@ def spared_manifests(store: Store, survey: FileSurvey) -> tuple[UnnamedManifest,
 
 
 def list_refs(store: Store) -> list[Ref]:
-    """Return every open branch and tag ref. A ref that is closed during the listing may be missing.
+    """Return the ref for every branch and tag name in use. A name that is released during the listing may be missing.
 
     A damaged ref object references nothing, so its manifest is treated as unnamed.
     """

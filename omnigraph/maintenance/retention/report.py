@@ -36,12 +36,12 @@ class DatasetCleanup:
 class Cleanup:
     """The report for a cleanup. If `preview` is true, nothing was removed.
 
-    `unreferenced_paths` are table directories that are no longer referenced, and `unreferenced_bytes` is their size.
-    These directories are kept unless their removal was requested. `orphans` are directories of branches and tags that
-    never had a name. `spared_files` and `spared_bytes` count the files that only the grace period keeps. Both are set
-    only if nothing is removed. `deleted_rows` is the number of rows that an erase would purge, and only an erase
+    `unreferenced_paths` are table directories that are no longer referenced, and `unreferenced_bytes` is their total
+    size. These directories are kept unless their removal was requested. `orphans` are directories of branches and tags
+    that never had a name. `spared_files` and `spared_bytes` count the files that only the grace period keeps. Both are
+    set only if nothing is removed. `deleted_rows` is the number of rows that an erase would purge, and only an erase
     preview sets it. `held_by` lists the tags and running operations that retain data. `engine` is the executor that did
-    the work. `unnamed` lists branches and tags that have lost their ref object, and none of their files are removed.
+    the work. `unnamed` lists branches and tags that have lost their ref object. None of their files are removed.
     """
 
     preview: bool
@@ -128,7 +128,7 @@ def build_dataset_rows(
 
 
 def dataset_key(file_name: str, type_by_directory: Mapping[str, str]) -> str:
-    """Return the key of the report row that counts a file: its type, if its directory is known."""
+    """Return the key of the report row that counts a file: the type that the file belongs to, or else a directory."""
     directory = owning_directory(file_name)
     if file_name.startswith(MANIFEST_ROOTS):
         return layout.MANIFEST
