@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from omnigraph.api.builders.search_text import PropertyNames, SearchRequest, build_search
+from omnigraph.api.builders.search_text import PropertyNames, SearchTerms, build_search
 from omnigraph.api.handle import Handle
 from omnigraph.api.queries import QueryCall, run_query
 from omnigraph.api.results.result import Result
@@ -40,7 +40,7 @@ def search(  # noqa: PLR0913 - all but two are keywords
 
     Raises `InputError` for an unknown type or property, and if several properties could be searched.
     """
-    request = SearchRequest(type_name, text, vector, k, properties)
+    request = SearchTerms(type_name, text, vector, k, properties)
     target = handle.for_read(branch, at)
     query_text, arguments = build_search(target.latest_snapshot().schema.ir.catalog, request)
     return run_query(target, QueryCall(query_text, None, arguments, timeout))

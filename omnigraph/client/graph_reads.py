@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from omnigraph.api.builders.search_text import PropertyNames, SearchRequest, build_search
+from omnigraph.api.builders.search_text import PropertyNames, SearchTerms, build_search
 from omnigraph.api.export_files import ExportFormat
 from omnigraph.api.queries import QueryCall
 from omnigraph.api.results.result import Result
@@ -33,7 +33,7 @@ class RemoteReads:
         timeout: float | None = None,
     ) -> Result:
         """Return the best matches among the nodes of a type, with their scores; see `Graph.search`."""
-        request = SearchRequest(type_name, text, vector, k, properties)
+        request = SearchTerms(type_name, text, vector, k, properties)
         target = self._handle.for_read(branch, at)
         query_text, arguments = build_search(target.schema_ir().catalog, request)
         return queries.run_query(target, QueryCall(query_text, None, arguments, timeout))

@@ -172,7 +172,7 @@ class RemoteWrites:
             idempotency_key=idempotency_key,
         )
         file_options = FileOptions(format, mapping or {}, check_csv_options(csv))
-        options = loads.LoadOptions(on_error, max_errors, rejects, progress)
+        options = loads.ClientLoadOptions(on_error, max_errors, rejects, progress)
         return loads.load_data(self._handle, data, file_options, settings, options)
 
     def transaction(

@@ -36,7 +36,7 @@ from .load_runs import (
 
 
 @record
-class LoadOptions:
+class ClientLoadOptions:
     """The options of one load that the client handles without sending them to the server."""
 
     on_error: Any = "raise"
@@ -46,7 +46,7 @@ class LoadOptions:
 
 
 def load_data(
-    handle: RemoteHandle, data: Any, file_options: FileOptions, settings: LoadSettings, options: LoadOptions
+    handle: RemoteHandle, data: Any, file_options: FileOptions, settings: LoadSettings, options: ClientLoadOptions
 ) -> Receipt | LoadReport:
     """Load data as one commit, or return the problems in the data."""
     handle.require_writable("loading data")
@@ -73,7 +73,7 @@ def load_data(
     return receipt
 
 
-def _finish_report(report: LoadReport, options: LoadOptions, *, wants_report: bool) -> LoadReport:
+def _finish_report(report: LoadReport, options: ClientLoadOptions, *, wants_report: bool) -> LoadReport:
     if options.rejects is not None:
         write_reject_files(options.rejects, report)
     if not wants_report and report.error is not None:

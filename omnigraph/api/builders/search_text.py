@@ -18,7 +18,7 @@ PropertyNames = str | Sequence[str] | None
 
 
 @record
-class SearchRequest:
+class SearchTerms:
     """What to search for. `properties` names the properties to search if the type has several candidates."""
 
     type_name: str
@@ -28,7 +28,7 @@ class SearchRequest:
     properties: PropertyNames
 
 
-def build_search(catalog: Catalog, request: SearchRequest) -> tuple[str, dict[str, Any]]:
+def build_search(catalog: Catalog, request: SearchTerms) -> tuple[str, dict[str, Any]]:
     """Return the query of a search and its parameters.
 
     The rows contain `id`, the properties except blobs and vectors, and the score, best matches first.
@@ -54,7 +54,7 @@ def build_search(catalog: Catalog, request: SearchRequest) -> tuple[str, dict[st
     return f"query search({', '.join(declarations)}) {{ {body} }}", arguments
 
 
-def _check_request(request: SearchRequest) -> None:
+def _check_request(request: SearchTerms) -> None:
     if request.text is None and request.vector is None:
         raise InputError("a search requires text, a vector or both", reason="nothing to search for")
     if request.text is not None and not isinstance(request.text, str):
@@ -63,7 +63,7 @@ def _check_request(request: SearchRequest) -> None:
         raise InputError(f"k must be a positive number, got {describe(request.k)}", reason="not positive")
 
 
-def _chosen_properties(node_type: NodeType, request: SearchRequest) -> list[PropertyDefinition]:
+def _chosen_properties(node_type: NodeType, request: SearchTerms) -> list[PropertyDefinition]:
     """Return the properties that the request names, each of which must be a text or a vector to search for."""
     names = [request.properties] if isinstance(request.properties, str) else list(request.properties or ())
     by_name = {prop.name: prop for prop in node_type.properties}
