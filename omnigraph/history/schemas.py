@@ -125,7 +125,7 @@ def schemas_agree(first_schema: StoredSchema, second_schema: StoredSchema) -> bo
     """Return whether two schemas assign the same meaning and id to every type and property.
 
     If the schemas agree, rows written with one schema can be read with the other. The schemas may still differ in the
-    layout of their source text and in properties that both have dropped since they diverged.
+    layout of their source text and in the ids that they reserve for dropped properties.
     """
     same_types = first_schema.ir is second_schema.ir or (first_schema.ir.catalog, first_schema.ir.type_identities) == (
         second_schema.ir.catalog,

@@ -109,7 +109,7 @@ def find_dropped_additions(merge_inputs: MergeInputs, base_ir: SchemaIR, merged_
 def _dropped_additions(
     base_ir: SchemaIR, keeper_ir: SchemaIR, kept_type: NodeType | EdgeType, merged_types: Mapping[int, PropertyType]
 ) -> list[_DroppedProperty]:
-    """Return the properties that a side has added to a type of the base and that the merged schema does not have."""
+    """Return the properties that one side added to an existing type and that are missing from the merged schema."""
     transition = find_transition(base_ir, keeper_ir, key_of_type(kept_type))
     base_names = {} if transition is None else transition.old_property_names
     numbers = {
