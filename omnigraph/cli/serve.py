@@ -61,7 +61,7 @@ from .options import shared_options
     type=click.IntRange(min=1),
     envvar="OMNIGRAPH_MAX_QUERY_BYTES",
     default=32 << 20,
-    help="Maximum size of a query or mutation with its parameters in bytes",
+    help="Maximum size in bytes of a query or mutation, including its parameters",
 )
 @click.option("--max-load-bytes", type=click.IntRange(min=1), default=32 << 20, help="Maximum size of a load in bytes")
 @click.option(

@@ -225,7 +225,8 @@ def _schema_change_error(older_snapshot: Snapshot, newer_snapshot: Snapshot) -> 
 
 def _parent_id(commit: Commit, mainline: int | None) -> str:
     if not commit.parents:
-        raise InputError(f"commit {commit.id} created the graph", reason="the first commit has no parent")
+        message = f"commit {commit.id} cannot be reverted or cherry-picked, because it created the graph"
+        raise InputError(message, reason="the first commit has no parent")
     if mainline is None:
         return commit.parents[0]
     if not 1 <= mainline <= len(commit.parents):

@@ -11,7 +11,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class ResidualTrace:
-    """A trace of an entity: the file that contains it, and whether the trace is a stored value or raw bytes."""
+    """A trace of an entity: the file where it was found, and its kind (`row`, `index`, `log` or `bytes`)."""
 
     name: str
     kind: str

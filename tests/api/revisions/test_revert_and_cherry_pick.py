@@ -91,7 +91,7 @@ def test_revert_of_a_merge_is_relative_to_a_parent(graph: Graph) -> None:
 
 def test_invalid_reverts_are_rejected(graph: Graph) -> None:
     first = graph.log()[-1]
-    with pytest.raises(InputError, match="created the graph"):
+    with pytest.raises(InputError, match="because it created the graph"):
         graph.revisions.revert(first.id)
     head = graph.head.id
     with pytest.raises(PreconditionFailed):
