@@ -253,7 +253,7 @@ class MergePlanner:
         return self.options.offload_engine.select_tables(self.merge_inputs, candidate_keys)
 
     def _has_one_base(self, table_key: TableKey) -> bool:
-        """Return whether a table exists in the base, target and source, and has the same content in every merge base."""
+        """Return whether the base, target and source have the table, and all merge bases agree on its content."""
         merge_inputs = self.merge_inputs
         in_all_versions = all(
             table_key in snapshot.tables
