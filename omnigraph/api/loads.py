@@ -3,7 +3,7 @@
 This module also creates the target branch if it does not exist, and deletes it again if nothing is loaded into it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal
@@ -204,19 +204,38 @@ def load_source(
     if loaded.problems:
         return build_load_report(loaded)
     replayed = options.idempotency_key is not None and _is_replay(loaded.commit, requirement)
-    receipt = _receipt(loaded, commit, records=records, replayed=replayed)
+    ids = {name: type_ids.to_pylist() for name, type_ids in loaded.ids.items()} if records else {}
+    if replayed and loaded.commit is not None:
+        ids = _recorded_ids(handle, loaded.commit, ids)
+    receipt = _receipt(loaded, commit, ids, records=records, replayed=replayed)
     return replace(receipt, branch=branch, elapsed=event.elapsed_seconds())
 
 
-def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: bool) -> Receipt:
+def _recorded_ids(handle: Handle, commit: Commit, new_ids: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return the ids that a repeated load wrote the first time.
+
+    For entities without a key, the repeated load generates new ids, which are not the ids in the commit.
+    """
+    from omnigraph.engine.writes.recorded_outcome import read_recorded_changes
+
+    changes = read_recorded_changes(handle.branch_state, commit) if new_ids else None
+    recorded_ids = {} if changes is None else changes.ids
+    return {
+        name: ids if set(recorded_ids[name]) <= set(ids) else recorded_ids[name]
+        for name, ids in new_ids.items()
+        if name in recorded_ids
+    }
+
+
+def _receipt(
+    loaded: Any, commit: Commit | None, ids: Mapping[str, Sequence[str]], *, records: bool, replayed: bool
+) -> Receipt:
     nothing_written = records and loaded.commit is None
-    # A replayed load generates new ids for rows that were already written with different ids.
-    with_ids = records and not replayed
     return Receipt(
         commit,
         {} if nothing_written else loaded.nodes,
         {} if nothing_written else loaded.edges,
-        ids={name: ids.to_pylist() for name, ids in loaded.ids.items()} if with_ids else {},
+        ids=ids,
         replayed=replayed,
         steps=loaded.summary.seconds,
         written=loaded.summary.bytes,

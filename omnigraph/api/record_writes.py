@@ -50,7 +50,8 @@ def write_partial_records(handle: Handle, type_name: str, data: Any, verb: "Verb
         event.rows = record_write.partial_records.record_count
         commit = handle.record_write(outcome.commit, requirement)
     receipt = replace(build_receipt(outcome, branch, event.elapsed_seconds()), commit=commit)
-    return receipt if outcome.replayed else replace(receipt, ids=record_write.named_ids)
+    is_keyed = not any(group.ids_generated for group in record_write.partial_records.groups)
+    return replace(receipt, ids=record_write.named_ids) if is_keyed or not outcome.replayed else receipt
 
 
 def read_record_write(ir: SchemaIR, type_name: str, data: Any, verb: "Verb") -> "RecordWrite":

@@ -29,8 +29,8 @@ def search(  # noqa: PLR0913 - all but two are keywords
     rows contain the id, all properties except blobs and vectors, and `score`, which is called `search_score` if the
     type has a property `score`. `graph.query` with these operators allows further conditions and traversals.
 
-    By default, the search uses the type's only property with a full-text index (or its only String property) and its
-    only Vector property. `properties` selects others. The result never depends on an index.
+    By default, the search uses the type's only property with a full-text index (or its only String property outside the
+    key) and its only Vector property. `properties` selects others. The result never depends on an index.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Book { isbn: String @key  summary: String }") as graph:

@@ -78,6 +78,44 @@ def test_a_repeated_transaction_of_inserts_is_recognised(graph: Graph) -> None:
     assert graph.nodes("Person").ids() == ["ann", "ann-2"]
 
 
+def test_a_repeated_write_returns_the_counts_and_ids_of_the_first(graph: Graph) -> None:
+    graph.insert("Person", {"name": "zoe", "tags": ["a"]}, {"name": "yan"})
+
+    def transact(key: str) -> Receipt:
+        with graph.transaction(idempotency_key=key) as tx:
+            tx.insert("Person", {"name": "dee"})
+            tx.update("Person", where="name = 'zoe'", set={"tags": ["b"]})
+        assert tx.receipt is not None
+        return tx.receipt
+
+    def add(key: str) -> Receipt:
+        return graph.insert("Person", {"name": "bob"}, {"name": "ann"}, idempotency_key=key)
+
+    def change(key: str) -> Receipt:
+        return graph.update("Person", where="name = 'zoe'", set={"tags": ["c"]}, idempotency_key=key)
+
+    def replace(key: str) -> Receipt:
+        return graph.upsert("Person", {"name": "zoe", "tags": ["d"]}, {"name": "new"}, idempotency_key=key)
+
+    def remove(key: str) -> Receipt:
+        return graph.delete("Person", where="name = 'yan'", idempotency_key=key)
+
+    for number, write in enumerate((transact, add, change, replace, remove)):
+        first, again = write(f"k{number}"), write(f"k{number}")
+        assert (first.replayed, again.replayed) == (False, True)
+        assert (again.commit_id, again.total) == (first.commit_id, first.total), write.__name__
+        assert (again.nodes, again.ids) == (first.nodes, first.ids), write.__name__
+
+
+def test_a_repeated_write_returns_no_counts_if_its_commit_was_removed(graph: Graph) -> None:
+    text = "insert Person { name: $n }"
+    first = graph.mutate(text, n="ann", idempotency_key="k")
+    graph.update("Person", where="name = 'ann'", set={"tags": ["x"]})
+    graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)
+    again = graph.mutate(text, n="ann", idempotency_key="k")
+    assert (again.replayed, again.commit_id, again.nodes) == (True, first.commit_id, {})
+
+
 def test_request_hash_covers_the_whole_of_long_vectors(tmp_path: Path) -> None:
     import numpy as np
 

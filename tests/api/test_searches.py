@@ -15,6 +15,7 @@ node Doc {
     @index(body, kind=fulltext)
 }
 node Note { slug: String @key  text: String  rank: I32? }
+node Tale { slug: String @key  title: String  text: String }
 node Pair { one: Vector(2)  two: Vector(2) }
 edge Cites: Doc -> Doc
 """
@@ -31,6 +32,11 @@ def graph(graphs: GraphHost) -> Graph:
     graph.insert("Doc", *DOCS)
     graph.insert("Note", {"slug": "n", "text": "seas", "rank": 1}, {"slug": "m", "text": "land"})
     return graph
+
+
+def test_the_key_is_searched_only_if_it_is_selected(graph: Graph) -> None:
+    assert graph.search("Note", text="seas").scalars("slug") == ["n"]
+    assert graph.search("Note", text="m", properties="slug").scalars("slug") == ["m"]
 
 
 def test_text_is_searched_in_the_indexed_property(graph: Graph) -> None:
@@ -83,7 +89,7 @@ def test_searches_are_asynchronous(graph: Graph) -> None:
         ("Doc", {"text": "x", "properties": "bodi"}, "Doc has no property"),
         ("Doc", {"text": "x", "properties": "v"}, "searching Doc.v requires a vector to search it for"),
         ("Doc", {"text": "x", "properties": "kind"}, "searching Doc.kind requires a String or Vector property"),
-        ("Note", {"text": "x"}, "Note has several text properties: slug, text"),
+        ("Tale", {"text": "x"}, "Tale has several text properties: title, text"),
         ("Note", {"vector": [1, 2]}, "Note has no vector property"),
         ("Pair", {"vector": [1, 2]}, "Pair has several vector properties: one, two"),
     ],

@@ -85,10 +85,11 @@ def _searchable_kind(prop: PropertyDefinition) -> str | None:
 
 
 def _select_property(node_type: NodeType, kind: str, chosen: Sequence[PropertyDefinition]) -> PropertyDefinition:
-    """Return the property that was chosen, the only indexed one, or the only one of this kind."""
+    """Return the chosen property, the only one with a full-text index, or the only one of this kind that is no key."""
     candidates = [prop for prop in node_type.properties if _searchable_kind(prop) == kind]
     indexed = [prop for prop in candidates if prop.name in _fulltext_properties(node_type)]
-    selected = [prop for prop in chosen if prop in candidates] or (indexed if kind == "text" else []) or candidates
+    not_in_key = [prop for prop in candidates if prop.name not in (node_type.key or ())]
+    selected = [prop for prop in chosen if prop in candidates] or indexed or not_in_key or candidates
     if len(selected) == 1:
         return selected[0]
     if not candidates:

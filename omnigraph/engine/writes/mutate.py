@@ -37,6 +37,7 @@ from omnigraph.values.table_key import TableKey
 
 from .generated_ids import IdGenerator
 from .overlay import Overlay, ParamValues
+from .recorded_outcome import read_recorded_changes
 from .row_dependencies import RowDependencies
 from .statements import WriteStats, run_statement
 from .touched_rows import TouchedRows
@@ -166,11 +167,19 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
 
     commit = publish(branch_state, prepare, metadata, conditions, takes_turns=True)
     if commit is not None and commit.id not in stats_by_commit:
-        return WriteOutcome(commit, replayed=True)
+        return _recorded_outcome(branch_state, commit)
     if commit is None:  # the operations had no net effect
         return WriteOutcome(None)
     write_stats = stats_by_commit[commit.id]
     return WriteOutcome(commit, write_stats.node_counts, write_stats.edge_counts, write_stats.inserted_ids)
+
+
+def _recorded_outcome(branch_state: BranchState, commit: Commit) -> WriteOutcome:
+    """Return the outcome of an earlier write with the same idempotency key."""
+    changes = read_recorded_changes(branch_state, commit)
+    if changes is None:
+        return WriteOutcome(commit, replayed=True)
+    return WriteOutcome(commit, changes.nodes, changes.edges, changes.ids, replayed=True)
 
 
 def open_overlay(txn: WriteTxn, expected_hash: str | None = None) -> Overlay:
