@@ -84,8 +84,8 @@ def conflict_options(command: Command) -> Command:
             "strategies",
             multiple=True,
             metavar="[NAME=]SIDE",
-            help="Resolve conflicts in favor of ours (the target) or theirs (the incoming side); NAME=SIDE applies"
-            " only to that conflict kind or type, and overrides a SIDE without NAME; may be repeated",
+            help="Resolve conflicts in favor of ours (the target) or theirs (the incoming side); NAME=SIDE"
+            " resolves only conflicts of the kind or type NAME, and overrides a SIDE without NAME; may be repeated",
         ),
         click.option(
             "--granularity",

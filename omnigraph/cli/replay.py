@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MAX_SKIPPED_COMMITS = 100
 _mainline_option = click.option(
-    "--mainline", type=click.IntRange(min=1), help="Parent number to diff a merge commit against"
+    "--mainline", type=click.IntRange(min=1), help="Number of the parent to compare a merge commit with"
 )
 
 

@@ -50,7 +50,9 @@ def _read_names(names: Any, label: str) -> list[str] | None:
         return None
     required = list(require_names(names, label))
     if not required:  # an empty list cannot be sent
-        raise InputError(f"a filter without a {label} selects nothing", reason="empty filter", hint="pass None instead")
+        raise InputError(
+            f"the {label} filter is empty, so it selects nothing", reason="empty filter", hint="pass None instead"
+        )
     return required
 
 

@@ -71,7 +71,7 @@ def list_commits(call: ServerCall) -> Answer:
     values = call.query_values
     limit, before = values.get("limit"), values.get("before")
     if limit is not None and not 1 <= limit <= _MAX_LIST:
-        raise InputError("limit must be at least 1", reason="invalid value")
+        raise InputError(f"limit must be between 1 and {_MAX_LIST}", reason="invalid value")
     graph = call.graph_for_read()
     logged = graph.log(
         values.get("branch") or MAIN,

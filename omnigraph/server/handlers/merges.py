@@ -149,7 +149,7 @@ def _read_digest(value: Mapping[str, Any]) -> BlobDigest:
     try:
         return msgspec.convert(value, BlobDigest)
     except msgspec.ValidationError:
-        raise InputError("an object in `values` must be the digest of a blob", reason="invalid resolution") from None
+        raise InputError("the object in `values` is not the digest of a blob", reason="invalid resolution") from None
 
 
 def merge_output(
