@@ -49,7 +49,7 @@ class TypedCommand:
         return replace(self, options=self.options[:at] + self.options[at + 2 :])
 
     def with_options(self, *extra_options: str) -> str:
-        """Return the command with additional options; a strategy for all conflicts replaces an earlier one."""
+        """Return the command with more options; a new `--strategy` replaces an earlier one for all conflicts."""
         strategies = () if "--strategy" in extra_options and not self.has_named_strategies else self.strategies
         location = ("--store", self.uri) if self.uri else ()  # otherwise the environment names the graph
         command_words = ("omnigraph", *self.words, *location, *self.options, *strategies, *extra_options)
@@ -208,7 +208,10 @@ def print_conflicts(
 def _remaining_strategies(
     conflicts: Sequence["EntityConflict"], side: str, typed_command: TypedCommand
 ) -> tuple[str, ...]:
-    """Return options that resolve all remaining conflicts in favor of one side, keeping strategies given by name."""
+    """Return `--strategy` options that resolve all remaining conflicts in favor of one side.
+
+    Strategies that the user gave by name stay in effect.
+    """
     if not typed_command.has_named_strategies:
         return ("--strategy", side)
     type_names = sorted({conflict.type_name for conflict in conflicts})

@@ -44,7 +44,7 @@ def revert(commit: str, branch: str, **options: Any) -> None:
 
     COMMIT is an id, a tag or another revision, such as HEAD~2, or a range of commits. A..B undoes
     the net effect of the commits after A, up to and including B; A.. ends at the head. Values that
-    have changed again since then are conflicts.
+    a later commit has changed again are conflicts.
     """
     _replay_commit("revert", commit, branch, options)
 

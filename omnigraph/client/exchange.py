@@ -165,7 +165,7 @@ class Exchange:
             attempt += 1
 
     def _note_warnings(self, reply: Reply) -> None:
-        """Issue the warnings of the server, and keep the first one about each exceeded limit."""
+        """Issue the warnings from the server, and keep the first one about each exceeded limit."""
         for warning in issue_warnings(reply.headers.get(WARNINGS_HEADER, "[]"), self._graph_path, self._address):
             if all((known.what, known.type_key) != (warning.what, warning.type_key) for known in self.limit_warnings):
                 self.limit_warnings.append(warning)

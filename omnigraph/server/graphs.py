@@ -21,7 +21,10 @@ _RETRY_SECONDS = 30.0
 
 
 class ServedGraph:
-    """A graph that this worker serves: its public location, and the open graph behind each request's graph."""
+    """A graph that this worker serves: its public location, its stored queries, and the open graph.
+
+    The graph object for each request is derived from the open graph.
+    """
 
     def __init__(self, location: GraphLocation, opened: Graph, uri: str, queries: StoredQueries) -> None:
         self.graph_id = location.graph_id

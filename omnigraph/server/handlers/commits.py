@@ -67,7 +67,7 @@ def _dataset_output(state: Snapshot, key: TableKey, *, uses_old_names: bool) -> 
 
 
 def list_commits(call: ServerCall) -> Answer:
-    """List the commits of a branch, newest first."""
+    """List the commits on a branch, newest first."""
     values = call.query_values
     limit, before = values.get("limit"), values.get("before")
     if limit is not None and not 1 <= limit <= _MAX_LIST:
