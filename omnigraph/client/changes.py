@@ -220,7 +220,7 @@ class RemoteChanges(RemoteFacet):
         max_bytes: int = _PAGE_BYTES,
         **filters: Names,
     ) -> Iterator[Any]:
-        """Return all pages of a commit's changes, from the first page or from a page token."""
+        """Yield the pages of a commit's changes, from the first page or from a page token."""
         parameters = filter_parameters(filters)
         resolved_id = self._handle.resolve(commit_id)
         while True:

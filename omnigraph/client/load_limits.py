@@ -9,7 +9,7 @@ REQUEST_RESOURCE = "graph_batch_request_bytes"
 
 
 def read_load_limit(exchange: Exchange, size: int) -> int:
-    """Return the maximum number of bytes in one request, for a load of `size` bytes.
+    """Return the maximum size of one request in bytes, for a load of `size` bytes.
 
     The server is asked for its limit only if the load is large.
     """

@@ -50,7 +50,7 @@ class GraphRegistry:
         self._lock = threading.Lock()
 
     def open_all(self) -> None:
-        """Open every graph; raise `ConfigError` if none can be opened."""
+        """Open every graph; raise `ConfigError` if none can be opened, or if one cannot and all are required."""
         failures = [self._try_open(location) for location in self._locations.values()]
         if not self._served or (self._settings.requires_all_graphs and self._quarantined):
             reasons = "; ".join(sorted({failure for failure in failures if failure}))
