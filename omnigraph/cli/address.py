@@ -73,7 +73,7 @@ class GraphAddress:
 
 
 def _load_default_actor() -> str | None:
-    """Return `operator.actor` from the configuration unless the environment names an actor."""
+    """Return `operator.actor` from the configuration, or None if it is not set or the environment names an actor."""
     if os.environ.get(ACTOR_VARIABLE):
         return None
     from .operator_config import load_config

@@ -88,9 +88,10 @@ def list_(address: GraphAddress) -> None:
 @yes_option
 @shared_options
 def delete(name: str, address: GraphAddress, actor: str | None, force: bool, yes: bool) -> None:
-    """Delete a branch. Each of its commits must also be reachable from another branch or a tag.
+    """Delete a branch.
 
-    A branch with unmerged commits is deleted only with --force. Its unmerged commits then become unreadable.
+    If some of its commits cannot be reached from another branch or a tag, --force is required, and these commits become
+    unreadable.
     """
     root = resolve_target(address)
     require_consent(f"branch delete {name}", root, yes=yes)

@@ -117,7 +117,10 @@ def _print_feed(feed: "Feed", blocks: Iterable["ChangeBlock"]) -> None:
 
 
 def _take_blocks(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
-    """Yield whole commits until they contain `limit` changes. Raise an error only if no commit precedes it."""
+    """Yield whole commits until they contain `limit` changes or the maximum number of commits is reached.
+
+    If a commit other than the first cannot be read, stop before it; the next poll raises the error.
+    """
     from omnigraph.errors import ChangeDiffRefused, ChangeFeedGap
 
     change_count = block_count = 0

@@ -1,4 +1,4 @@
-"""`omnigraph check`: verify graph integrity, or that an entity is completely erased."""
+"""`omnigraph check`: verify the integrity of a graph, or verify that an entity is completely erased."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -23,7 +23,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations that are listed 
 @click.command()
 @click.option("--keep", type=int, metavar="N", help="Keep the newest N commits on every branch")
 @click.option(
-    "--older-than", metavar=_DURATION_METAVAR, help="Keep commits newer than this, such as 30m, 12h, 7d or 2w"
+    "--older-than", metavar=_DURATION_METAVAR, help="Keep commits newer than this age, such as 30m, 12h, 7d or 2w"
 )
 @click.option("--confirm", is_flag=True, help="Apply the cleanup; without this flag, only show what would be removed")
 @click.option(
@@ -32,7 +32,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of tags and operations that are listed 
     help="Keep files that were in use within this period, because running reads may still need them  [default: 60m]",
 )
 @click.option("--erase", is_flag=True, help="Rewrite files that contain deleted rows before removing history")
-@click.option("--purge-dropped", is_flag=True, help="Also remove tables that are no longer referenced")
+@click.option("--purge-dropped", is_flag=True, help="Also remove tables that no remaining commit references")
 @engine_options("for 100,000 files or more")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @graph_arguments()

@@ -59,7 +59,7 @@ def list_(address: GraphAddress, branch: str, filters: tuple[str, ...], limit: i
 
 
 def _log_commits(graph: "Graph", limit: int | None, criteria: dict[str, str]) -> "list[Commit]":
-    """Return the matching commits. The recovery actor also matches commits that it finished for other actors."""
+    """Return the matching commits. For the recovery actor, include commits that recovery finished for other actors."""
     from omnigraph.history.recovery_records import RECOVERY_ACTOR
 
     if criteria.get("actor") != RECOVERY_ACTOR:

@@ -59,7 +59,7 @@ def read_names(graph: "Graph") -> GraphNames:
 
 
 def find_names(uri: str, *, is_local: bool) -> GraphNames:
-    """Return the names in a graph that can be determined within the time limit for completion."""
+    """Return the cached names in a graph; refresh the cache first if it is old and the graph is local."""
     names, saved_at = load_names(uri)
     is_current = saved_at is not None and 0 <= clock_and_ids.now_millis() - saved_at < _MAX_AGE_MS
     if not is_current and is_local:

@@ -49,7 +49,7 @@ class TypedCommand:
         return replace(self, options=self.options[:at] + self.options[at + 2 :])
 
     def with_options(self, *extra_options: str) -> str:
-        """Return the command with additional options; a strategy for all conflicts replaces an earlier one."""
+        """Return the command with more options; a new `--strategy` replaces an earlier one for all conflicts."""
         strategies = () if "--strategy" in extra_options and not self.has_named_strategies else self.strategies
         location = ("--store", self.uri) if self.uri else ()  # otherwise the environment names the graph
         command_words = ("omnigraph", *self.words, *location, *self.options, *strategies, *extra_options)
@@ -84,8 +84,8 @@ def conflict_options(command: Command) -> Command:
             "strategies",
             multiple=True,
             metavar="[NAME=]SIDE",
-            help="Resolve conflicts in favor of ours (the target) or theirs (the incoming side); NAME=SIDE applies"
-            " only to that conflict kind or type, and overrides a SIDE without NAME; may be repeated",
+            help="Resolve conflicts in favor of ours (the target) or theirs (the incoming side); NAME=SIDE"
+            " resolves only conflicts of the kind or type NAME, and overrides a SIDE without NAME; may be repeated",
         ),
         click.option(
             "--granularity",
@@ -208,7 +208,10 @@ def print_conflicts(
 def _remaining_strategies(
     conflicts: Sequence["EntityConflict"], side: str, typed_command: TypedCommand
 ) -> tuple[str, ...]:
-    """Return options that resolve all remaining conflicts in favor of one side, keeping strategies given by name."""
+    """Return `--strategy` options that resolve all remaining conflicts in favor of one side.
+
+    Strategies that the user gave by name stay in effect.
+    """
     if not typed_command.has_named_strategies:
         return ("--strategy", side)
     type_names = sorted({conflict.type_name for conflict in conflicts})

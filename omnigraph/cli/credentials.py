@@ -123,7 +123,7 @@ def _read_lines() -> list[str]:
     try:
         if path.stat().st_mode & _OTHERS:
             raise ConfigError(
-                reason=f"other users may read {path}", path=str(path), hint=f"run `chmod 600 {path}`, then try again"
+                reason=f"other users can read {path}", path=str(path), hint=f"run `chmod 600 {path}`, then try again"
             )
         return path.read_text(encoding="utf-8").splitlines()
     except (FileNotFoundError, NotADirectoryError):

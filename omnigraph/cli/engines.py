@@ -37,7 +37,7 @@ def engine_arguments(engine: str, master: str | None, remote: str | None) -> dic
 
 
 def reject_spark_on_server() -> None:
-    """Raise an error if the user selected Spark for a graph on a server, because Spark reads the graph's files."""
+    """Raise an error if the user selected Spark for a graph on a server: Spark must read the graph's files itself."""
     parameters = click.get_current_context().params
     if parameters.get("engine") == "spark" or parameters.get("master") or parameters.get("remote"):
         from .remote.graph import not_supported

@@ -30,7 +30,7 @@ def error_exit_code(error: Exception) -> int:
 
 
 def diagnostics_exit_code(diagnostics: Iterable[Diagnostic], *, strict: bool = False) -> int:
-    """Return the exit code for a check: 1 for errors, or 5 for warnings if `strict` is set.
+    """Return the exit code for a check: 1 for errors, 5 for warnings if `strict` is set, and otherwise 0.
 
     >>> diagnostics_exit_code([Diagnostic("hm", severity="warning")], strict=True)
     5

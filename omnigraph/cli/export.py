@@ -40,7 +40,7 @@ _FILE_SUFFIXES = (".ndjson", ".jsonl", ".json", ".parquet", ".arrow", ".feather"
     type=click.Choice(_FORMATS),
     help="Format of the file; a path without a suffix is a folder, which is written with Spark",
 )
-@click.option("--ordered", is_flag=True, help="Sort each type by id (only with Spark)")
+@click.option("--ordered", is_flag=True, help="Sort the entities of each type by id (only with Spark)")
 @click.option("--master", metavar="URL", help="Spark master (only with Spark)")
 @click.option("--remote", metavar="URL", help="Spark Connect URL (only with Spark)")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar (only with Spark)")
@@ -62,8 +62,8 @@ def export(
     A Parquet, Arrow or CSV file contains a single type, which --type selects. With --format, a path without a suffix
     is a new folder, to which Spark writes all types in parallel.
 
-    With --since, load the export with `--mode merge`. Entities that were deleted since are not part of it; `omnigraph
-    changes` lists them.
+    With --since, load the export with `--mode merge`. Entities that were deleted after the given revision are not
+    exported; `omnigraph changes` lists them.
     """
     root = resolve_target(address)
     graph: Any = open_snapshot(root, branch, snapshot)

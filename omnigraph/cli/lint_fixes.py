@@ -1,8 +1,9 @@
 """Mechanical corrections for `omnigraph lint --fix`.
 
 This module corrects misspelled names if the checker suggests the correct name, removes words that have no effect, and
-formats the text. A correction is kept only if the text then has no more findings than before. What the correction
-reveals is corrected first: the properties of a node are not checked before the name of its type is known.
+formats the text. A correction is kept only if the text then has no more findings than before. If a correction
+reveals other findings, these are corrected before the findings are counted: for example, the properties of a node are
+checked only once the name of its type is correct.
 """
 
 import re
@@ -62,8 +63,9 @@ def _reduce_findings(text: str, lint: Linter, limit: int) -> tuple[str, Sequence
 def _find_revealing_fix(
     text: str, diagnostics: Sequence[Diagnostic], lint: Linter, seen_texts: set[str]
 ) -> tuple[str, int] | None:
-    """Return the text after a correction that only revealed other findings, or None if there is no such correction.
+    """Apply a correction that reveals other findings, and correct those as well.
 
+    Return the text and the number of corrections, or None if every such text has more findings than before.
     `seen_texts` prevents two corrections that undo each other from alternating.
     """
     for candidate in _iter_candidates(text, diagnostics):

@@ -85,7 +85,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     "--max-row-bytes",
     metavar="N",
     type=click.IntRange(1),
-    help="Maximum size of a row in bytes  [default: $OMNIGRAPH_MAX_ROW_BYTES, or 32 MiB without large blobs]",
+    help="Maximum row size in bytes  [default: $OMNIGRAPH_MAX_ROW_BYTES, or 32 MiB, not counting large blobs]",
 )
 @click.option("--rejects", metavar="DIR", help="Write all invalid lines to DIR, as Parquet and NDJSON")
 @click.option("--dry-run", is_flag=True, help="Check the data without loading it")

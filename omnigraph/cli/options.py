@@ -136,7 +136,7 @@ _SHARED_OPTIONS = (
         callback=_store_setting("color"),
         help="When to use colors; auto uses them on a terminal  [default: auto]",
     ),
-    _flag_option("--quiet", "quiet", "Print only requested results and errors"),
+    _flag_option("--quiet", "quiet", "Hide confirmations, notes, warnings and progress"),
     click.option(
         "-v",
         "--verbose",

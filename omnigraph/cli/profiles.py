@@ -34,7 +34,7 @@ class ProfileScope:
 
 
 def active_profile(explicit_profile: str | None = None) -> tuple[str, str] | None:
-    """Return the name of the profile in use and the flag or variable that selects it, or None."""
+    """Return the name of the selected profile and the flag or variable that selects it, or None if none is selected."""
     if explicit_profile is not None:
         return explicit_profile, "--profile"
     ambient_profile = os.environ.get(PROFILE_VARIABLE)

@@ -84,8 +84,8 @@ def read_query_source(query_path: str | None, query_text: str | None) -> SourceT
         return SourceText("-e", query_text)
     if query_path is None:
         raise click.UsageError(
-            "no query specified: use --query FILE or -e GQ; a name alone refers to a query stored on a"
-            " server, which is not supported yet"
+            "no query specified: use --query FILE or -e GQ; queries that are stored on a server cannot"
+            " be run by name yet"
         )
     return files.read_source(query_path)
 
@@ -131,7 +131,7 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         member_names = [member_name for member_name, _ in pairs]
         duplicate = next(member_name for member_name in member_names if member_names.count(member_name) > 1)
-        raise ValueError(f"'{duplicate}' is specified twice")
+        raise ValueError(f"the member '{duplicate}' is specified twice")
     return members
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MAX_SKIPPED_COMMITS = 100
 _mainline_option = click.option(
-    "--mainline", type=click.IntRange(min=1), help="Parent number to diff a merge commit against"
+    "--mainline", type=click.IntRange(min=1), help="Number of the parent to compare a merge commit with"
 )
 
 
@@ -44,7 +44,7 @@ def revert(commit: str, branch: str, **options: Any) -> None:
 
     COMMIT is an id, a tag or another revision, such as HEAD~2, or a range of commits. A..B undoes
     the net effect of the commits after A, up to and including B; A.. ends at the head. Values that
-    have changed again since then are conflicts.
+    a later commit has changed again are conflicts.
     """
     _replay_commit("revert", commit, branch, options)
 

@@ -63,12 +63,12 @@ from .options import shared_options
     default=32 << 20,
     help="Maximum size in bytes of a query or mutation, including its parameters",
 )
-@click.option("--max-load-bytes", type=click.IntRange(min=1), default=32 << 20, help="Maximum size of a load in bytes")
+@click.option("--max-load-bytes", type=click.IntRange(min=1), default=32 << 20, help="Maximum load size in bytes")
 @click.option(
-    "--max-rows", type=click.IntRange(min=0), default=0, help="Maximum number of rows of a result; 0 means unlimited"
+    "--max-rows", type=click.IntRange(min=0), default=0, help="Maximum number of rows in a result; 0 means unlimited"
 )
 @click.option(
-    "--max-result-bytes", type=click.IntRange(min=0), default=0, help="Maximum size of a result; 0 means unlimited"
+    "--max-result-bytes", type=click.IntRange(min=0), default=0, help="Maximum result size in bytes; 0 means unlimited"
 )
 @click.option(
     "--query-memory",

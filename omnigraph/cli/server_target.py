@@ -23,7 +23,7 @@ _SCHEMES = ("http://", "https://", "http+unix://")
 
 @record
 class ServerTarget:
-    """A graph on a server. Commands use it where a graph opened from its files is given by its `GraphRoot`."""
+    """A graph on a server. For a graph that is opened from its files, commands use a `GraphRoot` instead."""
 
     uri: str
     token: str | None = None
@@ -67,7 +67,10 @@ def locate_served_graph(
 
 
 def _find_only_graph(server_url: str, token: str | None) -> str:
-    """Return the id of a server's only graph, or `default` if the token may read this graph but not list graphs."""
+    """Return the id of a server's only graph.
+
+    If the token may not list graphs, return `default`, provided that the token may read the graph with this id.
+    """
     from omnigraph.client.exchange import Exchange
     from omnigraph.client.locations import parse_server_address
     from omnigraph.errors import NotFound, PermissionDenied

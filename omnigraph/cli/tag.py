@@ -75,7 +75,10 @@ def list_(address: GraphAddress) -> None:
 @actor_option
 @shared_options
 def delete(name: str, address: GraphAddress, actor: str | None) -> None:
-    """Delete a tag. The commit is kept if it is recent or if a branch or another tag needs it."""
+    """Delete a tag.
+
+    A cleanup then keeps the tagged commit only if it is recent or if a branch or another tag needs it.
+    """
     root = resolve_target(address)
     announce_target("tag delete", root)
     graph = open_graph(root, actor=actor)

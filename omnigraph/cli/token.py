@@ -34,8 +34,8 @@ def token() -> None:
 def new(actor: str, permission: str) -> None:
     """Create a token for ACTOR.
 
-    The token is shown only once; pass it to its owner. The server's token file needs only the entry, which contains a
-    hash of the token.
+    The token is shown only once; pass it to its owner. Add the printed entry, which contains only a hash of
+    the token, to the server's token file.
     """
     from omnigraph.api.actors import reject_reserved_actor
     from omnigraph.errors import InputError

@@ -42,7 +42,7 @@ ReadRange = Callable[[int, int], Iterator[bytes]]
 
 @record
 class BlobFacts:
-    """Where a blob is stored, the size, hash and media type of its content, and the commit at which it was read."""
+    """The location, size, hash and media type of a blob, and the commit at which they were read."""
 
     kind: str
     type_name: str
@@ -136,7 +136,7 @@ class RemoteBlob:
 
 
 def _cut_chunks(chunks: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Yield the same bytes in chunks of equal size; only the last chunk may be smaller."""
+    """Join and split chunks so that all have the same size; only the last one may be smaller."""
     rest = bytearray()
     for chunk in chunks:
         rest += chunk

@@ -157,7 +157,7 @@ class RemoteChanges(RemoteFacet):
                 return
 
     def _wait_for_commit(self, cursor: str | None, filters: Mapping[str, Any], stopped: threading.Event) -> None:
-        """Wait until the branch has a commit after a cursor, or the reader stops."""
+        """Wait until the branch has a commit after a cursor, the graph is closed, or `stopped` is set."""
         while not self._handle.closed and not stopped.is_set():
             page = read_page(self._handle, {"cursor": cursor}, filters, (1, _PAGE_BYTES, 1), wait=_WAIT_SECONDS)
             if page["blocks"]:
@@ -220,7 +220,7 @@ class RemoteChanges(RemoteFacet):
         max_bytes: int = _PAGE_BYTES,
         **filters: Names,
     ) -> Iterator[Any]:
-        """Return all pages of a commit's changes, from the first page or from a page token."""
+        """Yield the pages of a commit's changes, from the first page or from a page token."""
         parameters = filter_parameters(filters)
         resolved_id = self._handle.resolve(commit_id)
         while True:

@@ -50,12 +50,17 @@ def _read_names(names: Any, label: str) -> list[str] | None:
         return None
     required = list(require_names(names, label))
     if not required:  # an empty list cannot be sent
-        raise InputError(f"a filter without a {label} selects nothing", reason="empty filter", hint="pass None instead")
+        raise InputError(
+            f"the {label} filter is empty, so it selects nothing", reason="empty filter", hint="pass None instead"
+        )
     return required
 
 
 def _read_tables(handles: Sequence[RemoteHandle], changes: list[Document]) -> Iterator[TableChanges]:
-    """Yield each type's changes as Arrow tables. Their columns come from the newest schema that has the type."""
+    """Yield each type's changes as Arrow tables.
+
+    The columns come from the newer schema or, if it lacks the type, from the older one.
+    """
     by_key: dict[TableKey, list[Document]] = defaultdict(list)
     for change in changes:
         by_key[TableKey.of(change["kind"], change["type"]["name"])].append(change)
@@ -79,7 +84,7 @@ def _find_type(catalog: Catalog, key: TableKey) -> NodeType | EdgeType | None:
 
 
 def _table_schema(entity_type: NodeType | EdgeType, changes: list[Document]) -> pa.Schema:
-    """Return the columns, with the properties in the order of the images, which is that of the stored columns."""
+    """Return the columns of a type's tables, with the properties in the order in which the server sends them."""
     images = [change[side] for change in changes for side in ("before", "after") if change.get(side) is not None]
     positions = {name: position for position, name in enumerate(dict.fromkeys(chain(*map(_property_names, images))))}
     columns = {name: column for column, name in _ENDPOINT_NAMES.items()} if entity_type.kind == "edge" else {}

@@ -1,4 +1,4 @@
-"""Issue the warnings in a response of a server as the Python warnings that an embedded graph issues."""
+"""Issue the warnings in a server's response as the Python warnings that an embedded graph issues."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,8 @@ _CATEGORIES: dict[str, type[Warning]] = {
 def issue_warnings(header: str, graph_path: str, graph_url: str) -> Iterator["LimitWarning"]:
     """Issue the warnings in a header, and yield those about exceeded limits, which `graph.warnings` lists.
 
-    Commands name the graph by its path on the server, which is replaced by its URL.
+    A warning about a limit contains a command that names the graph by its path on the server. The graph's URL replaces
+    this path.
     """
     for document in _read_documents(header):
         code, message = document.get("code"), document.get("message")

@@ -85,7 +85,7 @@ class Exchange:
         self.limit_warnings: list[LimitWarning] = []
 
     def get(self, *segments: str, **parameters: Any) -> Any:
-        """Return the JSON document at a path; parameters that are None are omitted."""
+        """Return the JSON document at a path; parameters that are None or False are omitted."""
         return self.call("GET", segments, parameters)
 
     def get_from_server(self, *segments: str) -> Any:
@@ -165,7 +165,7 @@ class Exchange:
             attempt += 1
 
     def _note_warnings(self, reply: Reply) -> None:
-        """Issue the warnings of the server, and keep the first one about each exceeded limit."""
+        """Issue the warnings from the server, and keep the first one about each exceeded limit."""
         for warning in issue_warnings(reply.headers.get(WARNINGS_HEADER, "[]"), self._graph_path, self._address):
             if all((known.what, known.type_key) != (warning.what, warning.type_key) for known in self.limit_warnings):
                 self.limit_warnings.append(warning)
@@ -202,7 +202,7 @@ def _read_error(reply: Reply, request: _Request, retry_after: float | None) -> O
 
 
 def _write_request(connection: http.client.HTTPConnection, request: _Request) -> None:
-    """Send a request. Ignore a broken pipe, because the server may respond before it has read the whole body."""
+    """Send a request. Ignore a broken pipe while a body is sent: the server may respond before it has read it all."""
     content = request.content() if callable(request.content) else request.content
     is_chunked = not isinstance(content, bytes | None) and "Content-Length" not in request.headers
     try:
@@ -230,7 +230,7 @@ def _check_headers(headers: Mapping[str, str]) -> None:
 
 
 def _present_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that are not None, with booleans in JSON syntax."""
+    """Return the parameters that are neither None nor False, with `true` for True."""
     return {
         name: str(value).lower() if isinstance(value, bool) else value
         for name, value in parameters.items()

@@ -1,6 +1,6 @@
 """Exports of a graph on a server. The server sends NDJSON; this machine writes files in other formats.
 
-The lines are streamed and never all in memory. An interrupted stream raises an error, and no file appears.
+The lines are streamed, and never all held in memory. An interrupted stream raises an error, and no file appears.
 """
 
 import json
@@ -62,7 +62,7 @@ def export_lines(
 def export_body(
     position: Mapping[str, str], types: Sequence[str] | None, *, iso_dates: bool, since: str | None
 ) -> dict[str, Any]:
-    """Return the body of a request. `since` is omitted if it is not used, because older servers do not accept it."""
+    """Return the body of an export request. A missing `since` is omitted, because older servers do not accept it."""
     body: dict[str, Any] = {"type_names": list(types or ()), "iso_dates": iso_dates, **position}
     return body if since is None else body | {"since": since}
 
@@ -86,7 +86,7 @@ def export_to_file(
 def _read_tables(entity_type: NodeType | EdgeType, read_lines: Callable[[], Iterator[bytes]]) -> Iterator[pa.Table]:
     """Convert the lines of an export to tables with the columns of `entity_schema`.
 
-    The request is sent for the first table, after the file has been opened.
+    The request is sent only when the first table is read, so the output file is opened before the request.
     """
     from omnigraph.ingest.entity_schema import entity_schema
 
@@ -100,5 +100,5 @@ def _read_tables(entity_type: NodeType | EdgeType, read_lines: Callable[[], Iter
 
 
 def _make_column(rows: list[dict[str, Any]], field: pa.Field) -> pa.Array:
-    """Return a column; dates and times are exported as numbers."""
+    """Return a column of a table. The export contains dates and times as numbers, which Arrow converts."""
     return pa.array([row[field.name] for row in rows], field.type)

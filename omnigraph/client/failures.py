@@ -133,7 +133,10 @@ def _read_members(body: bytes) -> dict[str, Any]:
 
 
 def _describe_foreign_answer(status: int, body: bytes, effect: Effect) -> dict[str, Any]:
-    """Return the members of an error that another program sent. A gateway may have forwarded the request."""
+    """Return the members of an error that another program sent.
+
+    A 5xx error has the given effect, because a gateway may have forwarded the request.
+    """
     text = _extract_text(body)
     members: dict[str, Any] = {"error": f"the server returned status {status}" + (f": {text}" if text else "")}
     if status >= _FIRST_SERVER_ERROR:

@@ -109,7 +109,7 @@ class RemoteHandle:
         return document
 
     def schema_ir(self) -> SchemaIR:
-        """Return the compiled schema. Its ids are assigned as for a new graph, because the server does not send ids."""
+        """Return the compiled schema. Its types and properties get ids as in a new graph: the server sends none."""
         return compile_ir(self.schema_document()["schema_source"])
 
     @staticmethod

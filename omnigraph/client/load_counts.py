@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def count_records(
     parts: Iterable[LoadPart], catalog: "Catalog", csv_options: "CsvOptions"
 ) -> Iterator[tuple["NodeType | EdgeType", int]]:
-    """Yield types with numbers of records; a type may be repeated."""
+    """Yield pairs of a type and a number of records. A type may occur in several pairs."""
     for part in parts:
         if part.type_name is None:
             for line in filter(bytes.strip, iter_lines(part)):

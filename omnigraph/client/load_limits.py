@@ -9,7 +9,10 @@ REQUEST_RESOURCE = "graph_batch_request_bytes"
 
 
 def read_load_limit(exchange: Exchange, size: int) -> int:
-    """Return the maximum number of bytes per request for a load of this size."""
+    """Return the maximum size of one request in bytes, for a load of `size` bytes.
+
+    The server is asked for its limit only if the load is large.
+    """
     if size <= UNQUESTIONED_BYTES:
         return size
     try:

@@ -89,7 +89,7 @@ def _read_text(input_file: InputFile) -> Iterator[bytes]:
 
 
 def _read_file(input_file: InputFile, expected_bytes: int | None) -> Iterator[bytes]:
-    """Yield the bytes of a file; raise `InputError` if its size differs from the size that was already sent."""
+    """Yield the bytes of a file; raise `InputError` if the file does not have the expected size."""
     read_bytes = 0
     with ReadErrorContext(input_file.path), open_input_file(input_file) as file:
         while chunk := file.read(CHUNK_BYTES):

@@ -101,7 +101,7 @@ def iter_lines(part: LoadPart) -> Iterator[bytes]:
 
 
 def _select_lines(lines: Iterable[bytes], *, wants_edges: bool) -> Iterator[tuple[int, bytes]]:
-    """Yield the nodes or the edges among lines, with their line numbers. Invalid lines count as nodes."""
+    """Yield either the lines that describe edges or all other lines, with their line numbers; skip blank lines."""
     for line_number, line in enumerate(lines, 1):
         if line.strip() and is_edge_line(line) == wants_edges:
             yield line_number, line
@@ -152,7 +152,7 @@ def _make_piece(part: LoadPart, content: bytes, line_number: LineNumbers, csv_op
 
 @record(eq=False)
 class CsvRecords:
-    """Complete records of a CSV file, without the header line, and the header line with its line end."""
+    """A block of complete records from a CSV file, and the file's header line with its line end (empty if none)."""
 
     dialect: Any
     header: bytes

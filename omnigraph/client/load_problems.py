@@ -23,7 +23,7 @@ def _same_line(line_number: int) -> int:
 
 @record(eq=False)
 class SentFile:
-    """A file in a request: its name on this machine, and a function from its lines to those of the whole file."""
+    """A file in a request: its name on this machine, and a function that maps its line numbers to the original ones."""
 
     label: str | None
     line_number: LineNumbers = _same_line

@@ -1,7 +1,7 @@
 """Write records of a load as lines of NDJSON: records of one type, and records that name their type.
 
-The schema is read only if a record contains a value that JSON does not express, or if it is a dataclass, whose class
-names its type.
+The schema is read only if a record contains a value that JSON cannot express, or if the record is a dataclass instance,
+whose class names its type.
 """
 
 import json

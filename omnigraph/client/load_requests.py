@@ -1,7 +1,7 @@
 """Send the parts of a load in one request, and restore file names and line numbers in its errors.
 
-A single part without a type is sent as NDJSON, and everything else as a form. Both can be sent again, because a request
-has an idempotency key and its parts can be read again.
+A single part without a type is sent as NDJSON, and everything else as a form. Either body can be sent again, because
+the request has an idempotency key and its parts can be read again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -21,7 +21,7 @@ from .replies import Reply
 
 @record
 class ExceededLimit:
-    """The maximum size of a request in bytes, for a load that exceeds this size."""
+    """The outcome of a load that is too large for one request. `limit` is the maximum size of a request in bytes."""
 
     limit: int
 

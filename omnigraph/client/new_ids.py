@@ -11,7 +11,7 @@ from omnigraph.values import clock_and_ids
 
 
 def add_record_ids(entity_type: NodeType | EdgeType | None, records: list[Any]) -> list[Any]:
-    """Return the records. If their type has no key, records without an id get a new one."""
+    """Return the records; if their type has no key, add a new id to each record without an id."""
     if entity_type is None or entity_type.key is not None:
         return records
     return [_add_id(record) if isinstance(record, dict) else record for record in records]

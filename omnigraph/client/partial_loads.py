@@ -1,9 +1,10 @@
 """Load input that is too large for one request, by sending it in parts to a temporary branch that is then merged.
 
-Nodes are sent before the edges that connect them. With an idempotency key, the name of the temporary branch is derived
-from the key and the input. Each commit records the name of its branch, so a repeated load recognizes the commits of the
-earlier load in the target's history. The temporary branch is always deleted. If the load creates the target branch, the
-branch appears only once it has all of its data.
+Nodes are sent before the edges that connect them, but a deletion sends edges first. With an idempotency key, the name
+of the temporary branch is derived from the key and the input. Each commit records the name of the temporary branch, so
+a repeated load recognizes the commits of the earlier load in the target's history. The temporary branch is deleted at
+the end. If the load creates the target branch, the temporary branch is renamed instead, so the target appears only once
+it has all of its data.
 """
 
 from collections import Counter, defaultdict

@@ -1,8 +1,9 @@
 """Convert the Python values of properties and parameters to JSON, with the functions that an embedded graph uses.
 
 A value that JSON expresses exactly is sent as it is, and the server checks it. Any other value is checked here against
-its type. If it does not match, a stand-in is sent, which the server rejects with the error of an embedded graph. No
-value may be sent in the form of another kind, such as bytes as text, to a property that accepts the other kind.
+its type. If it does not match, a stand-in is sent, which the server rejects with the same error as an embedded graph.
+This module must never convert a value so that a property of the wrong type accepts it: for example, it must not send
+bytes as text to a String property.
 """
 
 import math

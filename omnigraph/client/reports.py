@@ -1,7 +1,8 @@
-"""Build the reports of maintenance from the JSON of a server. The classes are those of an embedded graph.
+"""Build maintenance reports from the JSON that a server returns. The classes are those of an embedded graph.
 
 A server names a graph by its path, which this module replaces with the URL of the graph, so that the commands in hints
-can be run as they are. It imports neither Arrow nor Lance, because commands use it.
+can be run as they are. This module imports neither Arrow nor Lance, because the command line, which must start quickly,
+uses it as well.
 """
 
 from collections.abc import Mapping
@@ -50,7 +51,7 @@ def _read_key(text: str | None) -> TableKey | None:
 
 
 def read_status(document: Document) -> Status:
-    """Return the status of a graph. The cache directory of the server is not known."""
+    """Return the status of a graph. The server does not send its cache directory."""
     members = {name: document[name] for name in _STATUS_MEMBERS}
     datasets = [DatasetStatus(**{**row, "type_key": TableKey(row["type_key"])}) for row in document["datasets"]]
     warnings = [LimitWarning(**{**row, "type_key": _read_key(row["type_key"])}) for row in document["warnings"]]
@@ -132,7 +133,7 @@ def read_absence(document: Document) -> Absence:
 
 
 def add_local_traces(absence: Absence, entity_id: str, paths: Any) -> Absence:
-    """Return the traces of an entity, including those in files and folders of this machine."""
+    """Return the traces of an entity, including those in files and folders on this machine."""
     if not paths:
         return absence
     from omnigraph.maintenance.retention.local_traces import find_local_traces
@@ -179,7 +180,7 @@ def read_recovery(document: Document) -> RecoveryRecord:
 
 
 def read_pending(document: Document) -> PendingIntent:
-    """Return a running operation. The server does not send what only the operation itself needs."""
+    """Return a running operation. Members that only the operation itself needs are empty: the server omits them."""
     intent = Intent(
         id=document["operation_id"],
         operation=document["operation"],

@@ -136,7 +136,10 @@ def _send_records(
 
 @contextmanager
 def _suggest_load(verb: str, type_name: str) -> Iterator[None]:
-    """Name the ways out if the records exceed the limit of a request. No mode of a load is the same as an upsert."""
+    """Add a hint to the error if the records exceed the limit for a request.
+
+    For an upsert, the hint does not suggest a load, because no load mode has the same effect.
+    """
     try:
         yield
     except ResourceLimitExceeded as error:

@@ -21,7 +21,10 @@ _RETRY_SECONDS = 30.0
 
 
 class ServedGraph:
-    """A graph that this worker serves: its public location, and the open graph behind each request's graph."""
+    """A graph that this worker serves: its public location, its stored queries, and the open graph.
+
+    The graph object for each request is derived from the open graph.
+    """
 
     def __init__(self, location: GraphLocation, opened: Graph, uri: str, queries: StoredQueries) -> None:
         self.graph_id = location.graph_id
@@ -47,7 +50,7 @@ class GraphRegistry:
         self._lock = threading.Lock()
 
     def open_all(self) -> None:
-        """Open every graph; raise `ConfigError` if none can be opened."""
+        """Open every graph; raise `ConfigError` if none can be opened, or if one cannot and all are required."""
         failures = [self._try_open(location) for location in self._locations.values()]
         if not self._served or (self._settings.requires_all_graphs and self._quarantined):
             reasons = "; ".join(sorted({failure for failure in failures if failure}))

@@ -1,6 +1,7 @@
 """The settings of a server, which the supervisor passes to every worker as JSON.
 
-This module owns the defaults of all limits. It contains no secrets: each process reads tokens from their own sources.
+This module owns the defaults of all limits. It contains no secrets: each process reads the tokens from the token file
+or the environment.
 """
 
 import logging
@@ -164,7 +165,7 @@ def parse_bind(bind: str) -> tuple[str, int]:
 
 
 def read_number_variable(name: str, default: int) -> int:
-    """Return the number in an environment variable. An invalid value is logged and ignored."""
+    """Return the number in an environment variable, or the default if it is unset or invalid. Log an invalid value."""
     text = os.environ.get(name, "").strip()
     if not text:
         return default

@@ -1,4 +1,4 @@
-"""The change feed, the changes of one commit, and differences between revisions of a graph on a server."""
+"""The change feed, the changes in one commit, and differences between revisions of a graph on a server."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,7 @@ class ServedBlock:
 
 @record
 class ServedPage:
-    """A page of the changes of one commit."""
+    """A page of the changes in one commit."""
 
     document: Document
 
@@ -141,7 +141,7 @@ class ServedChanges:
             position = {"cursor": feed.cursor}
 
     def commit_pages(self, revision: str, *, page_token: str | None, limit: int, **filters: Any) -> Any:
-        """Yield the pages with the changes of one commit."""
+        """Yield the changes in one commit, page by page."""
         commit_id = self._graph.revisions.commit(revision).id
         while True:
             page = ServedPage(

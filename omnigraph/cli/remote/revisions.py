@@ -42,12 +42,12 @@ class ServedHistory(list[ServedVersion]):
     _gap_reason: str = ""
 
     def describe_gap(self) -> str:
-        """Return why earlier versions are not listed."""
+        """Return why earlier versions are not listed, or an empty string if all versions are listed."""
         return self._gap_reason
 
 
 class ServedRevisions:
-    """Commits and their effects."""
+    """Commits, reverts, cherry-picks, and the versions of single entities."""
 
     def __init__(self, graph: "CommandGraph") -> None:
         self._graph, self._exchange = graph, graph.exchange

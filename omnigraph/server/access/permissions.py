@@ -60,7 +60,7 @@ ANONYMOUS = Principal(None, "admin", "open")
 
 @record
 class BranchScope:
-    """The branches that an action affects, or None if it affects no branch."""
+    """The branches that an action affects; both members are None if it affects no branch."""
 
     branch: str | None = None
     target_branch: str | None = None

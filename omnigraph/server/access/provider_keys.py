@@ -40,7 +40,7 @@ class ProviderKeys:
         self._refresh: asyncio.Task[None] | None = None
 
     async def refresh_if_due(self) -> None:
-        """Start a refresh if the keys are old. Wait for the refresh only if the keys are too old to use."""
+        """Start a refresh if the keys are old. If they are too old to use, wait for it; if it fails, drop them."""
         settings = self._settings
         if self._age >= settings.refresh_seconds:
             refresh = self._start_refresh()
@@ -87,7 +87,7 @@ class ProviderKeys:
 
 
 def fetch_key_documents(settings: "OidcSettings") -> KeyDocuments | None:
-    """Return the provider's keys by their ids, or None if the provider does not return a valid document."""
+    """Return the entries of the provider's key document by key id, or None if there is no valid document."""
     try:
         url = settings.jwks_url or _read_json(_configuration_url(settings))["jwks_uri"]
         require_secure(url)

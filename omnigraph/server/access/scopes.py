@@ -8,7 +8,7 @@ from .permissions import BranchScope
 
 
 def branch_scope(call: ServerCall) -> BranchScope:
-    """Return the branch in a request's path, query string or body. The default is `main`.
+    """Return the branches that a request's path, query string or body names. The default is `main`.
 
     A request for a snapshot has no branch.
     """

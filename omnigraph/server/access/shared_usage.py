@@ -53,7 +53,7 @@ class SharedUsage:
     def acquire(self, name: str, *, max_requests: int, size: int = 0, max_bytes: int = 0) -> int:
         """Count a running request under a name, unless the request would exceed a limit.
 
-        Return 0 if the request was counted, and otherwise a positive number.
+        Return 0 if the request was counted. Otherwise, return how many requests must finish first, or 1 if unknown.
 
         >>> usage = SharedUsage(create_usage_file(1), 0)
         >>> usage.acquire("ann", max_requests=1), usage.acquire("ann", max_requests=1)

@@ -34,7 +34,7 @@ _DEFAULT_DIFF_CHANGES = 1000
 
 
 def commit_changes(call: ServerCall) -> Answer:
-    """Return a page of the changes of one commit."""
+    """Return a page of the changes in one commit."""
     values, graph = call.query_values, call.graph_for_read().refresh()
     try:
         commit_id = graph.revisions.commit(call.path_values["commit_id"]).id

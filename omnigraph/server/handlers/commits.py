@@ -67,11 +67,11 @@ def _dataset_output(state: Snapshot, key: TableKey, *, uses_old_names: bool) -> 
 
 
 def list_commits(call: ServerCall) -> Answer:
-    """List the commits of a branch, newest first."""
+    """List the commits on a branch, newest first."""
     values = call.query_values
     limit, before = values.get("limit"), values.get("before")
     if limit is not None and not 1 <= limit <= _MAX_LIST:
-        raise InputError("limit must be at least 1", reason="invalid value")
+        raise InputError(f"limit must be between 1 and {_MAX_LIST}", reason="invalid value")
     graph = call.graph_for_read()
     logged = graph.log(
         values.get("branch") or MAIN,

@@ -9,7 +9,7 @@ from omnigraph.server.models.history import CommitOutput
 
 
 def commit_output(commit: Commit, call: ServerCall | None = None, *, with_types: bool = False) -> CommitOutput:
-    """Return the JSON for a commit. `with_types` adds the tables that the commit changed."""
+    """Return the JSON for a commit. `with_types` adds the types that the commit changed."""
     output = CommitOutput(
         graph_commit_id=commit.id,
         graph_branch=commit.branch,

@@ -152,7 +152,10 @@ def _run_load(call: ServerCall, data: Any, mode: LoadMode, branch: str, base: st
 
 
 def _row_limit(call: ServerCall, requested_bytes: int | None) -> int | None:
-    """Return the maximum size of a row: the size that the client requests, but at most that of a whole load."""
+    """Return the maximum row size: the one that the client requests, but at most the maximum size of a load.
+
+    None means unlimited.
+    """
     limits = [limit for limit in (call.state.settings.limits.load_bytes, requested_bytes) if limit]
     return min(limits, default=None)
 

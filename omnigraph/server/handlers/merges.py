@@ -141,7 +141,7 @@ def _is_digest(value: object) -> bool:
 
 
 def _read_values(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values of a resolution. An object is the digest by which a conflict identifies a large blob."""
+    """Return the values of a resolution. A digest object, as in the conflict, stands for a large blob."""
     return {name: _read_digest(value) if _is_digest(value) else value for name, value in values.items()}
 
 
@@ -149,7 +149,7 @@ def _read_digest(value: Mapping[str, Any]) -> BlobDigest:
     try:
         return msgspec.convert(value, BlobDigest)
     except msgspec.ValidationError:
-        raise InputError("an object in `values` must be the digest of a blob", reason="invalid resolution") from None
+        raise InputError("the object in `values` is not the digest of a blob", reason="invalid resolution") from None
 
 
 def merge_output(

@@ -27,7 +27,7 @@ def revert(call: ServerCall) -> Answer:
 
 
 def cherry_pick(call: ServerCall) -> Answer:
-    """Apply the changes of one commit to a branch."""
+    """Apply the changes in one commit to a branch."""
     body = call.body_as(ReplayRequest)
     branch = body.branch or MAIN
     result = call.graph_for_write(branch).revisions.cherry_pick(

@@ -65,13 +65,14 @@ def invoke(call: ServerCall) -> AnyAnswer:
     body = call.body if isinstance(call.body, InvokeStoredQueryRequest) else InvokeStoredQueryRequest()
     target = _read_target(call, body)
     if body.expect_mutation is not None and body.expect_mutation != query.is_mutation:
-        verb = "mutate" if query.is_mutation else "query"
-        raise InputError(f"the stored query '{query.name}' is a {verb} operation", reason="unexpected kind")
+        found, expected = ("mutation", "read query") if query.is_mutation else ("read query", "mutation")
+        message = f"the stored query '{query.name}' is a {found}, but the request expects a {expected}"
+        raise InputError(message, reason="unexpected kind")
     if query.is_mutation:
         return _run_mutation(call, query, structs.replace(body, **target))
     if call.condition is not None:
         raise InputError(
-            f"the stored query '{query.name}' is a read query, not a mutation",
+            f"the stored query '{query.name}' does not change the graph and cannot have a precondition",
             reason="no write",
             hint="call the query without a precondition",
         )
@@ -83,7 +84,9 @@ def read(call: ServerCall) -> AnyAnswer:
     query = call.graph.queries.find(call.path_values["name"])
     if query.is_mutation:
         raise InputError(
-            f"the stored query '{query.name}' changes the graph", reason="not a read", hint="send a POST request"
+            f"the stored query '{query.name}' is a mutation, which a GET request cannot run",
+            reason="not a read",
+            hint="send a POST request",
         )
     values = dict(call.query_values)
     target = {name: values.pop(name, None) for name in _TARGET_PARAMETERS}
@@ -104,7 +107,7 @@ def _read_target(call: ServerCall, body: InvokeStoredQueryRequest) -> dict[str, 
     for name in _TARGET_PARAMETERS:
         in_body, in_query = getattr(body, name), call.query_values.get(name)
         if in_body is not None and in_query is not None and in_body != in_query:
-            raise InputError(f"{name} differs between the body and the query string", reason="contradiction")
+            raise InputError(f"`{name}` has different values in the body and the query string", reason="contradiction")
         target[name] = in_body if in_body is not None else in_query
     return target
 

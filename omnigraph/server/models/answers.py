@@ -146,7 +146,10 @@ class TransactionBlob(Struct, kw_only=True):
 
 
 class TransactionResult(Struct, kw_only=True):
-    """The rows of a query in a transaction, or a blob, and their digest. If `arrow` is present, `rows` is empty."""
+    """The rows of a query in a transaction, or a blob, and a digest of this result.
+
+    If `arrow` is present, `rows` is empty.
+    """
 
     columns: list[str]
     rows: Annotated[Any, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]

@@ -88,7 +88,7 @@ class ChangeFeedGapOutput(Struct, kw_only=True):
 
 
 class ChangeDiffRefusalOutput(Struct, kw_only=True):
-    """Why two states cannot be compared."""
+    """Why two revisions cannot be compared."""
 
     reason: Literal["parentless_commit", "schema_boundary", "unknown"]
     graph_commit_id: str

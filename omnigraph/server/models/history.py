@@ -33,7 +33,7 @@ class CommitOutput(Struct, kw_only=True):
 class CommitListOutput(Struct, kw_only=True):
     """Commits, newest first. If the list is incomplete, `next_cursor` continues it.
 
-    `refs` maps commit ids to the branches and tags that point to the commit.
+    `refs` maps each commit id to the branches and tags that point to the commit.
     """
 
     commits: list[CommitOutput]
@@ -232,7 +232,7 @@ class ChangeBaselineRecord(Struct, kw_only=True):
 
 
 class EntityDiffOutput(Struct, kw_only=True):
-    """One entity that differs between two states."""
+    """One entity that differs between two revisions."""
 
     kind: EntityKindName
     type: str
@@ -245,7 +245,7 @@ class EntityDiffOutput(Struct, kw_only=True):
 
 
 class DiffOutput(Struct, kw_only=True):
-    """The entities that differ between two states, up to the limit.
+    """The entities that differ between two revisions, up to the limit.
 
     With `images=feed`, the entities are in `feed_changes` instead of `changes`, in the format of the change feed.
     """

@@ -286,7 +286,7 @@ class Supervisor:
 
 
 def _deadline_of(worker: WorkerProcess) -> float:
-    """Return the time at which a worker is to be killed unless it sends a heartbeat first."""
+    """Return the time at which a worker is killed unless it has stopped, become ready or sent a heartbeat by then."""
     if worker.stop_deadline is not None:
         return worker.stop_deadline
     return worker.last_heard + _SILENCE_SECONDS if worker.is_ready else worker.started_at + _READY_SECONDS

@@ -175,7 +175,7 @@ def _watch_supervisor(channel: socket.socket, stop: Callable[[], None]) -> None:
 
 
 def _describe_failure(error: OmnigraphError) -> str:
-    """Return the reason for the supervisor, which raises its own `ConfigError` with it."""
+    """Return the text to send to the supervisor, which raises a `ConfigError` with it."""
     return error.reason or error.message if isinstance(error, ConfigError) else error.message
 
 

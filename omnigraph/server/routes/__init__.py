@@ -18,7 +18,7 @@ from .system import SYSTEM_ROUTES
 
 
 def _add_conditional_paths(routes: Iterable[Route]) -> Iterator[Route]:
-    """Yield each route with the path of its conditional form or, for a deprecated route, that of its successor."""
+    """Yield each route with the path of its conditional form. A deprecated route gets that of its successor."""
     routes = tuple(routes)
     conditional_paths = {route.path for route in routes if route.takes_condition}
     for route in routes:

@@ -26,7 +26,7 @@ _SNAPSHOT = UrlParameter("snapshot", description="Commit, tag or other revision 
 IDEMPOTENCY = HeaderParameter(
     IDEMPOTENCY_HEADER, description="Key that prevents a repeated request from being applied twice"
 )
-_CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Required head commit of the branch")
+_CONDITION = HeaderParameter(CONDITION_HEADER, required=True, description="Commit that must be the head of the branch")
 _INTEGERS = HeaderParameter(
     "Omnigraph-Integers", description="With `string`, integers that JavaScript would round are returned as strings"
 )
@@ -36,7 +36,7 @@ _LOAD_PARAMETERS = (
     UrlParameter(
         "mode",
         choices=("overwrite", "append", "merge", "patch", "delete"),
-        description="How to handle existing ids; defaults to merge",
+        description="How to apply the records; defaults to merge",
     ),
     UrlParameter("message", description="Commit message"),
     UrlParameter("dry_run", "boolean", description="Check the input without loading it"),
@@ -44,7 +44,7 @@ _LOAD_PARAMETERS = (
     UrlParameter(
         "max_errors", "integer", description="Check all input, and list up to this many problems in the error's details"
     ),
-    UrlParameter("max_row_bytes", "integer", description="Maximum size of a row in bytes"),
+    UrlParameter("max_row_bytes", "integer", description="Maximum row size in bytes"),
 )
 _TYPE = UrlParameter("type", required=True, description="Type of all rows")
 

@@ -153,7 +153,7 @@ HISTORY_ROUTES = (
             *_FEED,
             *_PAGE,
             UrlParameter("max_commits", "integer", description="Maximum number of commits"),
-            UrlParameter("wait", "number", description="Seconds to wait for a commit if there is none yet"),
+            UrlParameter("wait", "number", description="Maximum number of seconds to wait if there is no new commit"),
             *_FILTERS,
         ),
     ),
@@ -196,11 +196,11 @@ HISTORY_ROUTES = (
         parameters=(
             UrlParameter("from", required=True, description="Older revision, or a range such as `main...dev`"),
             UrlParameter("to", description="Newer revision; defaults to the head of main"),
-            UrlParameter("limit", "integer", description="Maximum number of changes in JSON"),
+            UrlParameter("limit", "integer", description="Maximum number of changes in a JSON response"),
             UrlParameter(
                 "images",
                 choices=("diff", "feed"),
-                description="Format of the changes in JSON; `feed` selects the format of the change feed",
+                description="Format of the changes in a JSON response; `feed` selects the format of the change feed",
             ),
             *_FILTERS,
         ),

@@ -34,7 +34,10 @@ def read_condition(route: Route, values: Sequence[str]) -> str | None:
 
 
 def read_idempotency_key(route: Route, values: Sequence[str], actor: str | None) -> str | None:
-    """Return the key by which the engine recognizes a repeated write: the actor's name plus the client's key."""
+    """Return the key by which the engine recognizes a repeated write, or None if the request has no idempotency key.
+
+    The key consists of the actor's name and the client's key.
+    """
     if not values:
         return None
     if not route.takes_idempotency_key:

@@ -8,6 +8,8 @@ from omnigraph.errors import NotAcceptable, UnsupportedMediaType
 def choose_media_type(accept: str | None, offered: Sequence[str]) -> str:
     """Return the offered media type that the client prefers, or the first of several equally preferred types.
 
+    Raises `NotAcceptable` if the client accepts none of them.
+
     >>> offered = ["application/json", "text/csv"]
     >>> choose_media_type("text/*;q=0.5, */*;q=0.1", offered), choose_media_type(None, offered)
     ('text/csv', 'application/json')

@@ -12,9 +12,10 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def read_query_values(route: Route, query_string: bytes, *, ignores_unknown: bool = False) -> Mapping[str, Any]:
-    """Return the values of a query string by parameter name. The values of repeated parameters are lists.
+    """Return the values of a query string by parameter name. A parameter that may be repeated has a list of values.
 
-    Raises `InputError` for an unknown, repeated, missing or malformed parameter.
+    Raises `InputError` for a parameter that is missing, malformed or wrongly repeated, and for an unknown one unless
+    `ignores_unknown` is true.
 
     >>> from omnigraph.server.route_model import Route
     >>> parameters = (UrlParameter("limit", "integer"), UrlParameter("type", repeated=True))
