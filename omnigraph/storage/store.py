@@ -174,7 +174,7 @@ class Store:
 
 
 def version_file_names(location: str, version: int) -> set[str]:
-    """Return the two file names that a dataset version may have, as an attached version and as a detached one.
+    """Return the two possible file names of a dataset version: one if it is attached, and one if it is detached.
 
     >>> sorted(version_file_names("t", 1))
     ['t/_versions/18446744073709551614.manifest', 't/_versions/d1.manifest']

@@ -1,7 +1,7 @@
 """Process rows in memory that may contain more than 2 GiB of text in a column.
 
 Arrow joins the chunks of a column to take or compare its values, and fails if the result does not fit into one array.
-These functions work on pieces of bounded size. Rows of ordinary size are always processed at once.
+The functions in this module process pieces of bounded size. Rows of ordinary size are always processed at once.
 """
 
 from collections.abc import Iterator

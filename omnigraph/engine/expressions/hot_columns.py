@@ -84,7 +84,8 @@ def take_columns(
 ) -> list[pa.Array]:
     """Return each column's values for the given rows; a null row id yields null.
 
-    With `max_column_bytes`, raise `ResourceLimitExceeded` if values repeat so often that a column is probably larger.
+    With `max_column_bytes`, raise `ResourceLimitExceeded` if values repeat so often that a returned column is probably
+    larger than this limit.
     """
     if len(row_ids) == 1:
         row_id = int(row_ids[0])

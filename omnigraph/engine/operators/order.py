@@ -135,7 +135,7 @@ def _is_constant(binding: VariableBinding) -> bool:
 
 
 def row_sort_keys(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan) -> list[SortKeyFunction]:
-    """Return all sort keys for an ungrouped query: those that it specifies, then the ids of all variables by name."""
+    """Return all sort keys for an ungrouped query: its own keys, if any, followed by the ids of all variables."""
     if not read_plan.order:
         return default_sort_keys(context, rows, read_plan.variables)
     sort_keys = [

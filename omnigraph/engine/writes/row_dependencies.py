@@ -1,10 +1,11 @@
 """Determine which stored rows a mutation or query depends on, as row filters by table.
 
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
-columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
-assigns, in the row that it identifies. A query, or a match that selects the rows for a statement, depends on the
-columns that it reads, in the rows that match its scan filters. The dependencies of some queries, such as traversals and
-rankings, cannot be narrowed down in this way. Such a query depends on all rows of the types that it reads.
+columns of the rows that it removes, and also depends on the edges of the nodes that it removes. An upsert or a patch
+depends on the columns that it assigns, in the row that it identifies. A query, or a match that selects the rows for a
+statement, depends on the columns that it reads, in the rows that match its scan filters. The dependencies of some
+queries, such as traversals and rankings, cannot be narrowed down in this way. Such a query depends on all rows of the
+types that it reads.
 """
 
 from collections.abc import Iterable, Mapping
