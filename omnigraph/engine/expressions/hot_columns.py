@@ -117,7 +117,7 @@ def _take_values(values: pa.Array, indices: pa.Array) -> pa.Array:
 
 
 def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
-    """Return whether `row_ids` lists all rows of a column in order."""
+    """Return whether `row_ids` lists all rows of a column in ascending order."""
     return (
         len(row_ids) == column_length
         and column_length > 0
@@ -147,7 +147,7 @@ def hot_columns(
 
 
 def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
-    """Return all row ids in a table in order, or None if caching them is not worthwhile."""
+    """Return all row ids in a table in ascending order, or None if caching them is not worthwhile."""
     miss_cost = context.row_count(table_key) // 2
     row_ids: IntArray | None = _load_if_worthwhile(
         context, table_key, ("rows",), miss_cost, partial(_load_row_ids, context, table_key)

@@ -19,7 +19,7 @@ from .rows import IntArray, Rows, VariableBinding
 SortKeyFunction = Callable[[IntArray, int | None], Numbers]
 """Maps row positions to numbers that sort like the rows.
 
-With a limit, the numbers must be exact only for the first `limit` rows.
+With a limit, the numbers need to be exact only for the first `limit` rows.
 """
 
 _SORT_BYTES_PER_ROW = 48  # working memory per sorted row in bytes
@@ -117,7 +117,7 @@ def id_order(context: ExecutionContext, binding: VariableBinding, limit: int | N
 
 
 def default_sort_keys(context: ExecutionContext, rows: Rows, variables: Sequence[str]) -> list[SortKeyFunction]:
-    """Return the keys of the default order: the ids of all variables, in the order in which the variables appear."""
+    """Return the sort keys for the ids of the given variables, in the given order."""
     return [
         sort_key
         for variable in variables

@@ -260,8 +260,8 @@ def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
     """Return whether the rows that pass a query's scan filters determine its result.
 
     The result is False for a query that uses `now()`, whose value differs when the query is checked again, or a
-    ranking, which depends on statistics for the whole type. The result is also False for interfaces and text searches,
-    because they cannot be tested on a single row.
+    ranking, which depends on statistics for the whole type. The result is also False for a query that scans an
+    interface or searches text, because neither can be tested on a single row.
     """
     unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
     if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):
