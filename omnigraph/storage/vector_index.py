@@ -159,7 +159,7 @@ def _vector_lengths(batch: pa.RecordBatch, column: str) -> Floats:
 
 
 def _are_indexable(vector_lengths: Floats, metric: str) -> bool:
-    """Return whether an index can contain all vectors.
+    """Return whether an index can be built over vectors of these lengths.
 
     NaN fails every comparison, so a vector with NaN cannot be indexed.
     """

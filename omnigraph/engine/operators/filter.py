@@ -1,6 +1,6 @@
 """Filters: keep the rows for which all predicates are true.
 
-A predicate on a single variable is evaluated once per entity, regardless of how many rows contain it.
+If there are many rows, a predicate on a single variable is evaluated only once per entity.
 """
 
 from collections.abc import Iterable
