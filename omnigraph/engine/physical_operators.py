@@ -67,7 +67,7 @@ class DropVariables:
 
 @record
 class DistinctValueScan:
-    """A scan whose rows are consumed only by aggregates that read the listed columns."""
+    """A scan of which filters, group keys and aggregates read only the listed columns."""
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The gateway for effects, which are all durable writes in this package.
+"""The gateway for effects, which are the durable writes to a root.
 
 This module runs, records and counts effects. In tests, it also injects failures: an error before or after the k-th
 effect, or a process exit right after it. Every write to a root must go through this gateway.
