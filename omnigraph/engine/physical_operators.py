@@ -53,7 +53,7 @@ class WeightByDegree:
 
 @record
 class DistinctExpand:
-    """An expansion that keeps only the distinct target nodes."""
+    """An expansion that returns only its target nodes, without other variables and possibly with some duplicates."""
 
     expansion: plan.Expand
 
