@@ -19,7 +19,7 @@ def check_column_bytes(byte_count: int, max_bytes: int) -> None:
 
 
 def overflow_error(error: pa.ArrowInvalid) -> Exception:
-    """Return the error to raise for an Arrow error: a typed one if a column was too large, or else the same error."""
+    """Convert an Arrow error to `ResourceLimitExceeded` if a column was too large; return any other error unchanged."""
     return _column_too_large(_MAX_COLUMN_BYTES, None) if "overflow" in str(error) else error
 
 

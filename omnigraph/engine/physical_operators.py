@@ -53,7 +53,7 @@ class WeightByDegree:
 
 @record
 class DistinctExpand:
-    """An expansion that keeps only the distinct target nodes."""
+    """An expansion that returns only its target nodes, without other variables and possibly with some duplicates."""
 
     expansion: plan.Expand
 
@@ -67,7 +67,7 @@ class DropVariables:
 
 @record
 class DistinctValueScan:
-    """A scan whose rows are consumed only by aggregates that read the listed columns."""
+    """A scan of which filters, group keys and aggregates read only the listed columns."""
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Execute read queries: bind the parameters, rewrite the plan, run it, and return a table.
+"""Execute read queries: bind the parameters, rewrite the plan, run it, and return the result.
 
 This module contains the engine's entry points for reads. A plan is rewritten only once per compiled query and schema,
 so that later calls only have to run it.
@@ -155,8 +155,8 @@ def stream_read(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Run a compiled read in batches; return the result schema and an iterator of batches.
 
-    For queries without sorting, grouping, ranking or `distinct`, memory use does not grow with the result, and rows are
-    returned in storage order. The query does not start until the first batch is requested.
+    For queries without sorting, grouping, ranking, `distinct` and unions, memory use does not grow with the result, and
+    rows are returned in storage order. The query does not start until the first batch is requested.
     """
     read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
     batches = stream_batches(context, read_plan, row_bounds(context, read_plan), execute_plan)

@@ -44,7 +44,10 @@ def union_table(
 def _part_table(
     context: ExecutionContext, part: plan.ReadPlan, schema: pa.Schema, execute_part: PartFunction
 ) -> pa.Table:
-    """Return the rows of one part, cast to the common types. These rows count toward the query's memory limit."""
+    """Return the rows of one part, cast to the column types of the union.
+
+    They count toward the query's memory limit.
+    """
     table = execute_part(context, part)
     context.meter.charge_bytes(table.nbytes)
     columns: Sequence[pa.ChunkedArray] = table.columns

@@ -1,8 +1,9 @@
 """How many rows to read or write at a time, given the size of their values.
 
-An Arrow array holds at most 2 GiB of text, and Lance fails or panics if a batch needs more. The size of a file gives no
-indication, because repetitive texts shrink several thousandfold. Scans therefore start with few rows per batch, and
-start again with fewer rows if a batch is too large. This module never opens a table.
+An Arrow array holds at most 2 GiB of text, and Lance fails or panics if a batch needs more. The file size does not
+indicate how much memory the values need, because compression shrinks repetitive text several thousandfold. Scans
+therefore start with few rows per batch, and start again with fewer rows if a batch is too large. This module never
+opens a table.
 """
 
 from collections import OrderedDict
@@ -83,7 +84,8 @@ def read_batches_of_bounded_size(scan_key: str, start_scan: StartScan) -> Iterat
     """Yield the rows of a scan in batches of bounded size.
 
     Every scan that `start_scan` starts must return the same rows in the same order, because rows that were already
-    yielded are skipped. `scan_key` identifies the scanned values, so that the next scan starts with fitting batches.
+    yielded are skipped. `scan_key` identifies the scanned values, so that a later scan of the same values starts with a
+    batch size that is small enough.
     """
     batch_rows, yielded_rows = min(_remembered_rows.get(scan_key, FIRST_BATCH_ROWS), FIRST_BATCH_ROWS), 0
     while True:
@@ -119,7 +121,7 @@ def read_table_in_bounded_batches(scan_key: str, start_scan: StartScan) -> pa.Ta
 
 
 def take_in_blocks(keys: pa.Array, take: Callable[[pa.Array], pa.Table]) -> Iterator[pa.Table]:
-    """Yield the rows that `take` returns for some keys, in order and in blocks of bounded size."""
+    """Yield the rows that `take` returns for the keys, in the order of the keys and in blocks of bounded size."""
     block_size, block_start = BlockSize(), 0
     while block_start < len(keys):
         block_keys = keys.slice(block_start, block_size.rows)
@@ -144,7 +146,8 @@ def take_all(keys: pa.Array, take: Callable[[pa.Array], pa.Table]) -> pa.Table:
 def is_overflow(error: BaseException) -> bool:
     """Return whether a read failed because its values do not fit into one array.
 
-    Only the message tells. If Lance changes it, such a read fails as before, and nothing else depends on it.
+    Such a failure can be recognized only by its message. If Lance changes the message, such a read fails instead of
+    being repeated with fewer rows.
     """
     is_from_arrow = isinstance(error, Exception) or type(error).__name__ == "PanicException"
     return is_from_arrow and "overflow" in str(error).lower()

@@ -43,7 +43,7 @@ class RowPiece:
 
 
 def take_pieces(table: Table, row_ids: pa.Array) -> Iterator[pa.Table]:
-    """Yield the rows with these row ids, in order and with blobs as bytes."""
+    """Yield the rows with these row ids, in the given order and with blobs as bytes."""
     names, block_size = (
         blob_columns(table, table.schema.names),
         BlockSize(_FIRST_PIECE_ROWS, _PIECE_ROWS, _PIECE_VALUE_BYTES),
@@ -55,7 +55,10 @@ def take_pieces(table: Table, row_ids: pa.Array) -> Iterator[pa.Table]:
 
 
 def take_streamed_pieces(table: Table, row_ids: pa.Array) -> Iterator[RowPiece]:
-    """Yield the rows with these row ids, in order. Small blobs are returned as bytes, and large blobs as markers."""
+    """Yield the rows with these row ids, in the given order.
+
+    Small blobs are returned as bytes, and large blobs as markers.
+    """
     names, block_size = (
         blob_columns(table, table.schema.names),
         BlockSize(_FIRST_PIECE_ROWS, _PIECE_ROWS, _PIECE_VALUE_BYTES),

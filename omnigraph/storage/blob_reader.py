@@ -47,7 +47,7 @@ class StoredBlob:
 
     @property
     def identity(self) -> str:
-        """An identifier for the stored bytes, which never change: data file, position of the row in it, and column."""
+        """An identifier for the stored bytes, which never change: data file, row offset in the file, and column."""
         return f"{self._data_files()[0]}:{self.address & 0xFFFFFFFF}:{self.column}"
 
     def file_names(self) -> list[str]:

@@ -61,7 +61,7 @@ def _start_scan(table: Table, columns: Sequence[str], batch_rows: int | None, sc
 
 
 def _reads_long_values(table: Table, columns: Sequence[str], scan_options: dict[str, Any]) -> bool:
-    """Return whether a scan reads values of any length, possibly only for its filter, which may use any column."""
+    """Return whether a scan may read values of any length. A filter may read any column of the table."""
     schema = table.schema
     return has_long_values(schema, columns if scan_options.get("filter") is None else schema.names)
 

@@ -1,10 +1,10 @@
 """Single-column indexes: list them, determine their coverage, and stage new segments as a change.
 
-A BTREE index supports equality, ranges and prefixes, NGRAM supports substrings, and IVF supports nearest neighbors. A
-column has at most one of these indexes, because Lance evaluates filters with the first index that it finds. A column
-may also have a full-text index (INVERTED) under a separate key (`text_index_key`). An index is a set of immutable
-segments, each of which covers some fragments. Fragments without coverage are scanned, so results never depend on
-coverage.
+A BTREE index supports equality, range and prefix filters, an NGRAM index supports substring filters, and an IVF index
+supports nearest-neighbor searches. A column has at most one of these indexes, because Lance evaluates filters with the
+first index that it finds. A column may also have a full-text index (INVERTED) under a separate key (`text_index_key`).
+An index is a set of immutable segments, each of which covers some fragments. Fragments without coverage are scanned, so
+results never depend on coverage.
 """
 
 import re
@@ -259,8 +259,9 @@ def stage_index_extension(
 ) -> StagedChange | None:
     """Build indexes of these kinds over the given fragments, skipping fragments that are already covered.
 
-    Other fragments stay uncovered. Segments whose fragments no longer exist are removed. If a column has an index of a
-    different kind, that index is left unchanged.
+    Other fragments stay uncovered. If an index is extended, its segments whose fragments no longer exist are removed,
+    unless the column also has a full-text index. If a column has an index of a different kind, that index is left
+    unchanged.
     """
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
     new_segments: list[Index] = []

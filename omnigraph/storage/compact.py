@@ -1,9 +1,9 @@
 """Compact small fragments with a staged change that preserves the rows, their order and their row ids.
 
-A compaction plan is a list of serialized tasks. Each task joins fragments, or splits one with too much text, in this
-process or another one, and the task results together form the change. Row versions, which record when each row was
-created and last updated, are deliberately dropped. They are never read, and keeping them in every later version would
-prevent a table that was built from single-row inserts from shrinking.
+A compaction plan is a list of serialized tasks. Each task joins fragments or splits a fragment with too much text, and
+can run in this process or in another one. The results of all tasks together form the change. Row versions, which record
+when each row was created and last updated, are deliberately dropped. They are never read, and keeping them in every
+later version would prevent a table that was built from single-row inserts from shrinking.
 """
 
 import json
@@ -74,7 +74,7 @@ def stage_joined_rows(store: Store, table: Table, fragments: Sequence[Any], rows
 
 
 def _stream_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Rewrite fragments in this process, and start a new one whenever the values written exceed `FRAGMENT_BYTES`.
+    """Rewrite fragments in this process, and start a new fragment whenever the current one reaches `FRAGMENT_BYTES`.
 
     Blobs are streamed from file to file, whereas Lance would hold them in memory.
     """
@@ -129,7 +129,7 @@ def plan_compaction(
 ) -> list[str]:
     """Return the tasks that compact small fragments, or an empty list if there is nothing to compact.
 
-    If `max_fragments` is given, only that many adjacent fragments are compacted, starting at a random position. A
+    If `max_fragments` is given, at most that many adjacent fragments are compacted, starting at a random position. A
     smaller change conflicts less often, and a random position makes it less likely that other writers change the same
     fragments. A single fragment is also rewritten if its fraction of deleted rows exceeds `max_deleted_share`, if its
     id is in `extra_fragment_ids`, or if its texts are too large for one fragment.
@@ -176,7 +176,7 @@ def _task_fragments(task: str) -> list[Any]:
 
 
 def run_task(store: Store, table: Table, task: str) -> str:
-    """Run one task; return the replaced fragments, the new fragment and its checksums as a JSON string."""
+    """Run one task; return the replaced fragments, the new fragments and their checksums as a JSON string."""
     from lance.optimize import CompactionTask
 
     blob_bytes, task_fragments = blob_bytes_by_fragment(table), _task_fragments(task)
@@ -257,8 +257,8 @@ def _split_run(
 ) -> list[list[Any]]:
     """Split a run into groups.
 
-    Each group, except possibly the last one before a fragment with enough text, becomes a fragment with at least
-    `target_rows` rows or `FRAGMENT_BYTES` of text. A fragment with enough text is never joined with others.
+    A group ends once it contains `target_rows` rows or `FRAGMENT_BYTES` of text. It ends earlier only at the end of the
+    run or before a fragment that has enough text already and does not have to be rewritten.
     """
     run_parts: list[list[Any]] = [[]]
     live_rows = live_bytes = 0
@@ -280,7 +280,7 @@ def _is_oversized(fragments: Sequence[Any], text_bytes: Mapping[int, int]) -> bo
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments covered by index segments of any kind except BTREE, which a rewrite would lose."""
+    """Return the fragments covered by index segments that a rewrite would lose, which are of any kind except BTREE."""
     other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
         fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids

@@ -1,4 +1,4 @@
-"""The gateway for effects, which are all durable writes in this package.
+"""The gateway for effects, which are the durable writes to a root.
 
 This module runs, records and counts effects. In tests, it also injects failures: an error before or after the k-th
 effect, or a process exit right after it. Every write to a root must go through this gateway.
@@ -96,7 +96,7 @@ class Effects:
     def run(self, kind: EffectKind, target: str, action: Callable[[], ActionResult]) -> ActionResult:
         """Run one effect. Exceptions propagate, and only successful effects are counted."""
         if self.read_only:
-            raise ReadOnlyError(f"{target} was not written: the graph was opened for reading")
+            raise ReadOnlyError(f"{target} was not written: the graph was opened read-only")
         fault = self._start_effect()
         if fault is not None and fault.mode == "before":
             raise fault.error

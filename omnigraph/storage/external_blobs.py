@@ -3,7 +3,7 @@
 A URI is allowed if it is below an allowed base. URIs are decoded and compared one path component at a time. URIs with
 `..`, encoded separators, credentials, queries or unknown schemes are always rejected, as are symbolic links to
 locations outside a base. The bytes are copied block by block, so a graph never references an external object. A file
-that changes while it is copied is rejected.
+that changes while it is being copied is rejected.
 """
 
 import os
@@ -121,7 +121,7 @@ def _read_file(location: BlobLocation) -> Iterator[bytes]:
             yield block
         after = os.fstat(descriptor)
         if read_bytes != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
-            raise OSError(0, "the file changed while it was read")
+            raise OSError(0, "the file changed while it was being read")
 
 
 def _read_object(location: BlobLocation, s3_settings: Mapping[str, str]) -> Iterator[bytes]:

@@ -154,7 +154,7 @@ def _is_large(descriptor: Descriptor) -> bool:
 
 
 def _find_local_content(table: Table, file_stems: list[str], descriptor: Mapping[str, Any]) -> ContentRange | None:
-    """Return the location of a blob in a local file, or None if the blob is on an object store."""
+    """Return the location of a blob in a local blob file, or None if there is no such file."""
     if "://" in table.dataset.uri or descriptor["kind"] not in _SEPARATE_FILE_KINDS:
         return None
     data_folder, (position, size) = Path(table.dataset.uri) / "data", (descriptor["position"], descriptor["size"])

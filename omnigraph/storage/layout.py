@@ -62,7 +62,8 @@ def manifest_directory(branch_ulid: str) -> str:
 def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
     """Return the name of the n-th ref object of a branch or tag.
 
-    The branch or tag exists if the highest number is odd, and is deleted if it is even.
+    If the highest number of its existing ref objects is odd, the branch or tag exists; if that number is even, it is
+    deleted.
 
     >>> ref_name("review/a", 3)
     '_refs/branches/review%2Fa/0000000003.json'

@@ -157,7 +157,7 @@ class LocalBackend:
             return next(self._stat_file(f"{self.directory}/{object_name}", object_name), None)
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token for the current state of a directory, or None if the directory changed very recently.
+        """Return a token for the current state of a directory, or None if it changed very recently or cannot be read.
 
         A very recent change yields no token, because a second change within the timestamp granularity may leave the
         modification time as it is.

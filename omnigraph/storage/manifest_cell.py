@@ -32,7 +32,7 @@ _LISTED_VERSIONS = 16  # number of versions that a check lists, newest first
 
 
 class SwapConflict(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """A newer version already exists. The swap did not happen unless the newer version is based on it."""
+    """A newer version already exists. The swap did not happen, unless the newer version is based on its result."""
 
 
 class SwapOutcomeUnknown(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
@@ -157,7 +157,7 @@ def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
     if reopened.version > dataset.version:
         return reopened
     successor_name = _version_file(location, int(dataset.version) + 1)
-    raise DamagedError(f"{successor_name} is damaged: it contains version {dataset.version}")
+    raise DamagedError(f"{successor_name} is damaged: it contains version {reopened.version}, expected a newer version")
 
 
 def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None = None) -> ManifestCell:

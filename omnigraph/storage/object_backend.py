@@ -44,7 +44,7 @@ class ObjectBackend(Protocol):
         """Write a data file under a name that no other writer uses."""
 
     def remove(self, object_name: str) -> None:
-        """Remove an object. Removing a missing object is not an error."""
+        """Remove an object, or do nothing if it does not exist."""
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield all objects whose name starts with `prefix/`, at any depth."""

@@ -1,4 +1,4 @@
-"""Read the columns of a small Lance data file without importing Lance, which takes longer than most commands.
+"""Read the columns of a small Lance data file without Lance, whose import takes longer than most commands.
 
 This module decodes only the encodings that Lance 14 uses for manifests. Each column has one page with strings or
 unsigned numbers, which are stored plain, run-length encoded, bit-packed, as a constant, or with a small dictionary.

@@ -25,8 +25,7 @@ def is_s3_uri(path: str | os.PathLike[str]) -> bool:
 def write_object(uri: str, blocks: Iterator[bytes]) -> None:
     """Write an object from blocks of bytes, using the `AWS_*` variables or the selected AWS profile.
 
-    Raises:
-        InputError: The URI has no bucket or no name, or the store rejected the object. The message contains the URI.
+    Raises: InputError: The URI has no bucket or no name, or the object cannot be written. The message contains the URI.
 
     """
     from .s3 import S3Backend

@@ -136,7 +136,7 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
 def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
     """Return storage options under the names that Lance uses; raise `InputError` for an unknown option.
 
-    Option names may be those of Lance or of the `AWS_*` variables, in upper or lower case.
+    Both the option names that Lance uses and the names of the `AWS_*` variables are accepted, in upper or lower case.
 
     >>> read_options({"AWS_REGION": "eu-west-1", "allow_http": True})
     {'aws_region': 'eu-west-1', 'allow_http': 'true'}

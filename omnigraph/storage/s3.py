@@ -109,7 +109,7 @@ class S3Backend:
             return True
 
     def replace(self, object_name: str, object_bytes: bytes) -> None:
-        """Overwrite an object."""
+        """Write or overwrite an object."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             obstore.put(self.client, object_name, object_bytes, use_multipart=False)
 
@@ -132,7 +132,7 @@ class S3Backend:
             obstore.put(self.bulk_client, object_name, object_bytes, use_multipart=False)
 
     def remove(self, object_name: str) -> None:
-        """Remove an object. Removing a missing object is not an error."""
+        """Remove an object, or do nothing if it does not exist."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
                 obstore.delete(self.client, object_name)

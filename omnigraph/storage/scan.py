@@ -128,7 +128,10 @@ def distinct_row_ids(row_ids: RowIdArray) -> RowIdArray:
 
 
 def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
-    """Return the rows in any order, with `_rowid`. The result may contain other rows if that is faster."""
+    """Return the rows in any order, with `_rowid`.
+
+    If reading more rows is faster, the result also contains rows that are not wanted.
+    """
     if len(wanted_row_ids) == 0:
         table_schema = table.schema  # Lance decodes this property on each access
         empty_schema = pa.schema([table_schema.field(column_name) for column_name in columns])

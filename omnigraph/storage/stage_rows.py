@@ -82,7 +82,7 @@ def _write_rows(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
 
 @dataclass(slots=True)
 class RowRemoval:
-    """A removal of rows: fragments with new deletion files, emptied fragments, and the old fingerprints of both."""
+    """A removal of rows: updated and emptied fragments, their old fingerprints, and the new deletion files."""
 
     updated_fragments: list[Any] = field(default_factory=list)
     emptied_fragment_ids: list[int] = field(default_factory=list)

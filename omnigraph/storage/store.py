@@ -127,7 +127,10 @@ class Store:
         return present_names if version is None else present_names & version_file_names(location, version)
 
     def sync_to_disk(self, *file_names: str) -> None:
-        """Sync written files and their names, so that they survive a power loss. On an object store, do nothing."""
+        """Sync written files and their names, so that they survive a power loss.
+
+        Does nothing on an object store, or if `durability` is `os`.
+        """
         if not self.root.is_local or self.durability != "fsync":
             return
         checksum_and_sync(self.root.path, file_names, None, self._synced_directories)
@@ -174,7 +177,7 @@ class Store:
 
 
 def version_file_names(location: str, version: int) -> set[str]:
-    """Return the two file names that a dataset version may have, as an attached version and as a detached one.
+    """Return the two possible file names of a dataset version: one if it is attached, and one if it is detached.
 
     >>> sorted(version_file_names("t", 1))
     ['t/_versions/18446744073709551614.manifest', 't/_versions/d1.manifest']

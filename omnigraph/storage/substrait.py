@@ -1,4 +1,4 @@
-"""Make filters work on tables that have column types which Arrow cannot serialize for Lance.
+"""Make filters work on tables with column types that Arrow cannot serialize for Lance.
 
 A filter is sent to Lance together with the table schema. Lance removes the columns whose types cannot be serialized,
 but it overlooks lists of unsigned integers. Every filter on a table with such a column would therefore fail. Unsigned

@@ -1,10 +1,10 @@
 """Tail compaction: table and index maintenance that is committed along with small writes.
 
 This module determines when tail compaction is due. Each single-row insert creates a fragment with one row. As soon as
-there are four such fragments, they are merged into one, along with preceding fragments that are not much larger. As a
-result, even an old table has few fragments, and each row is moved only about fifteen times. A write never depends on
-this maintenance. If the maintenance fails, the write continues without it. Work that is too large for a write is left
-to `optimize`.
+there are four such fragments, they are merged into one, along with preceding fragments that are not much larger than
+the merged ones. As a result, even an old table has few fragments, and each row is moved only about fifteen times. A
+write never depends on this maintenance. If the maintenance fails, the write continues without it. Work that is too
+large for a write is left to `optimize`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,7 +80,7 @@ def _compact_tail(
 
 
 def _unindexed_tail(table: Table, fragments: Sequence[Any]) -> list[Any]:
-    """Return the trailing fragments that no index covers in a way that compaction would lose."""
+    """Return the trailing fragments that can be compacted without losing index coverage."""
     indexed_ids = index_bound_fragments(table)
     return list(takewhile(lambda fragment: fragment.fragment_id not in indexed_ids, reversed(fragments)))[::-1]
 

@@ -80,7 +80,7 @@ class VersionFiles:
 
 
 def find_missing_files(store: Store, location: str, version: int) -> list[str]:
-    """Return the missing files of a version, or only the version file if the version file itself is missing."""
+    """Return the missing data and deletion files of a version, or only the version file if that file is missing."""
     listed_names = {listed_object.name for listed_object in store.objects.list(location)}
     if listed_names.isdisjoint(version_file_names(location, version)):
         return [f"{location}/_versions/d{version}.manifest"]

@@ -1,8 +1,9 @@
 """Vector indexes: determine whether an index can be built, and find the rows near a query vector.
 
-An index uses single precision and omits vectors whose lengths are outside a certain range. It is therefore built only
-over fragments whose vectors all have lengths within that range. A search returns candidates with approximate distances,
-and `distance_error_bound` returns an upper bound on the error. Callers compute the exact distances.
+An index uses single precision, which does not suffice for vectors whose Euclidean lengths are outside a certain range.
+It is therefore built only over fragments without such vectors, although zero vectors are allowed. A search returns
+candidates with approximate distances, and `distance_error_bound` returns an upper bound on the error. Callers compute
+the exact distances.
 """
 
 import math
@@ -141,7 +142,7 @@ def is_searchable(metric: str, query_vector: Floats) -> bool:
 
 
 def reliable_distance_limit(metric: str) -> float:
-    """Return the distance from which a search may miss rows, because an index does not contain zero vectors."""
+    """Return the distance at or beyond which a search may miss rows, because a cosine index omits zero vectors."""
     return 1.0 - 1e-3 if metric == "cosine" else math.inf
 
 
@@ -158,7 +159,7 @@ def _vector_lengths(batch: pa.RecordBatch, column: str) -> Floats:
 
 
 def _are_indexable(vector_lengths: Floats, metric: str) -> bool:
-    """Return whether an index can contain all vectors.
+    """Return whether an index can be built over vectors of these lengths.
 
     NaN fails every comparison, so a vector with NaN cannot be indexed.
     """

@@ -1,7 +1,7 @@
 """Process rows in memory that may contain more than 2 GiB of text in a column.
 
 Arrow joins the chunks of a column to take or compare its values, and fails if the result does not fit into one array.
-These functions work on pieces of bounded size. Rows of ordinary size are always processed at once.
+The functions in this module process pieces of bounded size. Rows of ordinary size are always processed at once.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,10 @@ def split_by_size(rows: pa.Table, max_bytes: int) -> Iterator[pa.Table]:
 
 
 def matching_slices(*row_tables: pa.Table) -> Iterator[tuple[pa.Table, ...]]:
-    """Yield slices of tables with equal numbers of rows; together, the slices have at most `MAX_JOINED_BYTES`."""
+    """Yield the same range of rows from all tables at a time.
+
+    A range of several rows has at most `MAX_JOINED_BYTES`.
+    """
     row_count = row_tables[0].num_rows
     if row_count < 2 or sum(rows.nbytes for rows in row_tables) <= MAX_JOINED_BYTES:
         yield row_tables

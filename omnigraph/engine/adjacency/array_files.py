@@ -1,4 +1,4 @@
-"""Named arrays stored as files in a cache directory, written atomically and read by memory mapping.
+"""Files of named arrays in a cache directory, written atomically and read by memory mapping.
 
 This module implements the file format, the byte budget and eviction. Several processes may share a directory. A damaged
 or incomplete file is deleted and treated as missing.
@@ -52,7 +52,7 @@ class ArrayFileCache:
         return contents
 
     def save(self, file_name: str, facts: Mapping[str, Any], arrays: Mapping[str, StoredArray]) -> bool:
-        """Write a file atomically; return False if the directory is not writable."""
+        """Write a file atomically; return False if the file cannot be written."""
         if self._is_unwritable:
             return False
         file_path = self.directory / f"{file_name}{_SUFFIX}"

@@ -1,8 +1,8 @@
 """Look up the neighbors of a few rows in the edge table instead of building neighbor lists.
 
 Such a lookup is called a probe. Probes by `src` or `dst` are fast if the column has an index. Probes return the same
-neighbors as lists, but they are faster than building the lists only for a few rows. `BudgetedProbe` switches to lists
-once too many rows have been looked up.
+neighbors as lists. For a few rows, they are faster than building the lists; for many rows, they are slower.
+`BudgetedProbe` switches to lists once too many rows have been looked up.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """An adjacency restricted to the edges that pass a test.
 
-The test is evaluated only for the edges that a traversal follows, never for a whole edge type.
+Only the edges that a traversal follows are passed to the test.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class FilteredAdjacency:
     accepts: Callable[[IntArray], Mask]
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of accepted edges per source, which is at least the number of distinct neighbors."""
+        """Return an upper bound on the number of distinct neighbors per source: the number of all its edges."""
         return self.edges.edge_degrees(sources)
 
     def edge_degrees(self, sources: IntArray) -> IntArray:

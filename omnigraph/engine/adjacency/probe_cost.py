@@ -26,7 +26,7 @@ _BAG_BUILD_SCANS = 24  # building neighbor bags costs as much as scanning all ro
 
 @record
 class ProbeBudget:
-    """The cost of a lookup by its number of keys, and the total cost above which lists are built instead."""
+    """The cost of a lookup of any number of keys, and the total cost above which lists are built instead."""
 
     limit: int
     base_cost: int

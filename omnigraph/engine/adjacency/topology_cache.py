@@ -54,7 +54,7 @@ class TopologyKey:
         return (*self.table_family, self.versions)
 
     def tables_at(self, versions: TableVersions) -> EdgeTables:
-        """Return the key for the same tables at the given versions."""
+        """Open the edge table and its endpoint tables at the given versions."""
         edge, source, target = (open_table(self.store, *location_version) for location_version in versions)
         return EdgeTables(edge, source, target)
 
@@ -106,7 +106,7 @@ def drop_root(caches: QueryCaches, store: Store) -> None:
 
 
 def _sibling_keys(caches: QueryCaches, topology_key: TopologyKey) -> list[Any]:
-    """Return the keys of the in-memory lists for other versions of the same tables, most recently used first."""
+    """Return the keys of the in-memory lists for all versions of the same edge table, most recently used first."""
     memory_keys = caches.memory.recent_keys()
     return [
         memory_key

@@ -77,7 +77,7 @@ def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tu
 def _find_edge_changes(
     base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables
 ) -> tuple[_EdgeRows, _EdgeRows] | None:
-    """Return the edges that exist in only one version, or None if there are too many or an endpoint is missing."""
+    """Return the removed and the added edges, or None if there are too many or an endpoint is missing."""
     if base_tables.edge.location != target_tables.edge.location:
         return None
     difference = compare_versions(base_tables.edge, target_tables.edge)

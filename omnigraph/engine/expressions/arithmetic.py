@@ -1,4 +1,4 @@
-"""Arithmetic on Arrow columns with `+ - * / %` and unary minus.
+"""Arithmetic on Arrow columns with `+ - * / %` and unary minus, and concatenation of strings with `+`.
 
 Integer arithmetic uses 64 bits and raises `ExpressionError` if a result does not fit. Float arithmetic follows IEEE
 754. The result is null where an operand is null or a divisor is zero.

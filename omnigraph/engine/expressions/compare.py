@@ -81,7 +81,7 @@ def _normalize_for_integers(
 
 
 def _round_constant(operator: CompareOperator, constant: float) -> ColumnComparison | ConstantOutcome:
-    """Return an equivalent comparison between an integer column and an integer constant."""
+    """Return the comparison with an integer that is equivalent to comparing an integer column with a float."""
     if math.isnan(constant):
         return "always" if operator == "!=" else "never"
     if math.isinf(constant):

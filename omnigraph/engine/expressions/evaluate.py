@@ -64,7 +64,7 @@ class TableSource:
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
         """Raise InternalError, because a table contains a single type and the caller has already checked it."""
-        raise InternalError(reason="type tests are not supported on a single table")
+        raise InternalError(reason="type tests cannot be evaluated for the rows of a single table")
 
     def constant(self, value: plan.Value) -> Any:
         """Return the value of a constant, a parameter or a constant expression."""
@@ -72,7 +72,7 @@ class TableSource:
 
     def aggregate(self, value: plan.Aggregate) -> pa.Array:
         """Raise InternalError, because rows of a table are not groups."""
-        raise InternalError(reason="aggregates are not supported on a single table")
+        raise InternalError(reason="aggregates cannot be evaluated for the rows of a single table")
 
 
 def resolve_constant(value: plan.Value, params: Mapping[str, Any]) -> Any:

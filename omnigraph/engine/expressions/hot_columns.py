@@ -84,7 +84,8 @@ def take_columns(
 ) -> list[pa.Array]:
     """Return each column's values for the given rows; a null row id yields null.
 
-    With `max_column_bytes`, raise `ResourceLimitExceeded` if values repeat so often that a column is probably larger.
+    With `max_column_bytes`, raise `ResourceLimitExceeded` if values repeat so often that a returned column is probably
+    larger than this limit.
     """
     if len(row_ids) == 1:
         row_id = int(row_ids[0])
@@ -116,7 +117,7 @@ def _take_values(values: pa.Array, indices: pa.Array) -> pa.Array:
 
 
 def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
-    """Return whether `row_ids` lists all rows of a column in order."""
+    """Return whether `row_ids` lists all rows of a column in ascending order."""
     return (
         len(row_ids) == column_length
         and column_length > 0
@@ -146,7 +147,7 @@ def hot_columns(
 
 
 def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
-    """Return all row ids in a table in order, or None if caching them is not worthwhile."""
+    """Return all row ids in a table in ascending order, or None if caching them is not worthwhile."""
     miss_cost = context.row_count(table_key) // 2
     row_ids: IntArray | None = _load_if_worthwhile(
         context, table_key, ("rows",), miss_cost, partial(_load_row_ids, context, table_key)

@@ -80,7 +80,10 @@ def build_id_order(sorted_ids: pa.Array, row_ids: IntArray) -> IdOrder:
 
 
 def _leading_numbers(ids: pa.Array, prefix_length: int) -> npt.NDArray[np.uint64]:
-    """Return eight bytes of each id as a number; missing bytes are zero, so the numbers sort like the ids."""
+    """Return the first eight bytes of each id after the prefix as a number.
+
+    Missing bytes are zero, so the numbers sort like the ids, but different ids may have the same number.
+    """
     _, offset_buffer, data_buffer = ids.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32)[ids.offset : ids.offset + len(ids) + 1]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)

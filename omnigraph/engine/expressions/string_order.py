@@ -19,7 +19,7 @@ _MAX_WORDS_COMPARED = 8  # strings that are still tied after eight words are com
 
 
 def string_ranks(strings: pa.Array) -> _Int64Array:
-    """Return the rank of each string, which is the number of smaller strings; the rank of null is arbitrary.
+    """Return the rank of each string, which is the number of smaller strings; null counts as an empty string.
 
     >>> string_ranks(pa.array(["b", "a", "a" + chr(0), "bcdefghijk", "b"])).tolist()
     [2, 0, 1, 4, 2]

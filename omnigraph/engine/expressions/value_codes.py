@@ -157,7 +157,7 @@ def _as_integers(values: pa.Array) -> Codes:
 
 
 def _value_ranks(values: pa.Array) -> Codes:
-    """Return each value's rank among the distinct values; the rank of null is arbitrary."""
+    """Return a rank for each value. Ranks sort like the values, and the rank of null is arbitrary."""
     data_type = values.type
     if pa.types.is_string(data_type):
         return string_ranks(values)

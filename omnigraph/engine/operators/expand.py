@@ -1,7 +1,7 @@
 """Expansion: follow edges from a bound variable to new nodes.
 
 This module defines the semantics of a traversal: each input row has a set of targets, hop bounds apply to the shortest
-distance, self-loops count as a hop, and a named edge produces one row per edge. The `adjacency` package finds the
+distance, a self-loop counts as a hop, and a named edge produces one row per edge. The `adjacency` package finds the
 neighbors.
 """
 

@@ -90,7 +90,7 @@ class RowSource:
         return self
 
     def fetch(self, variable: str, column_names: Sequence[str]) -> None:
-        """Read the columns of a variable that have not been read yet, with one request."""
+        """Read the given columns of a variable with one request."""
         binding = self.rows.bindings[variable]
         fetched_columns = fetch_columns(self.context, binding, column_names, self.max_column_bytes)
         for column_name, column in zip(column_names, fetched_columns, strict=True):

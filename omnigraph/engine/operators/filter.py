@@ -1,6 +1,6 @@
 """Filters: keep the rows for which all predicates are true.
 
-A predicate on a single variable is evaluated once per entity, regardless of how many rows contain it.
+If there are many rows, a predicate on a single variable is evaluated only once per entity.
 """
 
 from collections.abc import Iterable
@@ -50,7 +50,10 @@ def matching_mask(context: ExecutionContext, rows: Rows, predicate: plan.Predica
 
 
 def _evaluate_chunk(context: ExecutionContext, chunk_rows: Rows, predicate: plan.Predicate) -> Mask:
-    """Return a mask of the rows for which a predicate is true. If the values are large, divide the rows first."""
+    """Return a mask of the rows for which a predicate is true.
+
+    If a column would be too large, process each half of the rows separately.
+    """
     context.meter.check_timeout()
     max_column_bytes = _CHUNK_COLUMN_BYTES if chunk_rows.count > 1 else None
     source = RowSource(context, chunk_rows, max_column_bytes=max_column_bytes)

@@ -106,7 +106,7 @@ _has_collect = IdentityCache(_contains_collect)
 
 @record(eq=False)
 class _GroupSource:
-    """A column source with one row per group: its keys, taken from the first row in the group, and its aggregates."""
+    """A column source with one row per group: its keys, taken from one of the rows in the group, and its aggregates."""
 
     grouped_rows: "_GroupedRows"
     first_rows: RowSource

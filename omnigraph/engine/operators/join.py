@@ -19,7 +19,10 @@ _COMBINATION = "#at"  # variable that carries the combination number through the
 
 
 def keep_rows_with_same_entity(context: ExecutionContext, rows: Rows, closing: plan.CloseCycle) -> Rows:
-    """Return the rows in which two variables refer to the same entity. Null never equals null."""
+    """Return the rows in which two variables refer to the same entity, without the left variable.
+
+    Null never equals null.
+    """
     left, right = rows[closing.left], rows[closing.right]
     is_same: Mask = (left.row_ids == right.row_ids) & (left.row_ids != NULL_ROW)
     if left.type_indexes is not None or right.type_indexes is not None or left.table_keys != right.table_keys:

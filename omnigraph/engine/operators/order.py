@@ -19,7 +19,7 @@ from .rows import IntArray, Rows, VariableBinding
 SortKeyFunction = Callable[[IntArray, int | None], Numbers]
 """Maps row positions to numbers that sort like the rows.
 
-With a limit, the numbers must be exact only for the first `limit` rows.
+With a limit, the numbers need to be exact only for the first `limit` rows.
 """
 
 _SORT_BYTES_PER_ROW = 48  # working memory per sorted row in bytes
@@ -117,7 +117,7 @@ def id_order(context: ExecutionContext, binding: VariableBinding, limit: int | N
 
 
 def default_sort_keys(context: ExecutionContext, rows: Rows, variables: Sequence[str]) -> list[SortKeyFunction]:
-    """Return the keys of the default order: the ids of all variables, in the order in which the variables appear."""
+    """Return the sort keys for the ids of the given variables, in the given order."""
     return [
         sort_key
         for variable in variables
@@ -135,7 +135,7 @@ def _is_constant(binding: VariableBinding) -> bool:
 
 
 def row_sort_keys(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan) -> list[SortKeyFunction]:
-    """Return all sort keys for an ungrouped query: those that it specifies, then the ids of all variables by name."""
+    """Return all sort keys for an ungrouped query: its own keys, if any, followed by the ids of all variables."""
     if not read_plan.order:
         return default_sort_keys(context, rows, read_plan.variables)
     sort_keys = [

@@ -52,7 +52,7 @@ class PathGroup:
 
     @property
     def nbytes(self) -> int:
-        """The size that all arrays have in bytes once the block is loaded."""
+        """The total size of all arrays in bytes after the block has been loaded."""
         return len(self.ends) * (16 + self.length * _BYTES_PER_EDGE)
 
 
@@ -106,7 +106,7 @@ class PathTable:
 
     @property
     def nbytes(self) -> int:
-        """The size that all arrays have in bytes once the nodes and edges are loaded."""
+        """The total size of all arrays in bytes after the nodes and edges have been loaded."""
         return 2 * self.starts.nbytes + int(self.starts[-1]) * _BYTES_PER_EDGE
 
 
@@ -123,7 +123,7 @@ def build_path_table(
     groups: Sequence[PathGroup],
     costs: npt.NDArray[np.float64] | None = None,
 ) -> PathTable:
-    """Return a table with the paths of all groups, in order."""
+    """Return a table with the paths of all groups, one group after another."""
     lengths = [np.full(len(group.ends), group.length, np.int64) for group in groups]
     starts = np.append(0, np.cumsum(np.concatenate([np.empty(0, np.int64), *lengths])))
     return PathTable(node_key, edge_keys, starts, cache(lambda: _join_blocks(groups)), costs)

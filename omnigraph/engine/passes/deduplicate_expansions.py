@@ -1,4 +1,4 @@
-"""Make expansions return each node only once if duplicates cannot affect the result.
+"""Let expansions drop duplicate nodes if duplicates cannot affect the result.
 
 `count(distinct ..)`, `min` and `max` over all rows do not depend on how often a row occurs. If only the target of an
 expansion stays bound, the expansion returns a set of nodes, and the next expansion starts from that set.
@@ -17,7 +17,7 @@ from .drop_variables import variables_bound_by
 
 
 def deduplicate_expansions(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Make the plan's last expansions return distinct nodes if repeated rows do not matter."""
+    """Let the plan's expansions drop duplicate nodes if repeated rows do not matter."""
     if not _ignores_repeated_rows(read_plan):
         return read_plan
     operators: Any = tuple(_replace_expansions(read_plan.operators))

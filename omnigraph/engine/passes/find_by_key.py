@@ -1,6 +1,6 @@
 """Replace a scan, or a search for the end of a path, with a lookup by id if the filters specify the whole `@key`.
 
-The id of a keyed node is derived from its key, so the key members determine the id.
+The id of a keyed node is derived from its key, so filters that specify every key member also specify the id.
 """
 
 from dataclasses import replace

@@ -49,7 +49,7 @@ class TextLookup:
 def plan_lookup(
     context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], *, has_storage_filter: bool
 ) -> TextLookup | None:
-    """Return the lookup with the fewest candidates, or None if a scan without an index is likely to be faster."""
+    """Return the lookup with the fewest candidates, or None if no index is usable or a scan is likely to be faster."""
     if context.row_count(table_key) <= MIN_INDEXED_ROWS:
         return None
     text_searches = [predicate for predicate in filters if isinstance(predicate, plan.TextSearch)]
@@ -85,7 +85,7 @@ def _read_uncovered(
     columns: Sequence[str],
     filters: Sequence[plan.Predicate],
 ) -> Iterable[IntArray]:
-    """Yield the row ids of the matching rows in fragments that no index covers."""
+    """Yield the row ids of the matching rows in fragments that the index does not cover."""
     if not fragments:
         return
     storage_filters = [to_storage_filter(table.schema, predicate, context.constant) for predicate in filters]

@@ -16,7 +16,7 @@ from .scoring import Scores, ascending_from_best, entity_scores
 
 
 def fused_scores(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> Scores:
-    """Return each row's score: the sum of 1 / (k + rank + 1) over the rankings that include the row."""
+    """Return each row's score: the sum of 1 / (k + rank + 1) over the rankings that include it, or NaN if none does."""
     codes, _, scores = _rank_arms(context, rows, fusion)
     return scores[codes] if len(codes) else np.empty(0)
 

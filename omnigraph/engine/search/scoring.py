@@ -1,7 +1,7 @@
 """Compute `bm25` and `nearest` scores exactly, from the stored values.
 
 Scores are computed once per entity. `nearest.py` determines which entities need a score. The `bm25` statistics cover
-all nodes of the type in the snapshot, so a score does not depend on the rest of the query.
+all nodes of the ranked types in the snapshot, so a score does not depend on the rest of the query.
 """
 
 from collections.abc import Sequence

@@ -61,7 +61,10 @@ class Overlay:
         return row_schema(self.txn.table(type_key).schema)
 
     def write(self, type_key: TableKey, new_rows: pa.Table, origin: int, *, reject_existing: bool = False) -> None:
-        """Add rows, replacing any rows with the same ids."""
+        """Add rows, replacing any rows with the same ids.
+
+        With `reject_existing`, raise `KeyConflict` instead of replacing a row.
+        """
         if reject_existing and origin != NEW_ROW:
             self.insert(type_key, new_rows)
             self.overlay_of(type_key)

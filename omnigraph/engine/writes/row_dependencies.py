@@ -1,10 +1,11 @@
 """Determine which stored rows a mutation or query depends on, as row filters by table.
 
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
-columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
-assigns, in the row that it identifies. A query, or a match that selects the rows for a statement, depends on the
-columns that it reads, in the rows that match its scan filters. The dependencies of some queries, such as traversals and
-rankings, cannot be narrowed down in this way. Such a query depends on all rows of the types that it reads.
+columns of the rows that it removes, and also depends on the edges of the nodes that it removes. An upsert or a patch
+depends on the columns that it assigns, in the row that it identifies. A query, or a match that selects the rows for a
+statement, depends on the columns that it reads, in the rows that match its scan filters. The dependencies of some
+queries, such as traversals and rankings, cannot be narrowed down in this way. Such a query depends on all rows of the
+types that it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -259,8 +260,8 @@ def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
     """Return whether the rows that pass a query's scan filters determine its result.
 
     The result is False for a query that uses `now()`, whose value differs when the query is checked again, or a
-    ranking, which depends on statistics for the whole type. The result is also False for interfaces and text searches,
-    because they cannot be tested on a single row.
+    ranking, which depends on statistics for the whole type. The result is also False for a query that scans an
+    interface or searches text, because neither can be tested on a single row.
     """
     unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
     if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):

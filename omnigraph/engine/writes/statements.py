@@ -26,7 +26,7 @@ from .touched_rows import AffectedRows
 
 @dataclass(slots=True)
 class WriteStats:
-    """The number of entities of each type that an operation has affected, and the ids of those it has inserted."""
+    """The number of affected entities of each type, and the ids of those that were inserted, upserted or loaded."""
 
     node_counts: dict[str, int] = field(default_factory=dict)
     edge_counts: dict[str, int] = field(default_factory=dict)

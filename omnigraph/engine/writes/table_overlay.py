@@ -78,7 +78,7 @@ def _restore_removed(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positi
 
 
 def discard_written(table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-    """Drop written rows, which makes the stored rows that they replaced visible again."""
+    """Drop written rows. Unless the caller writes or removes them again, the rows that they replaced become visible."""
     if written_mask.any():
         table_overlay.written_rows = table_overlay.written_rows.filter(pa.array(~written_mask))
         table_overlay.row_ids = table_overlay.row_ids[~written_mask]

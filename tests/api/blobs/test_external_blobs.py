@@ -94,7 +94,7 @@ def test_source_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
         next(blocks)
         os.utime(path, (1, 1))
         os.truncate(path, size)
-        with pytest.raises(errors.ExternalBlobSourceError, match="changed while it was read"):
+        with pytest.raises(errors.ExternalBlobSourceError, match="changed while it was being read"):
             list(blocks)
 
 
