@@ -1,6 +1,7 @@
-"""Options for CSV input, which a caller can set instead of relying on detection.
+"""Options for reading CSV input.
 
-This module defines and validates the options. `csv_dialect` detects those that the caller does not set.
+This module defines and validates the options. `csv_dialect` detects the delimiter and the quote character if the caller
+does not set them.
 """
 
 from collections.abc import Mapping, Sequence

@@ -213,7 +213,7 @@ def test_delete_reports_ambiguous_edges_and_broken_rules(graph: Graph) -> None:
     text = ndjson({"edge": "Knows", "from": "ann", "to": "bob"}, {"type": "Note", "data": {}}, {"edge": "Knows"})
     report = graph.load(text, mode="delete", on_error="report")
     assert reasons(report) == [
-        (1, "2 Knows edges go from 'ann' to 'bob'"),
+        (1, "the endpoints do not identify a single edge: 2 Knows edges go from 'ann' to 'bob'"),
         (2, "deleting Note requires 'id'"),
         (3, "deleting Knows requires 'id', or 'from' and 'to'"),
     ]
