@@ -162,7 +162,7 @@ class SchemaApplyDisabled(Conflict):
 
 
 class SchemaMismatch(Conflict):
-    """The branches cannot be merged, because their schemas cannot be combined.
+    """A merge, reset, revert or cherry-pick is not possible, because the schemas do not fit together.
 
     >>> print(SchemaMismatch(source="dev", target="main").message)
     branches 'dev' and 'main' cannot be merged: their schemas differ

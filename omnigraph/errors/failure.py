@@ -157,7 +157,7 @@ class Cancelled(ClientError):
 class ClusterError(ConfigError):
     """The cluster configuration is invalid.
 
-    `diagnostics` is a list of mappings with `code`, `severity`, `path` and `message`.
+    `diagnostics` contains mappings with `code`, `severity`, `path` and `message`.
     """
 
     sentence = "{reason}"

@@ -219,7 +219,7 @@ def _moved_endpoints(partial_rows: PartialRows, stored_rows: pa.Table) -> Iterat
     for column_name, member_name in _ENDPOINT_MEMBERS.items():
         given, stored = as_single_array(partial_rows.rows[column_name]), as_single_array(stored_rows[column_name])
         for position in pc.indices_nonzero(pc.fill_null(pc.not_equal(given, stored), False)).to_pylist():
-            reason = f"'{member_name}' is '{stored[position]}', and endpoints cannot be changed"
+            reason = f"'{member_name}' is '{stored[position]}' and cannot be changed"
             yield Violation(
                 "endpoint",
                 table_key(partial_rows.entity_type),

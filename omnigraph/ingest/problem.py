@@ -102,7 +102,7 @@ class ProblemCollector:
         )
 
     def add_problem(self, problem: LoadProblem) -> None:
-        """Add a problem that was found elsewhere."""
+        """Add an existing `LoadProblem`, for example one that another task found."""
         self.collected.append(problem)
         self.missing_values.update(problem.record_values)
         if problem.unreadable_line is not None and len(self.unreadable_lines) < _MAX_UNREADABLE_LINES:

@@ -81,6 +81,6 @@ class _WriteErrorContext:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError | pa.ArrowException) and not isinstance(error, InputError):
-            hint = "check free space and write permission"
+            hint = "check the free space and the write permission"
             message = f"cannot write to {self.target.full_path('')}: {error}"
             raise InputError(message, reason="unwritable", hint=hint) from error

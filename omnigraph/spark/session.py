@@ -104,7 +104,7 @@ def _start_connect_session(session_class: Any, remote: str, settings: Mapping[st
     if missing_packages:
         raise ConfigError(
             reason=f"Spark Connect requires packages that are missing: {', '.join(missing_packages)}",
-            hint="pip install omnigraph[connect]",
+            hint="run `pip install omnigraph[connect]`",
         )
     builder = session_class.builder.remote(remote)
     for name, value in settings.items():
