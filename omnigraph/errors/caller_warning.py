@@ -20,7 +20,7 @@ WARNING_LISTENER: ContextVar[WarningListener | None] = ContextVar("omnigraph_war
 
 
 def report_warning(code: str, message: str, facts: Mapping[str, Any]) -> bool:
-    """Pass a warning to the listener of this context, and return whether there is one."""
+    """Pass a warning to the listener in the current context, and return whether there is a listener."""
     listener = WARNING_LISTENER.get()
     if listener is not None:
         listener(code, message, facts)

@@ -162,13 +162,13 @@ class SchemaApplyDisabled(Conflict):
 
 
 class SchemaMismatch(Conflict):
-    """The schemas of the branches cannot be combined, so their data cannot be merged.
+    """A merge, reset, revert or cherry-pick is not possible, because the schemas do not fit together.
 
     >>> print(SchemaMismatch(source="dev", target="main").message)
-    the schemas of branches 'dev' and 'main' differ
+    branches 'dev' and 'main' cannot be merged: their schemas differ
     """
 
-    sentence = "the schemas of branches '{source}' and '{target}' differ"
+    sentence = "branches '{source}' and '{target}' cannot be merged: their schemas differ"
     hint = "apply the same schema to both branches, then try again"
     source: str | None = None
     target: str | None = None
@@ -201,7 +201,10 @@ class CommitHasNoParent(ChangeDiffRefused):
 
 
 class ChangeSchemaBoundary(ChangeDiffRefused):
-    """The older commit's rows cannot be converted to the newer commit's type, or the types share only their name."""
+    """The older commit's rows of a type do not fit the newer commit's type of the same name.
+
+    Either these rows cannot be converted, or the two types share only their name.
+    """
 
     reason = "schema_boundary"
 
@@ -249,7 +252,7 @@ class BlobPreconditionFailed(ClientError):
     status = 412
     http_code = "conflict"
     retryable = "fresh"
-    sentence = "the blob's current ETag is {etag}"
+    sentence = "the blob does not have the expected ETag: its current ETag is {etag}"
     hint = "read the blob again, then decide whether to retry"
     etag: str | None = None
 

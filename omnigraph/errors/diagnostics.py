@@ -1,8 +1,8 @@
 """Source positions, and diagnostics that point at them.
 
-This module defines spans, converts offsets to lines and columns, and formats the excerpt with a caret that every
-language error shows. It does not depend on grammars, schemas or graphs, and imports nothing from the package
-except `record`.
+This module defines spans, converts offsets to lines and columns, and formats the source excerpt that every language
+error shows, with a caret under the error. It does not depend on grammars, schemas or graphs, and imports nothing from
+the package except `record`.
 """
 
 import unicodedata

@@ -117,7 +117,7 @@ class QueryTimeout(ServerError, Transient):
 
 
 class QueryProcessDied(ServerError, Transient):
-    """A query pool process exited before returning a result.
+    """A process in the query pool exited before returning a result.
 
     >>> print(QueryProcessDied(process_exit_code=-9).message)
     the process running the query exited with code -9
@@ -157,7 +157,7 @@ class Cancelled(ClientError):
 class ClusterError(ConfigError):
     """The cluster configuration is invalid.
 
-    `diagnostics` is a list of mappings with `code`, `severity`, `path` and `message`.
+    `diagnostics` contains mappings with `code`, `severity`, `path` and `message`.
     """
 
     sentence = "{reason}"

@@ -35,7 +35,7 @@ class InputError(ClientError, ValueError):
 
 
 class ParameterError(LanguageError, InputError):
-    """A parameter is missing, unknown or has the wrong type.
+    """A parameter is missing or unknown, or its value has the wrong type.
 
     >>> print(ParameterError(parameter="age", expected="I32", actual="string 'x'").message)
     parameter '$age': expected I32, got string 'x'
@@ -138,7 +138,7 @@ class SchemaViolation(ClientError):
     """Existing entities violate a rule of the new schema, so the schema was not applied.
 
     `violations` lists the first violations as mappings with members such as `type`, `id` and `rule`. `more` is true if
-    there are others. If there are several violations, `str()` lists each on its own line.
+    there are further violations. If there are several violations, `str()` lists each on its own line.
 
     >>> ann = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
     >>> print(SchemaViolation(violations=[ann, {**ann, "id": "bob"}]))

@@ -1,4 +1,4 @@
-"""Merge conflicts: one record per entity, and the error that carries them."""
+"""Merge conflicts: one record per conflict, and the error that carries all of them."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +17,10 @@ _PREVIEW_COUNT = 3  # maximum number of conflicts listed in the message; the res
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntityConflict:
-    """An unresolved merge conflict in one entity.
+    """An unresolved merge conflict in one entity or, if `entity_id` is None, in the schema.
 
     `base`, `ours` and `theirs` are the entity's values in the merge base, on the target branch and on the source
-    branch. They are None where the entity does not exist. `changed` lists the conflicting properties.
+    branch. Each is None if the entity does not exist there. `changed` lists the conflicting properties.
     """
 
     entity_kind: str
@@ -49,9 +49,9 @@ class EntityConflict:
 
 
 class MergeConflict(Conflict):
-    """Both branches changed the same entities in conflicting ways.
+    """The changes on the two branches conflict with each other.
 
-    `str()` also shows the values on each branch.
+    `str()` also shows the messages of the first conflicts.
 
     >>> message = "age is 7 on 'main', …"
     >>> conflict = EntityConflict("node", "Person", "ada", "divergent_update", message)
@@ -92,7 +92,7 @@ class MergeConflict(Conflict):
         return "\n".join([headline, *conflict_lines]) + hint_separator + hint_text
 
     def typed_members(self) -> dict[str, Any]:
-        """Return all conflicting entities."""
+        """Return all conflicts."""
         conflicts_json = self.details.get("merge_conflicts")
         return {"merge_conflicts": conflicts_json} if conflicts_json else {}
 

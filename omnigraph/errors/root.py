@@ -1,4 +1,4 @@
-"""The base class of all errors and the families that users catch.
+"""The base class of all errors, and the families of errors that users catch.
 
 Each error carries its details as facts. The error class defines the status, effect, retry advice, hint and message
 template, and the facts are inserted into the template. The constructor redacts every fact that is a URI, so that errors
@@ -126,7 +126,7 @@ class OmnigraphError(Exception):
 
     @property
     def advice(self) -> str | None:
-        """The hint, or None if the hint adds nothing to the error message."""
+        """The hint, or None if there is no hint or if it adds nothing to the error message."""
         return self.hint if self.hint not in _REDUNDANT_HINTS else None
 
     def __repr__(self) -> str:
@@ -138,7 +138,7 @@ class OmnigraphError(Exception):
     def to_json(self, *, public: bool = False) -> dict[str, Any]:
         """Return the error as the HTTP API sends it, omitting absent facts.
 
-        If `public` is true, an internal failure is reported without its facts, because they belong in the log.
+        If `public` is true, an internal failure is reported without its facts, which belong only in the log.
 
         >>> OmnigraphError("no", room="attic").to_json()["details"]
         {'room': 'attic'}

@@ -128,7 +128,7 @@ def _given_or_new_id(position: int, supplied_id: object, report_fault: FaultCall
 
 
 def _plain_ids(spelled_columns: Sequence[pa.Array]) -> tuple[pa.Array, pa.Array]:
-    """Return ids as if no key needed escaping, and a mask of the rows that require `entity_id`."""
+    """Build all ids without escaping or validation; return them with a mask of the rows that need `entity_id`."""
     if len(spelled_columns) == 1:
         (only_column,) = spelled_columns
         return only_column, pc.or_kleene(pc.is_null(only_column), pc.equal(only_column, ""))

@@ -1,7 +1,8 @@
 """Detect a CSV file's delimiter, its quote character, and the columns that its first line names.
 
-The delimiter is the one that yields the most known column names in the first line. The first line is never assumed to
-contain data, because values could then silently end up in the wrong columns.
+The delimiter is the one that yields the most known column names in the first line. If this does not decide, it is the
+one that leaves the fewest records with an unexpected number of cells. The first line is never assumed to contain data,
+because values could then silently end up in the wrong columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ Cells = list[tuple[str, bool]]  # the (text, is quoted) pair of each cell
 
 @dataclass(frozen=True, slots=True)
 class CsvLayout:
-    """A file's dialect, and its column names in the file and in the graph."""
+    """A file's dialect, and the names of its columns in the file and in the graph."""
 
     dialect: CsvDialect
     file_columns: tuple[str, ...]
@@ -35,7 +36,7 @@ class CsvLayout:
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """The columns that a file with one type may have, before renaming: properties, `id` and endpoints."""
+    """The columns that a file with records of one type may have: properties, `id` and endpoints, before renaming."""
 
     entity_type: NodeType | EdgeType
     column_mapping: Mapping[str, str]
@@ -98,7 +99,7 @@ def _has_quotes(records: Sequence[Cells]) -> bool:
 
 
 def _score(records: Sequence[Cells], options: CsvOptions, names: ColumnNames) -> tuple[int, ...]:
-    """Return how well a dialect fits, measured by known columns, records of equal length, and quoted columns."""
+    """Return how well a dialect fits: its known columns, records of unexpected length, and quoted columns."""
     type_name = names.entity_type.name
     given_columns = options.columns_of(type_name)
     column_count = len(records[0]) if given_columns is None else len(given_columns)

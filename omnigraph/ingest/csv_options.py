@@ -1,6 +1,7 @@
-"""Options for CSV input, which a caller can set instead of relying on detection.
+"""Options for reading CSV input.
 
-This module defines and validates the options. `csv_dialect` detects those that the caller does not set.
+This module defines and validates the options. `csv_dialect` detects the delimiter and the quote character if the caller
+does not set them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +19,11 @@ _NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "
 class CsvOptions:
     r"""Options for reading CSV files; `delimiter` and `quote` are detected for each file if they are None.
 
-    `delimiter` and `quote` must be single ASCII characters; use `quote=""` for files without quoting. `null` is the
-    string, or the strings, that represent a missing value; a quoted cell in a String column is never null. `columns`
-    names the columns in files without a header line, for all types or by type; with `header=True`, it replaces the
-    names in the header line. `encoding` is a Python codec name; a byte order mark takes precedence. `decimal` is the
-    decimal separator in numbers, either "." or ",".
+    `delimiter` and `quote` must be single ASCII characters; use `quote=""` for files without quoting. `delimiter` can
+    also be a name: `tab`, `comma`, `semicolon` or `pipe`. `null` is the string, or the strings, that represent a
+    missing value; a quoted cell in a String column is never null. `columns` names the columns in files without a header
+    line, for all types or by type; with `header=True`, it replaces the names in the header line. `encoding` is a Python
+    codec name; a byte order mark takes precedence. `decimal` is the decimal separator in numbers, either "." or ",".
 
     >>> CsvOptions(delimiter="tab", null=["", "NA"]).delimiter
     '\t'

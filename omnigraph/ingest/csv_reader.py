@@ -1,4 +1,4 @@
-"""Read CSV files with one type: convert their records to columns, and parse each cell according to the schema.
+"""Read CSV files with records of one type: split them into columns, and parse each cell according to the schema.
 
 Arrow splits a block of regular records into cells. Any other block is split one record at a time, so that malformed
 records are found. Both paths produce the same columns, and only one block is in memory at a time.

@@ -190,9 +190,9 @@ def split_cells(record: bytes, dialect: CsvDialect) -> list[tuple[bytes, bool]]:
         cell_match = cell_pattern.match(record, offset)
         quoted_text = cell_match["quoted"] if cell_match is not None else None
         if cell_match is None or (quoted_text is None and quote and record[offset : offset + 1] == quote):
-            raise InputError(reason=f"the quoted cell {len(cells) + 1} is not closed")
+            raise InputError(reason=f"quoted cell {len(cells) + 1} is not closed")
         if quoted_text is not None and cell_match["rest"]:
-            raise InputError(reason=f"the quoted cell {len(cells) + 1} has text after its closing quote")
+            raise InputError(reason=f"quoted cell {len(cells) + 1} has text after its closing quote")
         text = cell_match["plain"] if quoted_text is None else quoted_text.replace(quote * 2, quote)
         cells.append((text, quoted_text is not None))
         offset = cell_match.end()

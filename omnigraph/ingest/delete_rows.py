@@ -1,7 +1,7 @@
 """Find the stored rows that a load deletes: the rows that its records identify, and the edges of deleted nodes.
 
-A record whose row does not exist is counted rather than rejected, so repeating a load has no effect. Endpoints identify
-an edge only if it is the only edge with these endpoints.
+A record whose row does not exist is counted rather than rejected, so repeating a deletion has no effect. Endpoints
+identify an edge only if it is the only edge with these endpoints.
 """
 
 from collections.abc import Iterator, Mapping
@@ -82,7 +82,7 @@ def _add_rows_by_id(deletion: Deletion, partial_rows: PartialRows, lookup: Looku
 def _add_edges_by_endpoints(
     deletion: Deletion, partial_rows: PartialRows, lookup: Lookup
 ) -> tuple[int, list[Violation]]:
-    """Add the edges that records identify by endpoints; return the missing edges' number and the ambiguous records."""
+    """Add the edges that records identify by endpoints; return how many are missing, and the ambiguous records."""
     key, pairs = table_key(partial_rows.entity_type), _endpoint_pairs(partial_rows)
     wanted_values = {name: as_single_array(pairs[name]).unique() for name in _ENDPOINTS}
     candidates = lookup.find(key, wanted_values, _identity_columns(key), with_row_ids=True)
@@ -113,8 +113,8 @@ def _ambiguous_records(partial_rows: PartialRows, pairs: pa.Table, edge_counts: 
         yield Violation(
             "ambiguous",
             table_key(partial_rows.entity_type),
-            reason=f"{edge_counts[position]} {partial_rows.entity_type.name} edges go from "
-            f"'{pair['src']}' to '{pair['dst']}'",
+            reason=f"the endpoints do not identify a single edge: {edge_counts[position]} "
+            f"{partial_rows.entity_type.name} edges go from '{pair['src']}' to '{pair['dst']}'",
             input_line=pairs["#line_min"][int(position)].as_py(),
             edge_text=edge_text,
             hint="specify the id of each edge to delete",

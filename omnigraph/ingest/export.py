@@ -77,9 +77,10 @@ def export_parts(
     kinds: Collection[str] | None = None,
     entity_ids: EntityIds | None = None,
 ) -> Iterator[bytes]:
-    """Yield an export like `export_lines`, with lines that contain large blobs in several parts.
+    """Yield the same export as `export_lines`, but split lines that contain large blobs into several parts.
 
-    Only the last part of a line ends in a newline. `entity_ids` restricts the export to these ids of these tables.
+    Only the last part of a line ends in a newline. `entity_ids` restricts the export to the given ids in the given
+    tables.
     """
     for entity_type in select_types(snapshot, type_names):
         key = table_key(entity_type)

@@ -77,7 +77,7 @@ def cut_blocks(
     """Join pieces of text and split them into blocks at line ends.
 
     An overlong line forms its own block, which is yielded as soon as its length is known. The rest of the line is
-    skipped, or never read with `stop_at_long_line`.
+    skipped or, with `stop_at_long_line`, never read.
     """
     buffered: list[bytes] = []
     buffered_bytes = unfinished_bytes = 0  # the number of buffered bytes, and how many of them follow the last newline

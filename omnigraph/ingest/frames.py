@@ -54,7 +54,7 @@ def take_table(intake: Intake, entity_type: NodeType | EdgeType, table: pa.Table
 
 
 def _list_types(catalog: Catalog) -> str:
-    """Return a hint with the types of a schema, of which a large schema has too many to list."""
+    """Return a hint that lists the types in a schema, or only the first ones if there are many."""
     names = type_names(catalog)
     shown = ", ".join(names[:_MAX_LISTED_TYPES]) + (", …" if len(names) > _MAX_LISTED_TYPES else "")
     return f"expected one of {shown}" if names else "the schema has no types"

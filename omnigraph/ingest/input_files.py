@@ -64,7 +64,7 @@ class FileOptions:
 
 
 def resolve_path(path: str, type_name: str | None, options: FileOptions) -> Iterator[InputFile]:
-    """Yield the files that a path names, in order.
+    """Yield the files that a path, a folder or a pattern names, sorted by path.
 
     Without a type, Parquet and CSV files must be named after their type.
     """

@@ -1,7 +1,7 @@
 """Read a JSON array of records as if each record were on its own line.
 
-This module only recognizes and splits an array; the records themselves are checked like any other line. Unlike NDJSON,
-a whole array is held in memory, so its size is limited.
+This module only recognizes and splits an array; the records themselves are checked in the same way as lines of NDJSON.
+Unlike NDJSON, a whole array is held in memory, so its size is limited.
 """
 
 import re

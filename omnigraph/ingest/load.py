@@ -245,7 +245,7 @@ def parse_input(
 def _table_delta(table_key: TableKey, buffer: TypeBuffer, load_mode: LoadMode) -> TableDelta:
     write_mode = delta_mode(load_mode, ids_generated=buffer.all_ids_generated)
     if buffer.truncated and buffer.record_count:
-        raise InputError(reason=f"{table_key} is both truncated and loaded by the same input")
+        raise InputError(reason=f"the same input must not both truncate {table_key} and load records into it")
     table_delta = build_table_delta(
         table_key, buffer.all_rows(), write_mode, input_lines=buffer.line_positions(), from_records=True
     )
@@ -253,7 +253,7 @@ def _table_delta(table_key: TableKey, buffer: TypeBuffer, load_mode: LoadMode) -
 
 
 def delta_mode(load_mode: LoadMode, *, ids_generated: bool) -> DeltaMode:
-    """Return how the rows of a load are written to their table."""
+    """Return the delta mode for a load; rows with generated ids are known to be new, except in an overwrite."""
     if load_mode == "overwrite":
         return "replace"
     if ids_generated:
@@ -329,5 +329,5 @@ def _resolve_deletion(
 
 
 def counts_by_type(record_counts: Mapping[TableKey, int], entity_kind: str) -> dict[str, int]:
-    """Return the counts for all types of one kind."""
+    """Return the record counts of either the node types or the edge types, keyed by type name."""
     return {table_key.type_name: count for table_key, count in record_counts.items() if table_key.kind == entity_kind}

@@ -29,7 +29,10 @@ class LoadLimits:
 
 
 def load_limits(max_row_bytes: int | None = None) -> LoadLimits:
-    """Return the limits for a maximum row size, by default the one in `OMNIGRAPH_MAX_ROW_BYTES`.
+    """Return the limits for a maximum row size.
+
+    If no size is given, `OMNIGRAPH_MAX_ROW_BYTES` determines it. If this variable is not set either, return the default
+    limits.
 
     >>> load_limits(1 << 20)
     LoadLimits(line_bytes=1048576, value_bytes=1048576, slots=131072, rows=None, blob_bytes=1048576)
@@ -52,7 +55,7 @@ def _parse_size(variable_text: str) -> int:
 
 
 def check_limit(resource: str, actual: int, limit: int | None, hint: str | None = None) -> None:
-    """Raise ResourceLimitExceeded if a value exceeds its limit.
+    """Raise `ResourceLimitExceeded` if a value exceeds its limit.
 
     >>> check_limit("graph_batch_line_bytes", 5, 5)
     """

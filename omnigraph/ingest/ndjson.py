@@ -1,7 +1,7 @@
 """Strict NDJSON: one object per line, no duplicate members at any depth, and sizes within limits.
 
 This module defines what a valid line is. If two members have the same name, the JSON parser silently keeps the last
-one. By counting colons, lines without duplicates are quickly recognized; only the other lines are parsed twice.
+one. Most lines without duplicates are recognized quickly by counting colons; only the other lines are parsed twice.
 """
 
 import json

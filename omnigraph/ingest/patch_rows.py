@@ -108,8 +108,9 @@ def resolve_patch(
 ) -> tuple[PatchedTable, Mask, list[Violation]]:
     """Return the rows that the records identify, a mask of changed rows, and the violations.
 
-    The returned rows have the given columns and the patched columns. The violations are the records that match no
-    row; rules are not checked here. A row that several records patch appears in the result once for each record.
+    The returned rows have the given columns and the patched columns. The violations are for records that match no row
+    and for edges with different endpoints; no rules are checked here. A row that several records patch appears in the
+    result once for each record.
     """
     read_columns = list(dict.fromkeys([*columns, *partial_rows.patched_names]))
     partial_rows, stored_rows, violations = _match_stored(partial_rows, lookup, read_columns, None)
@@ -120,7 +121,10 @@ def resolve_patch(
 def _match_stored(
     partial_rows: PartialRows, lookup: Lookup, columns: Sequence[str], limit: int | None
 ) -> tuple[PartialRows, pa.Table, list[Violation]]:
-    """Return the records whose rows exist, their rows in the same order, and violations for the other records."""
+    """Return the records whose rows exist, these rows in the same order, and violations.
+
+    The violations are for records whose row does not exist, and for edges whose endpoints differ from the stored ones.
+    """
     stored_rows = lookup.find(
         table_key(partial_rows.entity_type), {"id": partial_rows.ids.unique()}, columns, with_row_ids=True
     )
@@ -215,7 +219,7 @@ def _moved_endpoints(partial_rows: PartialRows, stored_rows: pa.Table) -> Iterat
     for column_name, member_name in _ENDPOINT_MEMBERS.items():
         given, stored = as_single_array(partial_rows.rows[column_name]), as_single_array(stored_rows[column_name])
         for position in pc.indices_nonzero(pc.fill_null(pc.not_equal(given, stored), False)).to_pylist():
-            reason = f"'{member_name}' is '{stored[position]}', and endpoints cannot be changed"
+            reason = f"'{member_name}' is '{stored[position]}' and cannot be changed"
             yield Violation(
                 "endpoint",
                 table_key(partial_rows.entity_type),

@@ -8,7 +8,7 @@ from omnigraph.rules.delta import Positions
 
 
 def pack_positions(positions: Positions) -> bytes:
-    """Encode input positions, which are usually consecutive, in a compact form.
+    """Encode input positions as compressed runs of consecutive numbers.
 
     >>> unpack_positions(pack_positions(np.array([5, 6, 7, 1]))).tolist()
     [5, 6, 7, 1]

@@ -16,8 +16,8 @@ from omnigraph.rules.violation import Violation
 class LoadProblem:
     """An invalid record: its line, its intended type and id, and the error.
 
-    `record_values` are the record's values. `unreadable_line` is the raw line if it could not be parsed, which may
-    contain a node that an edge on another line needs.
+    `record_values` are the record's values. `unreadable_line` is the raw line if it could not be parsed. It is kept
+    because it may contain a node that an edge on another line needs.
     """
 
     line: int | None
@@ -69,13 +69,13 @@ def relocate_problem(
 
 
 def _write_value(value: str | int | float) -> str:
-    """Return a value as text. Python refuses to write integers with thousands of digits, which no property stores."""
+    """Return a value as text, or an empty string for an integer that is too large for any property type."""
     return "" if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS else str(value)
 
 
 @dataclass(slots=True)
 class ProblemCollector:
-    """The problems found so far, and the values in the records that are missing because of them."""
+    """The problems found so far, and the values of the invalid records, which the load leaves out."""
 
     collected: list[LoadProblem] = field(default_factory=list)
     missing_values: set[str] = field(default_factory=set)
@@ -102,7 +102,7 @@ class ProblemCollector:
         )
 
     def add_problem(self, problem: LoadProblem) -> None:
-        """Add a problem that was found elsewhere."""
+        """Add an existing `LoadProblem`, for example one that another task found."""
         self.collected.append(problem)
         self.missing_values.update(problem.record_values)
         if problem.unreadable_line is not None and len(self.unreadable_lines) < _MAX_UNREADABLE_LINES:

@@ -103,7 +103,7 @@ def _endpoint_id(buffer: TypeBuffer, record: dict[str, Any], member_name: str, f
 
 
 def _is_truncation(record: dict[str, Any], allowed_members: frozenset[str], allow_truncate: bool) -> bool:
-    """Return whether the record truncates its type; any other unknown member is an error."""
+    """Return True if `truncate` is the only unknown member and is valid; otherwise, raise `InputError`."""
     unknown_member = next(member_name for member_name in record if member_name not in allowed_members)
     if unknown_member != "truncate":
         raise InputError(reason=f"unknown member '{unknown_member}' in a record", member=unknown_member)

@@ -244,7 +244,7 @@ class Intake:
         self._streamed_blobs: StreamedBlobs | None = None
 
     def stream_blobs(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield JSON text with markers instead of large blobs, which are stored in files until they are written."""
+        """Yield JSON text with markers instead of large blobs, which are kept in files until the load writes them."""
         if self._streamed_blobs is None and has_blobs(self.ir.catalog):
             self._streamed_blobs = new_streamed_blobs(self.limits)
         return pieces if self._streamed_blobs is None else self._streamed_blobs.replace_in(pieces)

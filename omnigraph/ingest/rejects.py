@@ -142,7 +142,7 @@ def write_rejects(folder: str | os.PathLike[str], problems: Sequence[LoadProblem
 
 
 def write_reject_rows(folder: str | os.PathLike[str], reject_rows: Sequence[RejectRow]) -> None:
-    """Write rows with the members of `REJECT_SCHEMA` in place of the files of an earlier load."""
+    """Write rows with the members of `REJECT_SCHEMA`, replacing the reject files of an earlier load."""
     reject_folder = RejectFolder.open(folder)
     reject_folder.remove_files()
     reject_folder.write_all("rejects", reject_rows)

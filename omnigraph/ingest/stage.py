@@ -1,6 +1,6 @@
 """Staging: convert a delta to a publish plan with new data files, deletions and requirements.
 
-Rows that are known to be new are appended without reading anything. Other rows are updated by address and keep their
+Rows that are known to be new are appended without reading the table. Other rows are updated by address and keep their
 row ids. The inserts, updates and deletes for one table form a single operation.
 """
 
@@ -101,7 +101,7 @@ def _stage_row_changes(txn: WriteTxn, table: Table, table_delta: TableDelta, row
 
 
 def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
-    """Stage either new columns or whole rows, whichever takes fewer bytes."""
+    """Stage either new columns or whole rows, whichever is likely to be cheaper."""
     table, columns = txn.table(patched.table_key), patched.rows.select(patched.patched_names)
     if pays_off(table, patch_size(patched), patched.patched_names):
         return stage_patched_columns(txn.store, table, patched.addresses, patched.row_ids, columns)

@@ -2,7 +2,7 @@
 
 A blob is replaced in the text with a short marker before the text is split into lines, so that a line with a large blob
 fits in memory. After a line has been parsed, its markers are replaced with the blobs. This module does not know which
-properties are blobs: in any other property, the text of the value is restored.
+properties are blobs, so it also replaces similar text in other properties, where the original text is restored later.
 """
 
 from binascii import Error, a2b_base64, b2a_base64
@@ -122,7 +122,7 @@ def new_streamed_blobs(limits: LoadLimits) -> StreamedBlobs | None:
 
 
 def _find_large_blob(text: bytes) -> tuple[int, bool]:
-    """Return the position of the first large blob and True, or the end of the text that has no blobs and False."""
+    """Return the position of the first large blob and True, or the end of the text without large blobs and False."""
     position = 0
     while (start := text.find(_START, position)) >= 0:
         digits_start = start + len(_START)

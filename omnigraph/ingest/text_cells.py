@@ -92,7 +92,7 @@ def suggest_option(property_type: PropertyType, cell: str | None, decimal_sign: 
 
 
 def read_cell(property_type: PropertyType, cell: str) -> Any:
-    """Return a cell's value in its JSON form, or the cell itself if the property's type has no value with this form.
+    """Return the JSON form of a cell's value, or the cell itself if it is not a value of the property's type.
 
     >>> read_cell(PropertyType(ScalarType.I32), "7"), read_cell(PropertyType(ScalarType.I32), "x")
     (7, 'x')

@@ -1,7 +1,7 @@
 """`functools.cached_property` without the lock that it has in Python 3.11.
 
 That lock is shared by all instances of a class, so a slow diff or merge in one thread would delay all others. Without
-it, two threads may compute the same value, and both then use the one that was stored last.
+it, two threads may compute the same value; later accesses return the one that was stored last.
 """
 
 import sys

@@ -15,10 +15,10 @@ _BTREE_KINDS = ("btree", "bitmap")  # both kinds are stored as BTREE indexes
 
 
 def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the kind of scalar index for each indexed column: `BTREE`, or `NGRAM` for strings.
+    """Return the kind of scalar index for each indexed column: `BTREE` or `NGRAM`.
 
-    Ids, endpoints and single-valued constraint columns are indexed. Filters use only one index per column, so an
-    equality index takes precedence over an ngram index.
+    Ids, endpoints, and the single-valued columns in keys, `@unique` rules and declared indexes are indexed. Filters use
+    only one index per column, so an equality index takes precedence over an ngram index.
     """
     endpoint_columns = ("src", "dst") if isinstance(entity_type, EdgeType) else ()
     kind_by_column = dict.fromkeys(("id", *endpoint_columns), "BTREE")

@@ -30,7 +30,10 @@ class Lookup(Protocol):
         *,
         with_row_ids: bool = False,
     ) -> pa.Table:
-        """Return the stored rows whose columns all match one of the given values, with row ids if requested."""
+        """Return the stored rows in which each column of `values_by_column` has one of its values.
+
+        The result has the given columns, plus row ids if requested.
+        """
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
         """Return the given columns of every stored row in a table."""

@@ -90,7 +90,7 @@ def _repeated_id_violations(context: LoadCheckContext, repeated: PositionsById) 
 
 
 def _key_text(context: LoadCheckContext, entity_type: NodeType | EdgeType, entity_id: str) -> str:
-    """Return an id's key values as text, in the order in which the key is declared."""
+    """Return an id's key values as text, in the order in which the key's columns are declared."""
     key_columns = ordered_key_columns(context.load_job.schema_ir, entity_type.name, entity_type.kind)
     if len(key_columns) == 1:
         return entity_id

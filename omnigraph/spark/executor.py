@@ -1,8 +1,9 @@
 """The Spark executor for maintenance, which processes tables, files and versions in Spark jobs.
 
 This executor is in the `spark` package because its jobs run in Spark tasks. The jobs write files that no version
-references yet. The driver makes every decision: it turns the files into versions and holds a cleanup's claim. A task
-that fails midway has not made anything visible and has removed only files that are still in the delete queue.
+references yet. The driver makes every decision: it turns the files into versions and holds the claim that lets only one
+cleanup run at a time. A task that fails midway has not made anything visible and has removed only files that are still
+in the delete queue.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -62,7 +63,7 @@ class SparkExecutor:
         return {name: reason for result in results for name, reason in result.items()}
 
     def list_files(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
-        """List every file below the given directories; each job lists one subdirectory of a table."""
+        """List every file below the given directories; each job lists a directory two levels below one of them."""
         listed_files, subdirectories = _list_levels(store, directories, 2)
         list_job = partial(_list_directory, pin_graph(store, {}))
         for job_files in run_jobs(self.spark, list_job, subdirectories, short=True):
@@ -83,7 +84,7 @@ class SparkExecutor:
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files, finishing each rank before starting the next one."""
+        """Remove files in parallel; all files of one rank are removed before the files of the next rank."""
         remove_job = partial(_remove_group, pin_graph(store, {}))
         for rank_names in group_by_rank(file_names):
             for round_jobs in _split_into_chunks(list(_split_into_chunks(rank_names, _FILES_PER_JOB)), _JOBS_PER_ROUND):
@@ -151,7 +152,7 @@ def _list_directory(pinned_graph: PinnedGraph, directory: str) -> list[ListedObj
 def _read_versions(pinned_graph: PinnedGraph, versions: Sequence[VersionKey]) -> list[tuple[VersionKey, VersionFiles]]:
     """Return the files in each table version, skipping unreadable versions.
 
-    This runs as a job on an executor.
+    This function runs as a job on an executor.
     """
     readable_versions: list[tuple[VersionKey, VersionFiles]] = []
     for version in versions:

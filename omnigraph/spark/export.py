@@ -1,7 +1,7 @@
 """Export a snapshot to files in parallel, as loadable NDJSON, Parquet or plain Lance.
 
-Tasks write parts under temporary names. The driver renames a type's parts once all of them are complete, so an
-unfinished type cannot be mistaken for a finished one. An export only reads the graph.
+Tasks write parts under temporary names. The driver renames a type's parts once all of them are complete, so incomplete
+files cannot be mistaken for a complete type. An export does not change the graph.
 """
 
 import os

@@ -34,7 +34,8 @@ class ExportTarget:
         with _WriteErrorContext(self):
             selector = FileSelector(self.path, allow_not_found=True)
             if self._file_system().get_file_info(selector):
-                raise InputError(f"{self.full_path('')} is not empty", reason="export", hint="choose a new folder")
+                message = f"cannot export to {self.full_path('')}: the folder is not empty"
+                raise InputError(message, reason="export", hint="choose a new folder")
             self._file_system().create_dir(self.path, recursive=True)
 
     def create_file(self, name: str) -> Any:
@@ -80,6 +81,6 @@ class _WriteErrorContext:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError | pa.ArrowException) and not isinstance(error, InputError):
-            hint = "check free space and write permission"
+            hint = "check the free space and the write permission"
             message = f"cannot write to {self.target.full_path('')}: {error}"
             raise InputError(message, reason="unwritable", hint=hint) from error

@@ -95,7 +95,7 @@ def _parse_condition(entity_type: NodeType | EdgeType, condition: Any) -> Any:
         hint = did_you_mean(str(column), known_columns)
         raise UsageError(reason=f"{entity_type.name} has no column '{column}'", hint=hint)
     if operator_name not in OPERATORS:
-        raise UsageError(reason=f"unknown operator '{operator_name}'; expected {', '.join(OPERATORS)}")
+        raise UsageError(reason=f"unknown operator '{operator_name}'; expected one of {', '.join(OPERATORS)}")
     column_expression, (property_type,) = pc.field(column), property_types_of(entity_type, [column])
     if operator_name in ("is null", "is not null"):
         if operands:

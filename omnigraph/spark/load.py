@@ -370,7 +370,7 @@ class LoadAttempt:
                 truncated_keys.add(key)
         for key in sorted(truncated_keys):
             if self.record_counts[key]:
-                raise InputError(reason=f"{key} is both truncated and loaded by the same input")
+                raise InputError(reason=f"the same input must not both truncate {key} and load records into it")
         return frozenset(self.record_counts)
 
     def _make_plan(

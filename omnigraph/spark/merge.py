@@ -79,7 +79,7 @@ class SparkMerge:
     forced: bool = False
 
     def select_tables(self, merge_inputs: MergeInputs, table_keys: Sequence[TableKey]) -> frozenset[str]:
-        """Select the tables to compare on Spark, or none if the merge is small."""
+        """Select the tables to compare on Spark, or none if the merge is small or Spark is not available."""
         if self.forced:
             return frozenset(table_keys)
         min_rows = spark_row_threshold()

@@ -48,8 +48,8 @@ BoolMask = npt.NDArray[np.bool_]
 class DifferingFragments:
     """Fragments in which one side differs from the base.
 
-    If `only_deletions` is true, there is one fragment per version, and the two fragments differ only in their deleted
-    rows.
+    If `only_deletions` is true, there is one fragment in the base and one on the side, and these two fragments differ
+    only in their deleted rows.
     """
 
     side: str
@@ -121,7 +121,7 @@ def make_compare_task(three_way: ThreeWayTable) -> BatchFunction:
 
     `insert` and `update` contain rows that only the source changed, `delete` contains the ids of rows that only the
     source removed, and `broken` contains rows in the source that violate a row rule. For entities that both sides
-    changed differently, `clash` contains the row ids in all versions. `added` contains edges that only the target
+    changed differently, `clash` contains the row ids in each version. `added` contains edges that only the target
     added.
     """
 
@@ -186,7 +186,7 @@ def _valid_mask(column: pa.Array) -> BoolMask:
 
 
 def _changed_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array) -> BoolMask:
-    """Return a mask of the entities that a side changed: those in only one version, and those whose values differ."""
+    """Return a mask of the entities that `side` added, removed or changed, compared with the base."""
     in_base, in_side = _valid_mask(base_row_ids), _valid_mask(side_row_ids)
     in_both = pa.array(np.flatnonzero(in_base & in_side))
     changed = in_base ^ in_side

@@ -87,7 +87,7 @@ def lease_for_table(branch_state: BranchState, snapshot: Snapshot, table_key: Ta
 
 
 def _branch_of_snapshot(snapshot: Snapshot, branch_state: BranchState | None) -> BranchState:
-    """Return a snapshot's branch, which may differ from the given branch."""
+    """Return a snapshot's branch, or the given branch if the snapshot's branch no longer exists."""
     if branch_state is not None and branch_state.name == snapshot.branch:
         return branch_state
     try:

@@ -58,8 +58,8 @@ def collect_rejected(
 ) -> RejectedRecords:
     """Return the records that tasks rejected, and those that break a rule that involves all records.
 
-    If there are many records and a rejects folder is given, write them to files in that folder. Otherwise, the caller
-    writes them.
+    If there are many records and a rejects folder is given, write them to files in that folder. If there are only a
+    few, the caller writes the files.
     """
     line_counts = {report.piece_number: report.line_count for report in select_reports(collected, LineCountReport)}
     positions = map_record_positions(pieces, line_counts)

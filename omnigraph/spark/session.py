@@ -104,7 +104,7 @@ def _start_connect_session(session_class: Any, remote: str, settings: Mapping[st
     if missing_packages:
         raise ConfigError(
             reason=f"Spark Connect requires packages that are missing: {', '.join(missing_packages)}",
-            hint="pip install omnigraph[connect]",
+            hint="run `pip install omnigraph[connect]`",
         )
     builder = session_class.builder.remote(remote)
     for name, value in settings.items():
@@ -118,7 +118,7 @@ def _start_classic_session(session_class: Any, master: str, settings: Mapping[st
     running_context = SparkContext._active_spark_context
     if running_context is not None and running_context.master != master:
         raise ConfigError(
-            reason=f"Spark is already running in this process on {running_context.master}, not on {master}",
+            reason=f"cannot use Spark on {master}: this process is already running Spark on {running_context.master}",
             hint="pass the running session, or stop it first",
         )
     is_local = master.startswith("local")

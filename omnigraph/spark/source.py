@@ -99,7 +99,8 @@ class GraphSource(api.DataSource):
         load_mode = "overwrite" if overwrite else self.lowercase_options.get("loadmode")
         if load_mode not in (None, *_WRITE_MODES):
             hint = "delete with graph.load({type: frame}, mode='delete')" if load_mode == "delete" else None
-            raise UsageError(reason=f"unknown loadMode '{load_mode}'; expected {', '.join(_WRITE_MODES)}", hint=hint)
+            reason = f"unknown loadMode '{load_mode}'; expected one of {', '.join(_WRITE_MODES)}"
+            raise UsageError(reason=reason, hint=hint)
         gc_epoch = open_branch(pinned.store, branch_name).last_known().state.head.gc_epoch
         type_write = prepare_type_write(
             pinned,

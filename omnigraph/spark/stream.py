@@ -2,7 +2,7 @@
 
 A driver that crashes between the publish and the checkpoint starts again with the same batch. The branch's manifest
 records that the batch was published, so no batch is loaded twice, whatever other writers do. Batches may run in a
-different process than the caller, so they must use only data that can be serialized.
+different process from the caller's, so they must use only data that can be serialized.
 """
 
 import json
@@ -146,8 +146,8 @@ def is_batch_loaded(branch_state: BranchState, stream: StreamLoad, batch_number:
     last_query, _, last_number = last_token.rpartition(":")
     if last_query != stream.query_id:
         raise InputError(
-            f"the stream '{stream.stream_name}' into {stream.branch_name} was written from a different checkpoint",
+            f"cannot continue the stream '{stream.stream_name}' into {stream.branch_name} from a different checkpoint",
             reason="another query",
-            hint="continue with that checkpoint, or use a different stream name",
+            hint="continue from the stream's own checkpoint, or use a different stream name",
         )
     return int(last_number) >= batch_number

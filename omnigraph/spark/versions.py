@@ -33,7 +33,7 @@ def check_versions(spark: "SparkSession") -> None:
     mismatches = describe_differences(driver_versions, [(row["name"], row["at"]) for row in version_rows])
     if mismatches:
         raise ConfigError(
-            reason=f"the driver and the workers have different versions: {'; '.join(mismatches)}",
+            reason=f"the driver and the workers run different software versions: {'; '.join(mismatches)}",
             hint="install the same versions on all machines",
         )
     _checked_sessions.add(spark)

@@ -1,4 +1,4 @@
-"""The forms in which callers can pass a blob: base64 text, an external object's URI, or a file.
+"""The forms, other than bytes, in which callers can pass a blob: base64 text, an external object's URI, or a file.
 
 This module does not read files or external objects, and does not decide which URIs are allowed.
 """
@@ -52,7 +52,7 @@ def blob_source(value: object) -> BlobSource | None:
 
 
 def parse_blob(blob_text: str) -> bytes | BlobUri | None:
-    """Return the blob that a string encodes, or None if its base64 is malformed.
+    """Return the bytes or the URI that a string represents, or None if its base64 is malformed.
 
     >>> parse_blob("base64:aGk="), parse_blob("base64:"), parse_blob("base64:aGk")
     (b'hi', b'', None)

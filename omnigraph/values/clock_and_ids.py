@@ -38,7 +38,7 @@ class ManualClock:
     elapsed: timedelta = timedelta(0)
 
     def advance(self, **duration: float) -> None:
-        """Move the clock forward. Takes the same arguments as `timedelta`."""
+        """Move the clock forward. The arguments are those of `timedelta`."""
         self.elapsed += timedelta(**duration)
 
     def micros(self) -> int:

@@ -14,7 +14,7 @@ _MAX_SHOWN_CHARACTERS = 40
 
 
 def describe(value: Any) -> str:
-    """Return the JSON kind of a value, followed by the value itself if it is short.
+    """Return the kind of a value, followed by a number, an excerpt of a string, or the length of an array.
 
     >>> describe("soon"), describe(None), describe([1, 2]), describe(2**200)
     ("string 'soon'", 'null', 'array of length 2', '201-bit integer')

@@ -21,7 +21,7 @@ def entity_id(key_types: Sequence[PropertyType], key_values: Sequence[object], k
     key_labels = [*key_names, *(f"member {member_index + 1}" for member_index in range(len(key_names), len(key_types)))]
     for label, value in zip(key_labels, key_values, strict=True):
         if value is None:
-            raise InputError(reason=f"key {label} is null", property=label)
+            raise InputError(reason=f"key {label} must not be null", property=label)
     spellings = [canonical_spelling(key_type, value) for key_type, value in zip(key_types, key_values, strict=True)]
     if len(spellings) != 1:
         return json.dumps(spellings, ensure_ascii=False, separators=(",", ":"))

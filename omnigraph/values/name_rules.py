@@ -139,9 +139,10 @@ def _raise_on_fault(checked_name: str, name_kind: str, fault: str | None) -> str
 
 
 def _find_character_fault(ref_name: str) -> str | None:
-    """Return an error message if a name contains forbidden characters, or None. Only ASCII is allowed.
+    """Return an error message if a name has forbidden characters or is too long, or None otherwise.
 
-    Non-ASCII names can look alike, and a store could change such a name by normalizing its Unicode characters.
+    Only ASCII is allowed. Non-ASCII names can look alike, and a store could change such a name by normalizing its
+    Unicode characters.
     """
     if _ALLOWED_PATTERN.fullmatch(ref_name) is None or "" in ref_name.split("/"):
         return ALLOWED_CHARACTERS

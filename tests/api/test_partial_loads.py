@@ -164,7 +164,7 @@ def test_patch_reports_every_problem_and_writes_nothing(graph: Graph) -> None:
         (5, "patching Person requires its key (name) or 'id'"),
         (6, "only part of the Seat key (place, row) is given"),
         (7, "id 'ann' does not match its key; expected 'dee'"),
-        (8, "endpoint violation on Knows.src for 'k1': 'from' is 'ann', and endpoints cannot be changed"),
+        (8, "endpoint violation on Knows.src for 'k1': 'from' is 'ann' and cannot be changed"),
         (9, "patching Knows requires 'id'"),
         (11, "edge type 'Knows' already has an entity with id 'k3', from line 10"),
     ]
@@ -213,7 +213,7 @@ def test_delete_reports_ambiguous_edges_and_broken_rules(graph: Graph) -> None:
     text = ndjson({"edge": "Knows", "from": "ann", "to": "bob"}, {"type": "Note", "data": {}}, {"edge": "Knows"})
     report = graph.load(text, mode="delete", on_error="report")
     assert reasons(report) == [
-        (1, "2 Knows edges go from 'ann' to 'bob'"),
+        (1, "the endpoints do not identify a single edge: 2 Knows edges go from 'ann' to 'bob'"),
         (2, "deleting Note requires 'id'"),
         (3, "deleting Knows requires 'id', or 'from' and 'to'"),
     ]

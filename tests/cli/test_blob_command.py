@@ -34,7 +34,7 @@ def test_put_stat_and_get(omnigraph: Program, graph: str) -> None:
     ended = omnigraph(*words, "--if-match", told["etag"], "--media-type", "application/x-new", "-m", "new")
     assert (ended.code, ended.out) == (0, "stored 8 bytes in property body of Doc '1' on main\n")
     refused = omnigraph(*words, "--if-match", told["etag"])
-    assert (refused.code, "the blob's current ETag is" in refused.err) == (1, True)
+    assert (refused.code, "its current ETag is" in refused.err) == (1, True)
     assert "nothing was written" in refused.err
     stat = omnigraph("blob", "stat", "Doc", "1", "body", "--store", graph).out
     assert "size        8\nmedia type  application/x-new\n" in stat

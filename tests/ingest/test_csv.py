@@ -161,8 +161,8 @@ def test_malformed_records_are_located() -> None:
     assert problems == [
         "line 3: expected 2 cells, got 3",
         "line 4: expected 2 cells, got 1",
-        "line 5: the quoted cell 1 has text after its closing quote",
-        "line 6: the quoted cell 1 is not closed",
+        "line 5: quoted cell 1 has text after its closing quote",
+        "line 6: quoted cell 1 is not closed",
     ]
     assert values('k,s\na,5" pipe\nb,"3"" pipe"\n', "s") == ['5" pipe', '3" pipe']
 

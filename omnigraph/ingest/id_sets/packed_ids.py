@@ -71,7 +71,7 @@ class PackedIds:
         return np.flatnonzero(~is_present)
 
     def _have_words(self, positions: Int64Array, word_columns: Sequence[UInt64Array]) -> npt.NDArray[np.bool_]:
-        """Return a mask of the positions at which the ids have the given words."""
+        """For each position, return whether the id at that position consists of the given words."""
         rows = self.id_words.take(positions, axis=0, mode="clip")
         is_equal: npt.NDArray[np.bool_] = rows[:, 0] == word_columns[0]
         for column_index in range(1, len(word_columns)):

@@ -100,7 +100,7 @@ def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np
 
 
 def _select_texts_reaching(texts: TextArray, byte_offset: int) -> Any:
-    """Return a NumPy index of the strings that have a byte at the given offset."""
+    """Return a NumPy index that selects the strings that extend beyond the given byte offset."""
     reaches_offset = texts.lengths > byte_offset
     return slice(None) if reaches_offset.all() else np.flatnonzero(reaches_offset)
 

@@ -25,13 +25,13 @@ def read_csv_sample(file: IO[Any], file_name: str, max_rows: int) -> dict[str, l
     with open_text(file, source_name=file_name) as (pieces, _):
         first_piece = next(pieces, b"")
         if b"\r" in first_piece and b"\n" not in first_piece:
-            raise InputError(f"{file_name}: lines end with a carriage return only", reason="malformed")
+            raise InputError(f"{file_name}: lines must not end with only a carriage return", reason="malformed")
         dialect = _choose_dialect(first_piece[:_SAMPLE_BYTES])
         records = _iter_records(chain([first_piece], pieces), dialect)
         names = [_decode(text) for text, _ in _split(next(records, b""), dialect, file_name)]
         columns: dict[str, list[str | None]] = {name.strip(): [] for name in names}
         if len(columns) < len(names) or "" in columns:
-            raise InputError(f"{file_name}: the first line must name every column once", reason="malformed")
+            raise InputError(f"{file_name}: the first line must name every column exactly once", reason="malformed")
         for row_number, record in enumerate(records):
             if row_number == max_rows:
                 break

@@ -1,7 +1,7 @@
 """Propose a schema for samples: properties, keys, and the node types that edges connect.
 
-Each guess has a comment in the text. A table with two endpoint columns becomes an edge type if their values are keys of
-other types; every other table becomes a node type.
+Each guess has a comment in the schema text. A table with two endpoint columns becomes an edge type if their values are
+keys of proposed node types; every other table becomes a node type.
 """
 
 from collections.abc import Iterator, Sequence
@@ -213,7 +213,7 @@ def _propose_edge(sample: Sample, nodes: Sequence[_NodeTable]) -> ProposedType |
 
 
 def _match_endpoint(sample: Sample, column_name: str, nodes: Sequence[_NodeTable]) -> tuple[str, str] | None:
-    """Return the node type whose keys contain most of the values, and a comment, or None if no type has any of them."""
+    """Return the node type whose keys include the most values, with a comment, or None if no value is a key."""
     values = set(map(str, sample.table[column_name].drop_null().unique().to_pylist()))
     counts = [(len(values & node.key_values()), node.sample.type_name) for node in nodes]
     best_count, best_type = max(counts, key=lambda match: match[0], default=(0, ""))

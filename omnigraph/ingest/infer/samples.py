@@ -29,10 +29,10 @@ SampleOrigin = Literal["typed", "json", "csv"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One type's first rows; `origin` says what a text column may contain.
+    """One type's first rows; `origin` determines which types are inferred from a text column.
 
-    `is_complete` is false if the data contains more rows. `kind` is set if the records themselves say that they are
-    nodes or edges. `mixed_columns` contain values of different types, which are shown as text.
+    `is_complete` is false if the data contains more rows. `kind` is set if the records themselves specify whether they
+    are nodes or edges. `mixed_columns` contain values of different types, which are shown as text.
     """
 
     type_name: str

@@ -37,8 +37,9 @@ class NotStreamableError(Exception):
 class StreamingJob:
     """The state that the threads of a load share.
 
-    `txn` pins the tables into which fragments are written. A merge must not stream into `filled_merge_keys`, because it
-    may replace rows of these tables. `is_invalid` is set when a problem is found, and `stop` ends all threads.
+    `txn` pins the tables into which fragments are written. A merge must not stream into the tables in
+    `filled_merge_keys`, because it may replace rows in these tables. `is_invalid` is set when a problem is found, and
+    `stop` ends all threads.
     """
 
     ir: SchemaIR

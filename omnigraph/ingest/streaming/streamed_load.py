@@ -56,7 +56,7 @@ PIECE_BYTES = 32 << 20  # number of bytes per piece, which is about one fragment
 
 @dataclass(frozen=True, slots=True)
 class StreamedInput:
-    """Files that are streamed.
+    """The input files of a streamed load, and the sizes of the pieces and fragments.
 
     `is_single_path` is set if the caller passed the path of one NDJSON file instead of a mapping or a list.
     `piece_bytes` is the size of the pieces that threads read, and `fragment_rows` limits the rows of a fragment.
@@ -158,7 +158,7 @@ class StreamedLoad:
         for table_key, staged_type in staged.types.items():
             check_limit(f"entities for {table_key}", staged_type.record_count, self.options.limits.rows)
             if staged_type.truncated and staged_type.record_count:
-                raise InputError(reason=f"{table_key} is both truncated and loaded by the same input")
+                raise InputError(reason=f"the same input must not both truncate {table_key} and load records into it")
 
     def prepare_plan(self, txn: WriteTxn) -> PublishPlan | None:
         """Check all records against a transaction's base; return None if there is a problem or nothing to write."""
@@ -211,9 +211,10 @@ def load_streamed(  # noqa: PLR0913 - all but the first three are keywords
     options: LoadOptions | None = None,
     progress: ProgressCallback | None = None,
 ) -> LoadOutcome:
-    """Load files as one commit. The required memory does not depend on the number of rows.
+    """Load files as one commit. Only the columns needed for rules that involve all records are kept in memory.
 
-    With `on_error` "raise", reading stops at the first piece with a problem, and the outcome lists the problem.
+    If the input cannot be streamed, all rows are kept in memory. With `on_error` "raise", reading stops at the first
+    piece with a problem, and the outcome lists the problems found.
     """
     replayed_commit = find_replayed_commit(branch_state.store, branch_state.refresh().state, metadata)
     if replayed_commit is not None:
