@@ -49,7 +49,7 @@ def mismatch_error(file_name: str, reason: str) -> DamagedError:
 
 
 def check_intact(store: Store, state: GraphState, file_names: Iterable[str]) -> None:
-    """Raise `DamagedError` if any of these files does not match its checksum."""
+    """Raise `DamagedError` if any of the given files does not match its checksum."""
     for error in find_damaged_files(store, state, file_names).values():
         raise error
 

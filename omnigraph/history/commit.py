@@ -1,7 +1,7 @@
 """A graph commit: its author, the tables that it changed, and its parents.
 
 This module defines the commit record and its JSON form. A commit records what it changed. The state at any commit can
-therefore be derived from the log alone: neither an old manifest nor the branch of the commit is needed.
+therefore be derived from the log alone: neither an old manifest nor the commit's branch is needed.
 """
 
 from collections.abc import Mapping

@@ -199,7 +199,7 @@ class EntityTracer:
         blamed_commits.update(dict.fromkeys(properties, commit))
 
     def _declared_properties(self, commit_id: str, property_names: set[str]) -> set[str]:
-        """Return the properties that the schema at a commit declares, including an edge's endpoints."""
+        """Return the given properties that the schema at a commit declares, including an edge's endpoints."""
         version = self._versions.get(commit_id)
         if version is None:
             return set()
@@ -224,7 +224,7 @@ class EntityTracer:
         }
 
     def _may_have_decided(self, differing_ids: Sequence[str], base_ids: Sequence[str]) -> bool:
-        """Return whether any of the differing parents has changed the table since the merge base, by content id."""
+        """Return whether the table's content id in any of the given parents differs from that in every merge base."""
         return any(
             all(self._content_id(base_id) != self._content_id(parent_id) for base_id in base_ids)
             for parent_id in differing_ids
@@ -297,7 +297,7 @@ class EntityTracer:
         return row_schema(table_schema(ir, type_for_key(ir.catalog, self._table_key)))
 
     def _row_at_commit(self, commit_id: str) -> _EntityRow | None:
-        """Read the entity at a commit, or return None if the table does not exist there.
+        """Return the entity's row at a commit, or None if the commit does not contain the table.
 
         Raises `ChangeSchemaBoundary` if the entity's row cannot be converted to the current schema.
         """

@@ -99,7 +99,7 @@ class Snapshot:
         except FileNotFoundError as error:
             if self.is_superseded():
                 raise HistoryReclaimed(
-                    f"{table_key} as of commit {self.commit_id} was removed by a cleanup",
+                    f"cannot read {table_key} as of commit {self.commit_id}: a cleanup removed its files",
                     first_unreadable_commit_id=self.commit_id,
                     hint="read a newer commit; before the next cleanup, tag the commits to keep",
                 ) from error

@@ -195,7 +195,7 @@ class MergePlanner:
         return {key: table_delta for key, table_delta in table_deltas.items() if not table_delta.is_empty}
 
     def has_same_files(self, table_key: TableKey) -> bool:
-        """Return whether both sides have the same files for a table, as they do after a change is reverted.
+        """Return whether a table has the same files on both sides, for example because a side undid its changes.
 
         Tables whose row counts differ are not opened, and no rows are read.
         """
@@ -253,7 +253,7 @@ class MergePlanner:
         return self.options.offload_engine.select_tables(self.merge_inputs, candidate_keys)
 
     def _has_one_base(self, table_key: TableKey) -> bool:
-        """Return whether a table exists in the base, target and source, and has the same content in every merge base."""
+        """Return whether the base, target and source have a table, and its content is the same in every merge base."""
         merge_inputs = self.merge_inputs
         in_all_versions = all(
             table_key in snapshot.tables
@@ -329,7 +329,7 @@ class MergePlanner:
             )
 
     def _load_entities(self, violations: Iterable[Violation]) -> None:
-        """Load the entities that violations involve, with one lookup per table, for tables that use lookups."""
+        """Load the entities that violations involve. Each table that uses lookups needs only one."""
         ids_by_table: dict[TableKey, set[str]] = {}
         for violation in violations:
             ids_by_table.setdefault(violation.type_key, set()).add(violation.entity_id or "")

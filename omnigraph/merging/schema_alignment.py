@@ -74,7 +74,7 @@ class AlignedTables:
         return [] if migration is None else [transition.new_key for transition in checked_types(migration)]
 
     def compare_sides(self, table_key: TableKey, granularity: Granularity) -> TableSides:
-        """Return the changes that both sides made to a type."""
+        """Return the changes that each side made to a type."""
         merge_inputs, merged = self.merge_inputs, self.merged
         base, target, source = merge_inputs.base_snapshot, merge_inputs.target_snapshot, merge_inputs.source_snapshot
         our_transition = merged.our_transitions.get(table_key)

@@ -15,7 +15,7 @@ from omnigraph.storage.file_roles import MANIFEST_ROOTS, attached_version_number
 
 @dataclass(frozen=True, slots=True)
 class DatasetCleanup:
-    """A report row for a type, or for a directory without rows (`__manifest`, `_commits`, ...)."""
+    """A report row for a type, or for a directory that contains no table (`__manifest`, `_commits`, ...)."""
 
     type_key: str
     old_versions_removed: int = 0
