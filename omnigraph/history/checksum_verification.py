@@ -109,7 +109,7 @@ class FirstUseVerifier:
             self.verified.add(file_name)
 
     def _recorded_files_below(self, directories: Iterable[str]) -> set[str]:
-        """Return the recorded files below the given directories, such as index files and a data file's blobs."""
+        """Return the files with known checksums below the given directories, such as index files and blobs."""
         prefixes = tuple(f"{directory}/" for directory in directories)
         return {file_name for file_name in self.checksums if prefixes and file_name.startswith(prefixes)}
 

@@ -34,7 +34,7 @@ class TableEntry:
     max_field_id: int = 0
 
     def to_json(self) -> list[Any]:
-        """Return the compact form. Lance versions are stored as strings, because they exceed 2^63."""
+        """Return the compact form. Lance versions are stored as strings, because they can exceed 2^63."""
         return [
             self.location,
             self.version,

@@ -146,7 +146,7 @@ class EntityTracer:
         return history
 
     def blame(self) -> dict[str, Blamed]:
-        """Return the commit that set the current value, for each property of the entity."""
+        """Return each property of the entity with the commit that set its current value."""
         current_row = self._expressed_row(self._snapshot.commit_id)
         if current_row is None:
             type_name = self._table_key.type_name
@@ -206,7 +206,7 @@ class EntityTracer:
         return property_names.intersection((*version.transition.old_property_names, *ENDPOINT_COLUMNS))
 
     def _decided_properties(self, commit: Commit, property_names: set[str], current_row: pa.Table) -> set[str]:
-        """Return the properties that a merge made a decision about, or an empty set if the base was cleaned up."""
+        """Return the properties that a merge made a decision about, or none if the past rows cannot be compared."""
         if len(commit.parents) < 2:
             return set()
         differing_ids = [parent_id for parent_id in commit.parents if self._table_differs(commit, parent_id)]

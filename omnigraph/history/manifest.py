@@ -177,7 +177,7 @@ def sync_manifest(manifest: LoadedManifest) -> None:
 
 
 def check_format_stamp(stamp: str | None, root_uri: str) -> None:
-    """Raise an error if the graph uses a different storage format. Nothing is changed."""
+    """Raise an error if the graph's storage format is unknown or is not the format of this release."""
     if stamp == str(layout.STAMP):
         return
     if stamp is None:

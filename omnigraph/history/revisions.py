@@ -177,7 +177,7 @@ def _unknown_revision_error(store: Store, revision_name: str) -> InputError:
 
 
 def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: str) -> Snapshot:
-    """Open a commit that is on this branch, on any other branch, or retained only by a tag."""
+    """Open the snapshot at a commit that is on this or another branch, or that only a tag retains."""
     try:
         return load_snapshot(store, branch_state, commit_id)
     except SnapshotNotFound:

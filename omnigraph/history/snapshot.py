@@ -134,7 +134,7 @@ def load_snapshot(store: Store, branch_state: BranchState, selector: SnapshotSel
 
 
 def find_commit(store: Store, branch_state: BranchState, commit_id: str) -> tuple[BranchState, HistoryLog, Commit]:
-    """Find a commit by id, first on this branch and then on all others."""
+    """Find a commit by id, first on this branch and then on all other branches."""
     log = HistoryLog(store, branch_state.refresh().state)
     commit = log.find(commit_id)
     if commit is not None:

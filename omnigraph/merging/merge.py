@@ -75,7 +75,7 @@ class MergeReport:
 
     @property
     def schema_change(self) -> SchemaChange | None:
-        """The schema changes that the merge makes on the target, or None if the schema stays the same."""
+        """The schema changes that the merge makes to the target, or None if the schema stays the same."""
         target, source = self.merge_inputs.target_snapshot, self.merge_inputs.source_snapshot
         if self.outcome == "fast_forward":
             return compare_schemas(target, source)

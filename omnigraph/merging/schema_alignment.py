@@ -94,7 +94,7 @@ class AlignedTables:
         return sides_from_recursive_base(merge_inputs, first_base_sides, granularity, result_type)
 
     def _needs_recursive_base(self, table_key: TableKey) -> bool:
-        """Return whether the merge bases contain different versions of the table, or values that may not fit."""
+        """Return whether the bases' content differs, or may include values that do not fit the merged schema."""
         contents = set()
         for base_snapshot in self.merge_inputs.base_snapshots:
             transition = find_transition(base_snapshot.schema.ir, self.merged.ir, table_key)
