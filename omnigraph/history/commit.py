@@ -69,10 +69,11 @@ class Commit:
     """The record of one published change. `tables` holds the changed tables, with None for a dropped table.
 
     `streams` holds the tokens of the stream batches that the commit loaded, and `note` records the result of the store
-    probe that ran when the graph was created. `details` records how merge conflicts were resolved. `files` holds the
-    checksums of the files that the commit adds, as packed by `file_checksums`. Times are in microseconds since 1970.
-    `created_at` is set before the write changes anything and stays the same across retries, whereas `published_at` is
-    the time of the attempt that succeeded. No decision depends on these times.
+    probe that ran when the graph was created. `details` records how a merge resolved conflicts, or which commits
+    a revert, cherry-pick or reset refers to. `files` holds the checksums of the files that the commit adds, as packed
+    by `file_checksums`. Times are in microseconds since 1970. `created_at` is set before the write changes anything and
+    stays the same across retries, whereas `published_at` is the time of the attempt that succeeded. No decision depends
+    on these times.
     """
 
     id: str
