@@ -1,9 +1,9 @@
 """Apply a schema plan to a branch: check it, stage it, and publish it atomically in one commit.
 
-The schema row and all tables change in the same commit. A concurrent schema change causes a conflict. If the plan
-rewrites no rows, the commit is retried after a concurrent write. Otherwise, the plan is applied as a long operation,
-which fails if another writer publishes first. If the process that applies the plan dies, another process completes or
-discards the operation.
+The schema row and every affected table change in the same commit. A concurrent schema change causes a conflict. If the
+plan rewrites no rows, the commit is retried after a concurrent write. Otherwise, the plan is applied as a long
+operation, which fails if another writer publishes first. If the process that applies the plan dies, another process
+completes or discards the operation.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ SCHEMA_APPLY_OPERATION = "schema_apply"
 
 
 def check_plan(branch: BranchState, schema_plan: SchemaPlan) -> None:
-    """Raise any error that applying the plan would raise, without writing anything."""
+    """Raise an error if the plan cannot be applied to the branch's current state. Nothing is written."""
     refusal = schema_plan.migration.refusal()
     if refusal is not None:
         raise refusal

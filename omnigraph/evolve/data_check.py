@@ -144,7 +144,7 @@ def _add_constrained_properties(trimmed_type: Any, new_type: NodeType | EdgeType
 
 
 def _check_unique(type_transition: TypeTransition, constraint: Constraint, table: Table) -> Iterator[Violation]:
-    """Yield a violation for each entity whose values in a unique constraint duplicate those of another entity."""
+    """Yield a violation for each entity that has the same values as another in the columns of a unique constraint."""
     trimmed_type = replace(type_transition.new_type, constraints=(constraint,))
     all_rows = pa.Table.from_batches(list(_read_in_new_form(type_transition, constraint_columns(constraint), table)))
     yield from repeated_records(

@@ -35,7 +35,7 @@ _FRAGMENT_BYTES = 256 << 20  # bytes per fragment when a table is copied
 
 @dataclass(slots=True)
 class StagedTables:
-    """The table entries that the new manifest adds and removes."""
+    """The tables that the new manifest replaces, adds and drops, with their requirements and file checksums."""
 
     adopted: dict[TableKey, TableEntry] = field(default_factory=dict)
     registered: dict[TableKey, TableEntry] = field(default_factory=dict)

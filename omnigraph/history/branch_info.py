@@ -28,8 +28,8 @@ class BranchInfo:
     """A branch: its head, its origin, and how far it has diverged from its parent.
 
     `ahead` is the number of commits that only this branch contains, and `behind` is the number of commits that only its
-    parent contains. Both are None for `main`, or if the parent no longer exists. `created` and `created_by` are None
-    for `main`.
+    parent contains. Both numbers are None for `main`, or if the parent no longer exists. `created` and `created_by` are
+    None for `main`.
     """
 
     name: str
@@ -100,7 +100,7 @@ def _commits_missing_from(other_head: Snapshot, head: Snapshot) -> list[Commit]:
 
 
 def _other_heads(store: Store, branch_name: str, preferred_targets: Iterable[str]) -> Iterator[Snapshot]:
-    """Yield the heads of all other branches, preferred ones first, followed by all tagged commits."""
+    """Yield the heads of all other branches, starting with `preferred_targets`, and then all tagged commits."""
     names = dict.fromkeys((*preferred_targets, layout.MAIN, *list_branches(store)))
     for name in names:
         branch_head = find_branch_head(store, name) if name != branch_name else None

@@ -2,7 +2,8 @@
 
 This module manages the cached states and the fair writer queue. The cache saves requests, and the queue avoids swap
 conflicts between threads. Only the swap itself detects conflicts between processes. A cached state belongs to one
-graph: if the root is removed and recreated, the state becomes invalid, even if the version numbers match.
+graph: if the root is removed and recreated, the state becomes invalid, even if the new graph has the same version
+number.
 """
 
 import os

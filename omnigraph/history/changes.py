@@ -265,7 +265,7 @@ def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: C
 def _included_types(
     old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter
 ) -> frozenset[TypeName] | None:
-    """Return the types that a filter includes, by kind and by name in either schema. None means all types."""
+    """Return the kind and name of each type that a filter includes, from both schemas, or None to include all types."""
     if change_filter.kinds is None and change_filter.type_ids is None:
         return None
     schemas = () if old_snapshot.schema_row == new_snapshot.schema_row else (old_snapshot.schema, new_snapshot.schema)

@@ -49,7 +49,7 @@ def mismatch_error(file_name: str, reason: str) -> DamagedError:
 
 
 def check_intact(store: Store, state: GraphState, file_names: Iterable[str]) -> None:
-    """Raise `DamagedError` if any of these files does not match its checksum."""
+    """Raise `DamagedError` if any of the given files does not match its checksum."""
     for error in find_damaged_files(store, state, file_names).values():
         raise error
 
@@ -109,7 +109,7 @@ class FirstUseVerifier:
             self.verified.add(file_name)
 
     def _recorded_files_below(self, directories: Iterable[str]) -> set[str]:
-        """Return the recorded files below the given directories, such as index files and a data file's blobs."""
+        """Return the files with known checksums below the given directories, such as index files and blobs."""
         prefixes = tuple(f"{directory}/" for directory in directories)
         return {file_name for file_name in self.checksums if prefixes and file_name.startswith(prefixes)}
 

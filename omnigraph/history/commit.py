@@ -1,7 +1,7 @@
 """A graph commit: its author, the tables that it changed, and its parents.
 
 This module defines the commit record and its JSON form. A commit records what it changed. The state at any commit can
-therefore be derived from the log alone: neither an old manifest nor the branch of the commit is needed.
+therefore be derived from the log alone: neither an old manifest nor the commit's branch is needed.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class TableEntry:
     max_field_id: int = 0
 
     def to_json(self) -> list[Any]:
-        """Return the compact form. Lance versions are stored as strings, because they exceed 2^63."""
+        """Return the compact form. Lance versions are stored as strings, because they can exceed 2^63."""
         return [
             self.location,
             self.version,
@@ -69,10 +69,11 @@ class Commit:
     """The record of one published change. `tables` holds the changed tables, with None for a dropped table.
 
     `streams` holds the tokens of the stream batches that the commit loaded, and `note` records the result of the store
-    probe that ran when the graph was created. `details` records how merge conflicts were resolved. `files` holds the
-    checksums of the files that the commit adds, as packed by `file_checksums`. Times are in microseconds since 1970.
-    `created_at` is set before the write changes anything and stays the same across retries, whereas `published_at` is
-    the time of the attempt that succeeded. No decision depends on these times.
+    probe that ran when the graph was created. `details` records how a merge resolved conflicts, or which commits
+    a revert, cherry-pick or reset refers to. `files` holds the checksums of the files that the commit adds, as packed
+    by `file_checksums`. Times are in microseconds since 1970. `created_at` is set before the write changes anything and
+    stays the same across retries, whereas `published_at` is the time of the attempt that succeeded. No decision depends
+    on these times.
     """
 
     id: str

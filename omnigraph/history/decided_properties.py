@@ -31,7 +31,7 @@ def same_property(property_name: str, row: Row, other_row: Row) -> bool:
 
 
 def _is_contested(property_name: str, side_row: Row, other_row: Row, merged_row: Row, base_rows: Sequence[Row]) -> bool:
-    """Return whether one side's change to a property was not merged or conflicts with the other side's change."""
+    """Return whether one side changed a property, and the result lacks its change or the other side's differs."""
     if side_row is None or not _is_changed(property_name, side_row, base_rows):
         return False
     if not same_property(property_name, side_row, merged_row):
@@ -40,5 +40,5 @@ def _is_contested(property_name: str, side_row: Row, other_row: Row, merged_row:
 
 
 def _is_changed(property_name: str, side_row: Row, base_rows: Sequence[Row]) -> bool:
-    """Return whether a property differs from every merge base."""
+    """Return whether a side's value for a property differs from the value in every merge base."""
     return all(not same_property(property_name, side_row, base_row) for base_row in base_rows)

@@ -100,8 +100,8 @@ def diff_table(
 ) -> TableChanges:
     """Return the changes to one table, with old rows converted to the new snapshot's type.
 
-    With `compare_all_rows`, every row is compared by id. Tests use this option to verify the usual shortcuts. Raises
-    `ChangeSchemaBoundary` if a value in an old row does not fit its property's new type.
+    With `compare_all_rows`, every row is compared by id. Tests use this option to verify the comparisons that skip
+    rows. Raises `ChangeSchemaBoundary` if a value in an old row does not fit its property's new type.
     """
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
         old_entry = find_old_entry(old_snapshot, new_snapshot, table_key)

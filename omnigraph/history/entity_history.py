@@ -146,7 +146,7 @@ class EntityTracer:
         return history
 
     def blame(self) -> dict[str, Blamed]:
-        """Return the commit that set the current value, for each property of the entity."""
+        """Return each property of the entity with the commit that set its current value."""
         current_row = self._expressed_row(self._snapshot.commit_id)
         if current_row is None:
             type_name = self._table_key.type_name
@@ -199,14 +199,14 @@ class EntityTracer:
         blamed_commits.update(dict.fromkeys(properties, commit))
 
     def _declared_properties(self, commit_id: str, property_names: set[str]) -> set[str]:
-        """Return the properties that the schema at a commit declares, including an edge's endpoints."""
+        """Return the given properties that the schema at a commit declares, including an edge's endpoints."""
         version = self._versions.get(commit_id)
         if version is None:
             return set()
         return property_names.intersection((*version.transition.old_property_names, *ENDPOINT_COLUMNS))
 
     def _decided_properties(self, commit: Commit, property_names: set[str], current_row: pa.Table) -> set[str]:
-        """Return the properties that a merge made a decision about, or an empty set if the base was cleaned up."""
+        """Return the properties that a merge made a decision about, or none if the past rows cannot be compared."""
         if len(commit.parents) < 2:
             return set()
         differing_ids = [parent_id for parent_id in commit.parents if self._table_differs(commit, parent_id)]
@@ -224,7 +224,7 @@ class EntityTracer:
         }
 
     def _may_have_decided(self, differing_ids: Sequence[str], base_ids: Sequence[str]) -> bool:
-        """Return whether any of the differing parents has changed the table since the merge base, by content id."""
+        """Return whether the table's content id in any of the given parents differs from that in every merge base."""
         return any(
             all(self._content_id(base_id) != self._content_id(parent_id) for base_id in base_ids)
             for parent_id in differing_ids
@@ -297,7 +297,7 @@ class EntityTracer:
         return row_schema(table_schema(ir, type_for_key(ir.catalog, self._table_key)))
 
     def _row_at_commit(self, commit_id: str) -> _EntityRow | None:
-        """Read the entity at a commit, or return None if the table does not exist there.
+        """Return the entity's row at a commit, or None if the commit does not contain the table.
 
         Raises `ChangeSchemaBoundary` if the entity's row cannot be converted to the current schema.
         """

@@ -134,8 +134,8 @@ def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphSta
 def is_newest(manifest: LoadedManifest) -> bool:
     """Return whether no newer version exists. This takes one list request and must run before an acknowledgement.
 
-    The result is also False if the root has been recreated. If the swap was applied to the new root, the version that
-    it wrote there is removed.
+    The result is also False if the root has been recreated. If the swap was applied to the recreated root, the version
+    that the swap wrote there is removed.
     """
     cell = manifest.cell
     newest_version = cells.newest_version(cell)
@@ -161,7 +161,10 @@ def is_from_replaced_graph(manifest: LoadedManifest) -> bool:
 
 
 def _all_files_exist(manifest: LoadedManifest) -> bool:
-    """Return whether all files in a state exist. A cleanup never removes files from the newest state."""
+    """Return whether the schema object, log chunks and table versions that a state references exist.
+
+    A cleanup never removes files that the newest state references.
+    """
     state, read_object = manifest.state, manifest.cell.store.objects.read
     required_files = [{state.schema.location}, *({chunk.name} for chunk in state.chunks)]
     required_files += [version_file_names(entry.location, entry.lance_version) for entry in state.tables.values()]
@@ -174,7 +177,7 @@ def sync_manifest(manifest: LoadedManifest) -> None:
 
 
 def check_format_stamp(stamp: str | None, root_uri: str) -> None:
-    """Raise an error if the graph uses a different storage format. Nothing is changed."""
+    """Raise an error if the graph's storage format is unknown or is not the format of this release."""
     if stamp == str(layout.STAMP):
         return
     if stamp is None:

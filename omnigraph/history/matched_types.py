@@ -70,7 +70,7 @@ class TypeTransition:
 
     @cached_property
     def target_columns(self) -> list[TargetColumn]:
-        """The columns that the table must have."""
+        """The columns that the table must have after the migration."""
         return [self._target_column(schema_field) for schema_field in table_schema(self.new_ir, self.new_type)]
 
     def _target_column(self, schema_field: pa.Field) -> TargetColumn:

@@ -1,6 +1,6 @@
 """Errors for a manifest without versions: either there is no graph, or the graph is damaged.
 
-This module is used only after a manifest was not found. It distinguishes a root without a graph from a root that has
+This module is used only if a manifest was not found. It distinguishes a root without a graph from a root that has
 lost the manifest of the main branch.
 """
 

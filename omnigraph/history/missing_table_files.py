@@ -91,7 +91,7 @@ def _find_table_damage(store: Store, table_key: TableKey, entry: TableEntry, rea
 
 @contextmanager
 def report_missing_files(store: Store, used_tables: Callable[[], TableEntries]) -> Iterator[None]:
-    """Raise `DamagedError` if the block fails because a file in `used_tables` is missing.
+    """Raise `DamagedError` if the block fails because a file of one of the `used_tables` is missing.
 
     Any other failure passes through unchanged.
     """

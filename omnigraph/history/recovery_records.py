@@ -22,7 +22,7 @@ OutcomeKind = FinalOutcomeKind | Literal["set_aside", "repaired", "seen", "unrea
 class RecoveryRecord:
     """The outcome of one recovered operation.
 
-    `heads` maps table directories to the HEAD version up to which changes by external writers have been reported.
+    `heads` maps each table directory to the HEAD version up to which changes by external writers have been reported.
     `error` explains why an operation was set aside or failed, and `actor` is the actor that resolved or dropped the
     operation. The kind `unreadable` marks a record that is itself damaged.
     """
@@ -127,7 +127,7 @@ def _read_record(store: Store, record_id: str) -> RecoveryRecord | None:
 
 
 def parse_record(stored_facts: Mapping[str, Any]) -> RecoveryRecord:
-    """Return the record that `RecoveryRecord.to_json` describes."""
+    """Build a record from the form that `RecoveryRecord.to_json` returns."""
     return RecoveryRecord(
         stored_facts["operation_id"],
         stored_facts["recovery_kind"],

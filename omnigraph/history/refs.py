@@ -50,7 +50,7 @@ def list_highest_numbers(store: Store, ref_directory: str = layout.REFS) -> dict
 
 
 def list_numbers_by_directory(store: Store) -> dict[str, dict[str, int]]:
-    """Return the highest numbers of all branch names and of all tag names, with one list request."""
+    """Return the highest ref number of every branch name and every tag name, by directory, using one list request."""
     highest: dict[str, dict[str, int]] = {directory: {} for directory in (layout.REFS, layout.TAGS)}
     for listed_file in store.objects.list(layout.ALL_REFS):
         for directory, numbers in highest.items():
@@ -117,7 +117,7 @@ def find_highest_number(store: Store, name: str, ref_directory: str = layout.REF
 
 
 def is_ref_visible(store: Store, ref: Ref) -> bool:
-    """Return whether a name resolves to its branch, both by lookup and in the listing of all names."""
+    """Return whether the name of a ref resolves to this ref, both in a lookup and in the listing of all names."""
     visible_ref = find_open_ref(store, ref.name, ref.directory)
     if visible_ref is None or (visible_ref.ulid, visible_ref.number) != (ref.ulid, ref.number):
         return False
@@ -164,12 +164,14 @@ def _list_ref_objects(store: Store, directory: str, ref_directory: str) -> list[
 def open_name(store: Store, ref: Ref) -> dict[str, int]:
     """Claim a name for a branch. If several processes try at once, all but one get `AlreadyExists`.
 
-    Return the highest numbers, which are read again after the claim, because the name may already have been released.
+    Return the highest ref number of every name. The numbers are read again after the claim, because the name may
+    already have been released.
     """
     create_ref_object(store, ref)
     highest_numbers = list_highest_numbers(store)
     if highest_numbers.get(ref.name) != ref.number:
-        raise BranchNotFound(f"branch '{ref.name}' was deleted immediately after it was created", branch=ref.name)
+        message = f"branch '{ref.name}' does not exist: it was deleted immediately after it was created"
+        raise BranchNotFound(message, branch=ref.name)
     return highest_numbers
 
 

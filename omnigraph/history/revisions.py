@@ -177,7 +177,7 @@ def _unknown_revision_error(store: Store, revision_name: str) -> InputError:
 
 
 def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: str) -> Snapshot:
-    """Open a commit that is on this branch, on any other branch, or retained only by a tag."""
+    """Open the snapshot at a commit that is on this or another branch, or that only a tag retains."""
     try:
         return load_snapshot(store, branch_state, commit_id)
     except SnapshotNotFound:
@@ -216,6 +216,6 @@ def _find_parent(snapshot: Snapshot, commit_id: str, parent_number: int, step_co
 
 
 def _is_version(text: str) -> bool:
-    """Return whether a string is a version number. Long strings with a leading zero are commit ids."""
+    """Return whether a string is a version number. A long string of digits with a leading zero is a commit id."""
     is_number = text.isdecimal() and len(text) <= _MAX_DIGITS
     return is_number and not (text.startswith("0") and is_commit_prefix(text))

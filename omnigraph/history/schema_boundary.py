@@ -43,7 +43,7 @@ def replaced_type_error(old_snapshot: Snapshot, new_snapshot: Snapshot, table_ke
     type_name = table_key.type_name
     return ChangeSchemaBoundary(
         f"cannot list the changes in commit '{new_snapshot.commit_id}' for type '{type_name}':"
-        f" commit {old_snapshot.commit_id} has a different type '{type_name}'{change}",
+        f" in commit {old_snapshot.commit_id}, '{type_name}' is a different type{change}",
         graph_commit_id=new_snapshot.commit_id,
         type_name=type_name,
         hint=BOUNDARY_HINT.format(type_name=type_name),

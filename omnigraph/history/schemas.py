@@ -115,7 +115,7 @@ def read_erased_directories(store: Store, state: GraphState) -> frozenset[str]:
 def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaimed:
     """Return an error for reading a past version of a table that was dropped along with its history."""
     return HistoryReclaimed(
-        f"{table_key} as of commit {commit_id} was dropped with its history",
+        f"cannot read {table_key} as of commit {commit_id}: it was dropped along with its history",
         first_unreadable_commit_id=commit_id,
         hint="read a later commit, or a branch that still has the data",
     )

@@ -99,7 +99,7 @@ class Snapshot:
         except FileNotFoundError as error:
             if self.is_superseded():
                 raise HistoryReclaimed(
-                    f"{table_key} as of commit {self.commit_id} was removed by a cleanup",
+                    f"cannot read {table_key} as of commit {self.commit_id}: a cleanup removed its files",
                     first_unreadable_commit_id=self.commit_id,
                     hint="read a newer commit; before the next cleanup, tag the commits to keep",
                 ) from error
@@ -134,7 +134,7 @@ def load_snapshot(store: Store, branch_state: BranchState, selector: SnapshotSel
 
 
 def find_commit(store: Store, branch_state: BranchState, commit_id: str) -> tuple[BranchState, HistoryLog, Commit]:
-    """Find a commit by id, first on this branch and then on all others."""
+    """Find a commit by id, first on this branch and then on all other branches."""
     log = HistoryLog(store, branch_state.refresh().state)
     commit = log.find(commit_id)
     if commit is not None:

@@ -37,8 +37,8 @@ class Tag:
 def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: str) -> BranchState:
     """Find the branch whose log contains a commit, or a tag if only a tag retains the commit.
 
-    `branch_state` is searched first. For a tag, the returned state has the name of the branch that the tag was created
-    from. Nothing is ever published to this state.
+    `branch_state` is searched first. If only a tag retains the commit, return the tag's own state under the name of the
+    branch that the tag was created from. Nothing is ever published to a tag.
     """
     try:
         return find_commit(store, branch_state, commit_id)[0]

@@ -176,9 +176,9 @@ def measure_table_files(store: Store) -> int:
 
 
 def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:
-    """Check one branch. If it has advanced, check it again, because a cleanup may have removed its old state.
+    """Check one branch. If faults are found and the branch has advanced, check it again.
 
-    Return None if the branch was deleted.
+    A cleanup may have removed the state that was checked. Return None if the branch was deleted.
     """
     for _ in range(_MAX_ATTEMPTS):
         checkpoint = check_run.checkpoint()
@@ -307,8 +307,8 @@ def _report_unreadable(
 def _check_missing_history(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
     """Report missing past versions if no cleanup has ever removed a version.
 
-    A cleanup raises every branch's epoch before it removes a file, so the epochs are read after the files have been
-    checked.
+    Before a cleanup removes a file, it raises the epoch of every branch on which a writer may be about to publish the
+    file. The epochs are therefore read after the files have been checked.
     """
     missing_findings = [
         finding for branch_log in branch_logs for finding in check_reclaimed_versions(branch_log, check_run.integrity)

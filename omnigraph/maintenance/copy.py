@@ -44,7 +44,7 @@ CopyProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class CopySummary:
-    """The branches of a copied graph, and the number and total size of its objects."""
+    """The branches in a copied graph, and the number and total size of its objects."""
 
     branches: tuple[str, ...]
     objects: int

@@ -41,7 +41,7 @@ class IntegrityFinding:
         return ("file", self.name) if self.name and self.kind in _FILE_KINDS else self
 
     def merged_with(self, duplicate: "IntegrityFinding") -> "IntegrityFinding":
-        """Merge two findings about the same file: keep the more severe one, with the branches from both.
+        """Merge two findings about the same file: keep the more severe one, with the branches from both findings.
 
         >>> on_main = IntegrityFinding("file", "lost", branch="main", name="f")
         >>> on_side = IntegrityFinding("file", "lost", "warning", branch="side", name="f")
@@ -88,7 +88,7 @@ class Checkup:
     """The result of a check, which is truthy if there are no errors, regardless of warnings.
 
     `readable` maps each branch and tag to its newest completely readable commit, or to None. `read` contains the number
-    of checked items by kind. `more` is the number of findings that were omitted to keep the report within its maximum.
+    of checked items by kind. `more` is the number of findings that were omitted to limit the size of the report.
     """
 
     findings: tuple[IntegrityFinding, ...] = ()
@@ -106,7 +106,7 @@ class Checkup:
 
     @property
     def damage(self) -> tuple[IntegrityFinding, ...]:
-        """The findings about data that cannot be read, excluding broken rules."""
+        """The findings about data that cannot be read, as opposed to data that violates a rule."""
         return tuple(finding for finding in self.findings if finding.kind in DAMAGE_KINDS)
 
     def to_json(self) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def _text_index_fault(store: Store, table: Table, column: str) -> str | None:
 
 
 def _sample_evenly(values: pa.Array, limit: int = SAMPLE_SIZE) -> pa.Array:
-    """Return all values, or an evenly spaced sample."""
+    """Return all values, or an evenly spaced sample if there are more than `limit`."""
     if len(values) <= limit:
         return values
     positions = np.linspace(0, len(values) - 1, limit).astype(np.int64)

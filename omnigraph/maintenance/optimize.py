@@ -54,7 +54,7 @@ _REMOVED_MEANWHILE = "another process changed the table and cleaned up its old v
 
 @dataclass(slots=True)
 class _PreparedTable:
-    """A prepared table: the table entry that it is based on, and the version that will replace it.
+    """A prepared table: the entry that the preparation is based on, and the Lance version that is to be published.
 
     `new_checksums` are the checksums of the files written for the new version.
     """
@@ -85,7 +85,7 @@ def optimize(
     """Compact small fragments and extend indexes to all rows, in all tables or only in `types`.
 
     A damaged table is left unchanged, and its report entry explains why. With a budget, tables and tasks run one after
-    another until it is used, and the report contains the bytes that remain to be read.
+    another until the budget is used up, and the report contains the number of bytes that remain to be read.
     """
     executor = executor or LocalExecutor()
     optimize_run, base_txn = _prepare_run(branch, types, executor, budget)
@@ -115,9 +115,9 @@ class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, neve
 def _prepare_run(
     branch: BranchState, types: Collection[str] | None, executor: Executor, budget: OptimizeBudget | None
 ) -> tuple[_OptimizeRun, WriteTxn]:
-    """Prepare a run.
+    """Prepare the table versions that a run will publish.
 
-    Return the run with its prepared table versions, and the transaction with the base that they were prepared on.
+    Return the run, and the transaction whose base the versions were prepared on.
     """
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
@@ -254,7 +254,7 @@ def _maintain_tables(txn: WriteTxn, table_keys: Iterable[TableKey], executor: Ex
 def _maintain_within_budget(
     txn: WriteTxn, table_keys: Iterable[TableKey], executor: Executor, budget: OptimizeBudget
 ) -> dict[TableKey, Table]:
-    """Maintain one table after another, and start neither a table, a compaction task nor indexes beyond the budget."""
+    """Maintain one table after another. Once the budget is used up, no table, compaction task or index is started."""
     budget.restart()
     maintained: dict[TableKey, Table] = {}
     for table_key in table_keys:

@@ -14,7 +14,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(slots=True)
 class OptimizeBudget:
-    """The limits of a run, what it has used, and the tables with work that was not started."""
+    """The limits of a run, how many bytes it has used, and the tables on which work was postponed."""
 
     max_seconds: float | None = None
     max_bytes: int | None = None

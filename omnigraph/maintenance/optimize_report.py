@@ -15,7 +15,7 @@ class TableMaintenance:
     """The result for one table. `skipped` or `error` explains why the table was not maintained.
 
     `version_after` is the last published version. The byte counts cover the table's data files. `remaining_bytes` is
-    the size of the files that a later run has to read, because the budget of this run was used.
+    the size of the files that a later run has to read, because this run used up its budget.
     """
 
     type_key: TableKey
@@ -83,5 +83,5 @@ class OptimizeReport:
 
     @property
     def remaining(self) -> dict[TableKey, int]:
-        """The tables that the budget of this run did not cover completely, with the bytes that remain to be read."""
+        """The tables that the budget of this run did not cover completely, with the number of bytes left to read."""
         return {dataset.type_key: dataset.remaining_bytes for dataset in self.datasets if dataset.remaining_bytes}

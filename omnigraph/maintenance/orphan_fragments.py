@@ -55,7 +55,7 @@ class ManifestFiles:
 
 
 def list_manifest_files(store: Store, manifest_ulid: str) -> ManifestFiles:
-    """List the files.
+    """List the files in a manifest.
 
     The versions are listed last, so that a concurrent swap's base never appears above the newest version.
     """

@@ -287,7 +287,7 @@ def _has_same_columns(actual_schema: pa.Schema, expected_schema: pa.Schema) -> b
 
 
 def _check_keys(contract: StoredSchema, type_key: TableKey, rows: pa.Table) -> None:
-    """Check that ids are not empty and match the keys."""
+    """Check that no id is empty, and that the id of each keyed entity matches its key."""
     faults: list[str] = []
 
     def record_fault(_: int, error: OmnigraphError) -> None:

@@ -111,7 +111,7 @@ class VersionRepair:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair:
-    """A repair report: all tables, the damage, and the data that is still readable."""
+    """A repair report: tables, names, manifest versions, the damage, and the data that is still readable."""
 
     preview: bool
     datasets: tuple[DatasetRepair, ...]

@@ -38,7 +38,7 @@ Decisions: TypeAlias = Mapping[EntityKey, Decision]
 
 
 class DecidedEntity(NamedTuple):
-    """An entity with a decision: its row in each version and in the result, or None where it does not exist.
+    """An entity with a decision: its row in the base, on each side and in the result, or None where it does not exist.
 
     `changes_target` is true if the result may differ from our row.
     """

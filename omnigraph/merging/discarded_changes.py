@@ -29,7 +29,7 @@ _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
 @dataclass(frozen=True, slots=True)
 class DiscardedChange:
-    """A change that a merge dropped because a conflict was resolved in favor of the other side.
+    """A change that a merge dropped because a conflict was resolved for the other side or with new values.
 
     `part` is `property` if the side set `property_name` to `value`, `entity` if the side added or changed an entity
     that the merge removes (`value` holds its properties), or `deletion` if the side deleted an entity that the merge

@@ -27,7 +27,7 @@ FillChanges = Mapping[str, FillChange]  # keyed by the property's merged name
 
 
 def find_fill_changes(base: TypeTransition, side: TypeTransition, other_side: TypeTransition) -> FillChanges:
-    """Return the properties that both sides added and that a side filled in differently than the merged schema does."""
+    """Return the properties that both sides added and whose fill value on `side` differs from the merged schema's."""
     added_names = (
         side.old_property_names.keys() & other_side.old_property_names.keys()
     ) - base.old_property_names.keys()

@@ -1,4 +1,4 @@
-"""A table in a merge whose entities are looked up, on demand, in the snapshots of the merge.
+"""Look up single entities in a table on demand, in the snapshots that a merge compares.
 
 This module caches the rows of single entities in the base and on both sides. Only decisions about conflicts require
 these lookups. A subclass finds the rows and determines the changes that a merge takes without a decision.
@@ -39,7 +39,7 @@ class EntityStates:
 
 @dataclass(frozen=True)
 class LookupSides(TableSides):
-    """The changes that both sides made to a table. Entities that are in neither `ours` nor `theirs` are looked up."""
+    """The changes that each side made to a table. Entities that are in neither `ours` nor `theirs` are looked up."""
 
     entity_states: dict[str, EntityStates] = field(kw_only=True, default_factory=dict, compare=False)
 

@@ -75,7 +75,7 @@ class MergeReport:
 
     @property
     def schema_change(self) -> SchemaChange | None:
-        """The schema changes that the merge makes on the target, or None if the schema stays the same."""
+        """The schema changes that the merge makes to the target, or None if the schema stays the same."""
         target, source = self.merge_inputs.target_snapshot, self.merge_inputs.source_snapshot
         if self.outcome == "fast_forward":
             return compare_schemas(target, source)
@@ -90,7 +90,7 @@ class MergeReport:
 class MergeRequest:
     """A caller's request for a merge: its options, strategy and commit metadata.
 
-    The rows of a merge contain placeholders for large blobs, whose content `blobs` keeps available.
+    The rows in a merge contain placeholders for large blobs. The content of these blobs is available from `blobs`.
     """
 
     options: MergeOptions = field(default_factory=MergeOptions)
@@ -193,7 +193,7 @@ def _merge_captured(
 
 
 def plan_schema_conflicts(conflicts: Iterable[EntityConflict]) -> MergePlan:
-    """Return a plan for a merge with schema conflicts, in which no rows are compared."""
+    """Return a plan that contains only schema conflicts, because rows cannot be compared until they are resolved."""
     return MergePlan(tuple(map(schema_conflict, conflicts)), Delta(), {})
 
 

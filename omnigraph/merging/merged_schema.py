@@ -99,7 +99,7 @@ class MergedSchema:
         return ours, theirs
 
     def fill_changes(self, table_key: TableKey) -> tuple[FillChanges, FillChanges]:
-        """Return the values that each side filled in differently than the merged schema does, ours first."""
+        """Return each side's fill values that differ from those of the merged schema, ours first."""
         ours, theirs = self.our_transitions.get(table_key), self.their_transitions.get(table_key)
         base = find_transition(self.base_ir, self.ir, table_key)
         if base is None or ours is None or theirs is None:
@@ -155,7 +155,7 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
 
 
 def _narrows_base_values(merge_inputs: MergeInputs) -> bool:
-    """Return whether a merge base has number types with values that may not fit the target's types."""
+    """Return whether a number property in a merge base may have values that do not fit its type in the target."""
     target = merge_inputs.target_snapshot
     return any(
         transition.narrowed_names

@@ -40,7 +40,7 @@ class OffloadEngine(Protocol):
         """Select the tables that this engine compares."""
 
     def compare(self, merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity) -> "OffloadedSides":
-        """Return the changes that both sides made to a table."""
+        """Return the changes that each side made to a table."""
 
     def write(
         self, store: Store, source_table: Table, target_table: Table, row_ids: Positions, kept_row_ids: Positions
@@ -50,7 +50,7 @@ class OffloadEngine(Protocol):
 
 @dataclass(frozen=True)
 class OffloadedSides(LookupSides):
-    """The changes that both sides made to a table. `ours` and `theirs` contain only conflicting entities.
+    """The changes that each side made to a table. `ours` and `theirs` contain only conflicting entities.
 
     `inserted_rows` and `updated_rows` are the rows taken from the source, with only `SOURCE_ROW_ID` and the columns
     that rules read. `deleted_ids` are the ids of the rows that the source removed. `invalid_rows` are the taken rows
@@ -218,7 +218,7 @@ def stage_delta(txn: WriteTxn, delta: Delta) -> dict[TableKey, StagedChange]:
 
 
 def unchanged_sides(merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity) -> OffloadedSides:
-    """Return sides without any changes to take, which are used only to look up entities."""
+    """Return `OffloadedSides` that contain no changes and are used only to look up entities."""
     unchanged = empty_changes(table_key, merge_inputs.target_snapshot.table(table_key))
     empty_rows = unchanged.inserted
     empty_rule_rows = empty_rows.append_column(SOURCE_ROW_ID, pa.array([], pa.int64()))

@@ -40,7 +40,7 @@ class ResultType(NamedTuple):
 
     `base_columns` are the properties that the merged schema of the bases has, by their merged names. `dropped_columns`
     are the properties that each side has dropped from the type, and `fill_changes` are the values that each side has
-    filled in, both with ours first.
+    filled in. In both tuples, our side comes first.
     """
 
     ir: SchemaIR
@@ -161,7 +161,7 @@ def _merge_rows(
     uncertain_ids: frozenset[str],
     granularity: Granularity,
 ) -> _BaseRows:
-    """Merge two sets of rows over a base. An entity that both sets changed differently is uncertain."""
+    """Merge two sets of rows relative to a base. An entity that the sets changed differently is uncertain."""
     schema = first_rows.schema
     sides = TableSides(
         _NO_TABLE,

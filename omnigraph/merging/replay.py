@@ -215,8 +215,8 @@ def _schema_change_error(older_snapshot: Snapshot, newer_snapshot: Snapshot) -> 
     schema_change = compare_schemas(older_snapshot, newer_snapshot)
     steps = "" if schema_change is None else f" ({'; '.join(schema_change.descriptions)})"
     return InputError(
-        f"commit {newer_snapshot.commit_id} changed only the schema{steps}: only changes to data can be reverted or"
-        " cherry-picked",
+        f"commit {newer_snapshot.commit_id} cannot be reverted or cherry-picked, because it changed only the"
+        f" schema{steps}",
         reason="schema commit",
         hint="apply the desired schema with `omnigraph schema apply`; to show the earlier schema, run `omnigraph"
         f" schema show --snapshot {older_snapshot.commit_id}`; this snapshot also contains dropped data",
@@ -231,6 +231,7 @@ def _parent_id(commit: Commit, mainline: int | None) -> str:
         return commit.parents[0]
     if not 1 <= mainline <= len(commit.parents):
         raise InputError(
-            f"commit {commit.id} has no parent {mainline}", reason=f"expected a number from 1 to {len(commit.parents)}"
+            f"commit {commit.id} has no parent number {mainline}",
+            reason=f"expected a number from 1 to {len(commit.parents)}",
         )
     return commit.parents[mainline - 1]

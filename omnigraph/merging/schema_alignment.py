@@ -74,7 +74,7 @@ class AlignedTables:
         return [] if migration is None else [transition.new_key for transition in checked_types(migration)]
 
     def compare_sides(self, table_key: TableKey, granularity: Granularity) -> TableSides:
-        """Return the changes that both sides made to a type."""
+        """Return the changes that each side made to a type."""
         merge_inputs, merged = self.merge_inputs, self.merged
         base, target, source = merge_inputs.base_snapshot, merge_inputs.target_snapshot, merge_inputs.source_snapshot
         our_transition = merged.our_transitions.get(table_key)
@@ -94,7 +94,7 @@ class AlignedTables:
         return sides_from_recursive_base(merge_inputs, first_base_sides, granularity, result_type)
 
     def _needs_recursive_base(self, table_key: TableKey) -> bool:
-        """Return whether the merge bases contain different versions of the table, or values that may not fit."""
+        """Return whether the bases' content differs, or may include values that do not fit the merged schema."""
         contents = set()
         for base_snapshot in self.merge_inputs.base_snapshots:
             transition = find_transition(base_snapshot.schema.ir, self.merged.ir, table_key)

@@ -145,7 +145,7 @@ def _record_side(
 
 
 def withdraw_answer(decisions: dict[EntityKey, Decision], detected: DetectedConflict) -> None:
-    """Remove the decisions about a conflict. Decisions about its entities' other properties are kept."""
+    """Remove the decisions about a conflict, but keep those about other properties of the entities involved."""
     for entity_key in detected.involved_entities:
         decision, columns = decisions.pop(entity_key, None), detected.columns_of(entity_key)
         remaining = decision.without_columns(columns) if isinstance(decision, PropertyChoices) else None

@@ -25,7 +25,7 @@ EntityRows: TypeAlias = tuple[pa.Table | None, pa.Table | None, pa.Table | None]
 
 @dataclass(frozen=True)
 class ContestedEntity:
-    """An entity that the two sides changed differently. A row is None if that version lacks the entity.
+    """An entity that the two sides changed differently. A row is None if the entity does not exist in that state.
 
     `differing_columns` are the conflicting columns.
     """
@@ -47,7 +47,7 @@ class MergedRow(NamedTuple):
 
 @dataclass(frozen=True)
 class TableSides:
-    """The changes that both sides made to a table since a common base.
+    """The changes that each side made to a table since a common base.
 
     `uncertain_ids` are the ids of entities without a known base value, because several bases disagree. These entities
     are contested wherever the sides differ.
@@ -134,7 +134,7 @@ class TableSides:
     def merges_properties(self, entity_id: str) -> bool:
         """Return whether an entity's properties are merged one by one.
 
-        They are merged one by one only if all three versions have the entity.
+        This requires the granularity `property` and an entity that exists in the base and on both sides.
         """
         return self.granularity == "property" and all(row is not None for row in self.versions_of(entity_id))
 

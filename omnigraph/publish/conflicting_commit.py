@@ -26,7 +26,7 @@ _MAX_COMPARISONS = 32  # maximum number of commits whose changes are compared wi
 def find_conflicting_commit(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep, entity_ids: Collection[str] = ()
 ) -> Commit | None:
-    """Return the newest commit that changed one of these entities, or any entity of the type if none are given."""
+    """Return the newest commit that changed one of the given entities, or any entity of the type if none is given."""
     try:
         changes_to_table = list(_commits_of_step(txn, table_key, step))
         if not entity_ids:

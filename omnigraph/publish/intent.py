@@ -82,10 +82,10 @@ class UnreadableIntent:
 
 @dataclass(frozen=True, slots=True)
 class SetAsideIntent:
-    """An intent that recovery could not resolve and now skips until an operator intervenes.
+    """An intent that recovery could not resolve and now skips.
 
     `needs` lists the features that a release must support to resolve the intent. A release that supports all of them
-    resolves the intent automatically.
+    resolves the intent automatically. Without such a release, an operator must intervene.
     """
 
     listed_intent: PendingIntent | UnreadableIntent

@@ -28,7 +28,7 @@ LONG_READ_SECONDS = 60.0  # any read may take long, because its values are large
 
 
 def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:
-    """Build the intent for reading a branch's snapshot, without writing it."""
+    """Build, but do not write, the intent for reading a branch's snapshot."""
     return Intent(
         id=clock_and_ids.new_ulid(),
         operation=READ_OPERATION,

@@ -116,7 +116,7 @@ class UnchangedReads:
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:
-        """Return whether this write published the commit, instead of finding an earlier one by its idempotency key."""
+        """Return whether this write published the commit and did not merely find it by its idempotency key."""
         return self.commit_id == commit.id
 
     def reads_after_write(self, table_key: TableKey, reads: TableReads, new_entry: TableEntry) -> TableReads:

@@ -67,7 +67,7 @@ def recover(store: Store) -> list[RecoveryRecord]:
 
 
 def recover_when_due(store: Store, *, interval: float | None = None) -> list[RecoveryRecord]:
-    """Run `recover` unless this process has just run it for this root.
+    """Run `recover` unless this process is running it for this root, or did so during the last `interval` seconds.
 
     If recovery fails, the error is raised and the next call tries again.
     """

@@ -130,7 +130,7 @@ class ExpectedHead:
 
 @dataclass(frozen=True, slots=True)
 class AbsentIds:
-    """Requires that no entity with these ids exists, for writes that depend on the absence of rows."""
+    """Requires that no entity with any of the given ids exists, for writes that depend on the absence of rows."""
 
     table_key: TableKey
     ids: tuple[str, ...]

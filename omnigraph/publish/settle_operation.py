@@ -132,7 +132,7 @@ def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
 
 
 def _retire_finished_or_raise(branch_state: BranchState, intent: Intent) -> None:
-    """Remove an intent whose plan is missing because another process finished it or the branch was deleted.
+    """Remove an intent whose plan is missing because its operation was finished or its branch was deleted.
 
     In all other cases, the intent is damaged, and an error is raised so that an operator can decide.
     """

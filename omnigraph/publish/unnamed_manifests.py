@@ -34,7 +34,7 @@ class UnnamedManifest:
     The status `never_named` means that the manifest is garbage, and `ref_lost` means that its ref object was lost.
     `closing_lost` means that the branch or tag was deleted, but the version that closed it is missing. `unknown` means
     that nothing was ever published to the manifest and that it is unknown whether the manifest had a name, for example
-    because an older release created it.
+    because an older release created it. `unreadable` means that the manifest could not be read, as `reason` explains.
     """
 
     ulid: str

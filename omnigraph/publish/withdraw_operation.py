@@ -67,7 +67,7 @@ def _block_late_owner(store: Store, intent: Intent) -> bool:
 
 
 def _block_creation(store: Store, intent: Intent) -> bool:
-    """Close the manifest and return False, or return True if the branch or tag was already created."""
+    """Close the manifest and return False, or return True if the branch or tag has already been created."""
     created_name, created_ulid = intent.facts["name"], intent.created_ulid or ""
     try:
         open_ref = refs.find_open_ref(store, created_name, ref_directory(intent))
@@ -83,7 +83,7 @@ def _block_creation(store: Store, intent: Intent) -> bool:
 
 
 def _block_rename(store: Store, intent: Intent) -> bool:
-    """Release the new name and return False, or return True if the branch was already renamed."""
+    """Release the new name and return False, or return True if the branch has already been renamed."""
     old_ref, new_ref = rename_refs(intent)
     if refs.find_highest_number(store, old_ref.name) > old_ref.number:
         return True

@@ -22,8 +22,8 @@ class PublishPlan:
 
     `writes` are the staged changes by table key, `new_tables` are the tables to register, `dropped_tables` are the
     tables to remove, and `adopted_tables` are existing versions taken over from another state. For a merge,
-    `incoming_commits` are the source's new commits, `merged_head` is the source's head, and `details` records how
-    conflicts were resolved. If `maintenance` is true, the plan does not change any content and therefore keeps the
+    `incoming_commits` are the source's new commits, and `merged_head` is the source's head. `details` is stored in the
+    commit. If `maintenance` is true, the plan does not change any content and therefore keeps the
     content ids. `gc_epoch` is the collector epoch in which the files were staged, by default the base's epoch. In a
     later epoch, a collector may have removed the files. If `protected_by_intent` is true, the epoch does not matter.
     """

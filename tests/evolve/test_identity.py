@@ -99,7 +99,7 @@ def test_hard_drop_removes_the_history() -> None:
         graph.schema.apply("node A { k: String @key }", allow_data_loss=True)
         assert rows_of(graph).keys() == {"node:A"}
         for name in ("A", "B"):
-            with pytest.raises(HistoryReclaimed, match="dropped with its history"):
+            with pytest.raises(HistoryReclaimed, match="dropped along with its history"):
                 graph.at(first).query(f"match {{ $a: {name} }} return {{ $a.k }}")
         with pytest.raises(HistoryReclaimed):
             graph.branches.create("back", commit=first)

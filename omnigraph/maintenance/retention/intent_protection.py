@@ -40,7 +40,7 @@ class IntentProtection:
     armed_times: list[datetime] = field(default_factory=list)
 
     def covers(self, modified_at: datetime | None) -> bool:
-        """Return whether a file is newer than the earliest of these times.
+        """Return whether a file is newer than the earliest of the `armed_times`.
 
         A file whose age is unknown counts as newer.
         """

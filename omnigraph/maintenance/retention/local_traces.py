@@ -17,7 +17,7 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 def find_local_traces(entity_id: str, paths: Paths) -> tuple[list[ResidualTrace], int, int]:
-    """Return the traces in files and folders, the number of files, and their size in bytes."""
+    """Return the traces in files and folders, the number of files searched, and their total size in bytes."""
     traces, file_count, byte_count = [], 0, 0
     for path in expand_paths(paths):
         file_count, byte_count = file_count + 1, byte_count + path.stat().st_size

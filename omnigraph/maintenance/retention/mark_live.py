@@ -1,8 +1,9 @@
 """The mark phase: find all files that branches, tags and their retained history need.
 
-This module determines which commits are kept: the newest commits on every branch by count and age, merged-in commits by
-age, the merge bases of existing branches, and tagged commits. Everything that a head needs must be readable. Otherwise,
-nothing is removed. Historical data that an earlier cleanup has removed is skipped.
+This module determines which commits are kept. On every branch, these are the commits that the policy keeps by count or
+age, and the merged-in commits that it keeps by age. The merge bases of existing branches and all tagged commits are
+kept as well. Everything that a head needs must be readable. Otherwise, nothing is removed. Historical data that an
+earlier cleanup has removed is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -61,7 +62,7 @@ class Marking:
     _listed_directories: dict[str, dict[str, ListedObject]] = field(default_factory=dict)
 
     def start_over(self, policy: RetentionPolicy | None = None) -> "Marking":
-        """Return a new marking, optionally with a different policy, that reuses the data that cannot have changed."""
+        """Return a new mark phase, optionally with another policy, that reuses the data that cannot have changed."""
         new_policy = policy or self.policy
         fresh_marking = Marking(
             self.store, new_policy, self.survey, LiveSet(), self.version_contents, self.type_by_directory
@@ -115,7 +116,7 @@ class Marking:
     def _check_complete(self, entry: TableEntry, required_by: str | None) -> None:
         """Raise `Conflict` if a version has missing files.
 
-        An incomplete version is no reason to remove an older, complete one.
+        Otherwise, a cleanup could keep an incomplete version and remove an older, complete one.
         """
         needed_names = self.version_contents[entry.location, entry.lance_version].named_files
         unlisted_names = [file_name for file_name in needed_names if file_name not in self.survey.files]
@@ -126,7 +127,7 @@ class Marking:
             raise unreadable_error(required_by or f"the history of {entry.key}", f"{missing_name} is missing")
 
     def _find_listed(self, file_name: str) -> ListedObject | None:
-        """Find a file that is newer than the survey, listing each directory once."""
+        """Find a file that the survey lacks, or return None if it does not exist. Each directory is listed once."""
         directory = file_name.rpartition("/")[0]
         if directory not in self._listed_directories:
             self._listed_directories[directory] = {
@@ -273,7 +274,7 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
 def _keep_first_parents(
     marking: Marking, log: HistoryLog, first_parent_commits: list[Commit], erased_directories: frozenset[str]
 ) -> None:
-    """Keep consecutive commits. `first_parent_commits` lists the newest one first.
+    """Keep consecutive commits on a first-parent path, which are listed newest first.
 
     The oldest commit's full state is marked; for each later commit, only its changes are marked.
     """

@@ -19,9 +19,10 @@ _POLICY_HINT = "keep=10 keeps the newest ten commits on every branch; older_than
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """The rules for keeping commits. A commit is removed if neither `keep` nor `older_than` keeps it.
+    """The rules for keeping commits by count (`keep`) and by age (`older_than`), at least one of which must be set.
 
-    At least one of the two must be set. The directories of unreferenced tables are kept unless `purge_dropped` is set.
+    A commit is kept if either rule keeps it, or if it was superseded within the grace period. The directories of
+    unreferenced tables are kept unless `purge_dropped` is set.
 
     >>> [RetentionPolicy(keep=2).keeps(position, timedelta(days=9)) for position in (1, 2)]
     [True, False]
@@ -36,7 +37,7 @@ class RetentionPolicy:
 
     @property
     def minimum_age(self) -> timedelta:
-        """The age up to which everything is kept, regardless of the count."""
+        """The age below which every commit is kept, regardless of the count."""
         return max(self.grace, self.older_than or timedelta())
 
     def keeps(self, first_parent_depth: int | None, age: timedelta) -> bool:

@@ -15,7 +15,7 @@ from omnigraph.storage.file_roles import MANIFEST_ROOTS, attached_version_number
 
 @dataclass(frozen=True, slots=True)
 class DatasetCleanup:
-    """A report row for a type, or for a directory without rows (`__manifest`, `_commits`, ...)."""
+    """A report row for a type, or for a directory that contains no table (`__manifest`, `_commits`, ...)."""
 
     type_key: str
     old_versions_removed: int = 0
@@ -38,7 +38,7 @@ class Cleanup:
 
     `unreferenced_paths` are table directories that are no longer referenced, and `unreferenced_bytes` is their total
     size. These directories are kept unless their removal was requested. `orphans` are directories of branches and tags
-    that never had a name. `spared_files` and `spared_bytes` count the files that only the grace period keeps. Both are
+    that never had a name. `spared_files` and `spared_bytes` count the files that only the grace period keeps. They are
     set only if nothing is removed. `deleted_rows` is the number of rows that an erase would purge, and only an erase
     preview sets it. `held_by` lists the tags and running operations that retain data. `engine` is the executor that did
     the work. `unnamed` lists branches and tags that have lost their ref object. None of their files are removed.
@@ -110,7 +110,10 @@ def build_dataset_rows(
     type_by_directory: Mapping[str, str],
     error_by_dataset: Mapping[str, str] | None = None,
 ) -> tuple[DatasetCleanup, ...]:
-    """Build one row per type for the removed files. `type_by_directory` maps table directories to types."""
+    """Build a row for each type or other directory with removed files, or with files that could not be removed.
+
+    `type_by_directory` maps table directories to types.
+    """
     bytes_by_dataset: dict[str, int] = {}
     versions_by_dataset: dict[str, int] = {}
     for removed_name in removed_names:
