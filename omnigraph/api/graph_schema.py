@@ -154,8 +154,8 @@ class GraphSchema(Facet):
         """Change the branch's schema in one commit. Other branches keep their schemas.
 
         `new` is `.pg` text, a path, a `Schema`, or a plan. A plan can be applied only to the schema that it was made
-        for. Steps that existing data may violate are checked against the data first. Dropped data stays readable in
-        earlier commits, unless `allow_data_loss` is true, in which case its history is also deleted. `dry_run` only
+        for. Steps that may conflict with existing data are checked against the data first. Dropped data stays readable
+        in earlier commits, unless `allow_data_loss` is true, in which case its history is also deleted. `dry_run` only
         runs the checks. Repeating an `idempotency_key` returns the first outcome again.
 
         Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,

@@ -92,7 +92,7 @@ class Revisions(Facet):
         `theirs` restores the values from before the commit. Other properties of the same entities are kept unless
         `granularity` is "entity". A merge commit is reverted relative to its first parent, or to parent number
         `mainline`. Values from before a schema change are converted to the current schema, which does not change.
-        Repeating an `idempotency_key` returns the first result again, and `HEAD` then means the same commit as before.
+        Repeating an `idempotency_key` returns the first result again, even if `HEAD` now refers to a different commit.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:

@@ -102,8 +102,8 @@ class NodeTypeInfo(_TypeInfo):
 class EdgeTypeInfo(_TypeInfo):
     """An edge type in a schema, from the node type `source_type` to the node type `target_type`.
 
-    `cardinality` is the minimum and maximum number of edges of this type per source node, where None means unlimited.
-    The other members are the same as in `NodeTypeInfo`.
+    `cardinality` is the minimum and maximum number of edges of this type per source node, where a maximum of None means
+    unlimited. The other members are the same as in `NodeTypeInfo`.
 
     >>> from omnigraph import Schema
     >>> knows = Schema("node Person {} edge Knows: Person -> Person @card(0..9) { since: Date? }").edges["Knows"]

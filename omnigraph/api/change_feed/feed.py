@@ -80,7 +80,7 @@ class FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class BlockChanges(Guarded):
-    """A commit's changes, in order. They can be iterated over more than once.
+    """A commit's changes, ordered by kind (nodes first), type and id. They can be iterated over more than once.
 
     `schema_change` describes how the commit changed the schema, or is None.
     """
@@ -299,7 +299,7 @@ def _commits_after_revision(snapshot: Snapshot, branch_state: BranchState, revis
             f"{subject} is not in the first-parent history of branch '{snapshot.branch}'",
             reason="not on the branch",
             hint=f"run `omnigraph commit list --branch {snapshot.branch}` to list the branch's commits;"
-            " merged commits are reported as part of the merge commit",
+            " changes from merged branches are reported as part of the merge commit",
         )
     return commit_range
 

@@ -149,7 +149,7 @@ class LoadReport:
         return LoadReport(shown_problems, left_out, self.steps, self.error, self.reject_files)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return each problem as a dict, without the code of its error."""
+        """Return each problem as a dict, without its error code."""
         field_names = [field_name for field_name in BadRow.__slots__ if field_name != "code"]
         problem_rows = [
             {field_name: getattr(problem, field_name) for field_name in field_names} for problem in self.problems
@@ -171,7 +171,7 @@ class LoadReport:
 
 
 def build_load_report(loaded: "LoadOutcome") -> LoadReport:
-    """Return the problems in a load as a report for the caller."""
+    """Return the public report for a load whose input has problems."""
     first_error = loaded.problems[0].error if loaded.problems else None
     bad_rows = tuple(map(_to_bad_row, loaded.problems))
     return LoadReport(bad_rows, loaded.left_out, loaded.summary.seconds, first_error, loaded.reject_files)

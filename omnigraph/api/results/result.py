@@ -163,7 +163,10 @@ class Result:
         return import_optional("polars").from_arrow(self.table)
 
     def to_numpy(self, column: str) -> Any:
-        """Return one column as a NumPy array. A vector column becomes a matrix."""
+        """Return one column as a NumPy array.
+
+        A vector column without nulls becomes a matrix with one row per vector.
+        """
         column_values = self[column].combine_chunks()
         if pa.types.is_fixed_size_list(column_values.type) and not column_values.null_count:
             dimension = column_values.type.list_size
