@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Branches(Facet):
-    """A graph's branches. Iterate over their names, or look up, create, rename, reset or delete a branch.
+    """A graph's branches. Iterate over the names of branches, or look up, create, rename, reset or delete a branch.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:

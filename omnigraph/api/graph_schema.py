@@ -1,7 +1,7 @@
 """`graph.schema`: the schema at the commit that a graph reads from, and methods to change it.
 
-`current` is the schema as an object, and members that read the schema delegate to it. `plan` reads no data and changes
-nothing. `apply` makes one commit or has no effect.
+`current` is the schema as an object; the other members that read the schema delegate to this object. `plan` reads no
+data and changes nothing. `apply` makes one commit or has no effect.
 """
 
 from collections.abc import Iterator, Mapping
@@ -61,7 +61,7 @@ class GraphSchema(Facet):
 
     @property
     def contract(self) -> StoredSchema:
-        """The schema as it is stored in the graph."""
+        """The stored schema: its text and its compiled form."""
         return self._snapshot.schema
 
     @property

@@ -96,7 +96,7 @@ class Maintenance(Facet):
 
         `rebuild` also replaces existing indexes, including damaged ones. True replaces all of them, and a list such as
         `["Doc", "Person.age"]` replaces only those on the given types and columns. In the receipt, `indexes` lists the
-        indexed columns in each table. `engine` works as in `optimize`.
+        indexed columns in each table. `engine` has the same values as in `optimize`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key  age: I32? @index }") as graph:
@@ -203,7 +203,7 @@ class Maintenance(Facet):
         return check_graph(store, quick=quick, sample=sample, progress=progress, executor=executor)
 
     def status(self) -> "Status":
-        """Return the graph's fragment, version, byte and unindexed-row counts.
+        """Return counts of the graph's fragments, versions, bytes and unindexed rows.
 
         `warnings` lists the exceeded limits, each with a recommended command. This method reads no rows.
         """

@@ -159,7 +159,7 @@ class Schema:
 
     @property
     def name(self) -> str:
-        """The name of the file that the schema was read from, for use in messages."""
+        """The file that the schema was read from, or a placeholder such as `<schema>`, for use in messages."""
         return self._name
 
     @property

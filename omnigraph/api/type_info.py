@@ -75,8 +75,9 @@ class _TypeInfo:
 class NodeTypeInfo(_TypeInfo):
     """A node type in a schema.
 
-    `key` lists the `@key` properties in name order. It is empty if the type has no key. `constraints` are the checked
-    constraints, each with the `columns` or `column` that it applies to. `source` is the declaration as written.
+    `key` lists the `@key` properties in name order. It is empty if the type has no key. `constraints` are the keys,
+    unique constraints, indexes, ranges and checks, each with the `columns` or `column` that it applies to. `source` is
+    the declaration as written.
 
     >>> from omnigraph import Schema
     >>> person = Schema('node Person @description("A human") { name: String @key  age: I32? }')["Person"]

@@ -122,9 +122,9 @@ class LoadReport:
     """The problems in the input to a load that wrote nothing.
 
     The report is truthy if there are no problems. `steps` maps each step to its duration in seconds, if known, and
-    `error` is the error to raise for the first problem. If a load on Spark rejects more than 10,000 records, or a load
-    on a server more than 100,000, only the first ones are listed, and `left_out` counts the others. `reject_files` are
-    the names, without suffix, of the files that the tasks of a load on Spark wrote to the folder `rejects`.
+    `error` is the error to raise for the first problem. At most 10,000 rejected records are listed for a load on Spark,
+    and at most 100,000 for a load on a server; `left_out` counts the others. `reject_files` are the names, without
+    suffix, of the files that Spark tasks wrote to the folder `rejects`.
     """
 
     problems: tuple[BadRow, ...] = ()

@@ -210,7 +210,7 @@ class Result:
         self._write_lines(path, map(formats.compact_json, iter_json_rows(self.table)))
 
     def render(self, form: ResultFormat = "table", style: TextStyle | None = None) -> Iterator[str]:
-        """Yield the result as lines of text. The format is `table`, `kv`, `csv`, `jsonl`, `json` or `md`."""
+        """Yield the result as lines of text. The format is `table`, `kv`, `csv`, `jsonl`, `ndjson`, `json` or `md`."""
         return formats.render(self._to_printable(), form, style)
 
     def show(self, n: int = 20) -> None:
