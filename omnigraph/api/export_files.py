@@ -108,7 +108,7 @@ def write_entity_file(
 
 
 def _csv_lines(schema: "pa.Schema", tables: "Iterator[pa.Table]") -> Iterator[bytes]:
-    """Yield a header and one line per entity. Null is an empty cell, which a load reads as null by default."""
+    """Yield a header and one line per entity. Null becomes an empty cell, which a load reads as null by default."""
     from omnigraph.api.results.formats import PrintableResult, TextStyle, render
 
     style = TextStyle(csv_null="")

@@ -126,7 +126,10 @@ class MergeResult(Guarded):
         }
 
     def _recorded_counts(self, commit: Commit) -> dict[str, Any]:
-        """Return the counts that a merge commit records, which omit changes: counting these requires the rows."""
+        """Return the counts that a merge commit records.
+
+        Changes are not included, because counting them requires the rows.
+        """
         recorded = {name: commit.details.get(name, 0) for name in ("resolved", "lost_edges", "discarded")}
         return {"conflicts": 0, **recorded}
 

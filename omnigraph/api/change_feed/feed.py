@@ -305,7 +305,7 @@ def _commits_after_revision(snapshot: Snapshot, branch_state: BranchState, revis
 
 
 def add_cursor_to_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
-    """Add a cursor to the gap error, so that the commits before the gap can be read."""
+    """Return the gap error with a cursor, which points past the last commit that was read before the gap."""
     first_unreadable_id = error.first_unreadable_commit_id
     return ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=first_unreadable_id)
 

@@ -123,8 +123,8 @@ class LoadReport:
 
     The report is truthy if there are no problems. `steps` maps each step to its duration in seconds, if known, and
     `error` is the error to raise for the first problem. At most 10,000 rejected records are listed for a load on Spark,
-    and at most 100,000 for a load on a server; `left_out` counts the others. `reject_files` are the names, without
-    suffix, of the files that Spark tasks wrote to the folder `rejects`.
+    and at most 100,000 for a load on a server. `left_out` counts the problems that are not listed. `reject_files` are
+    the names, without suffix, of the files that Spark tasks wrote to the folder `rejects`.
     """
 
     problems: tuple[BadRow, ...] = ()
