@@ -152,7 +152,7 @@ class AsyncGraphSchema(AsyncFacet[GraphSchema]):
         return await run(lambda: self.sync.edges)
 
     async def contract(self) -> StoredSchema:
-        """The schema as it is stored in the graph."""
+        """The stored schema: its text and its compiled form."""
         return await run(lambda: self.sync.contract)
 
     async def source(self) -> str:

@@ -329,7 +329,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     tag = in_thread(Graph.tag)
 
     async def retry(self, fn: Callable[[Self], Awaitable[Answer]], *, attempts: int = 12) -> Answer:
-        """Await `fn(graph)`, and call it again after each conflict that a refresh may resolve."""
+        """Await `fn(graph)`, and repeat the call after each conflict that a refresh may resolve."""
         for attempt in range(1, attempts + 1):
             try:
                 return await fn(self)

@@ -46,7 +46,7 @@ class AsyncQueryPool(AsyncFacet[QueryPool]):
     async def map(
         self, source: QuerySource, params: Iterable[Mapping[str, Any]], /, *, name: str | None = None, **options: Any
     ) -> AsyncIterator[Result]:
-        """Run one query for each set of parameters, and yield the results in order; see `QueryPool.map`."""
+        """Run one query for each set of parameters, and yield the results in the same order; see `QueryPool.map`."""
         async for result in iterate(self.sync.map(source, params, name=name, **options)):
             yield result
 

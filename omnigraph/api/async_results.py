@@ -104,7 +104,7 @@ class AsyncBaseline(AsyncFacet[Baseline]):
         return iterate(self.sync)
 
     def lines(self) -> AsyncIterator[bytes]:
-        """Yield the documents as lines of JSON."""
+        """Yield the remaining entities as NDJSON lines, then the closing record; see `Baseline.lines`."""
         return iterate(self.sync.lines())
 
     @property

@@ -81,7 +81,7 @@ def _require_match(handle: Handle, address: BlobAddress, etag: str) -> None:
 
 
 def media_type_value(address: BlobAddress, media_type: str | None) -> dict[str, Any]:
-    """Return the property that records a media type, with its new value."""
+    """Return the media type property and its new value as a dict, or an empty dict if there is nothing to set."""
     companion = address.media_type_property
     if media_type is None:
         return {} if companion is None else {companion: None}

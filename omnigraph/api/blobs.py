@@ -117,8 +117,8 @@ class Blob(Guarded):
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes from `start` to the end of the blob or, if `stop` is given, up to but not including `stop`.
 
-        Raises `RangeNotSatisfiable` if the range lies outside the blob. The only call that returns no bytes is `read()`
-        on an empty blob.
+        Raises `RangeNotSatisfiable` if the range is empty or starts outside the blob, except that a read from position
+        0 of an empty blob returns no bytes.
         """
         first, last = self._clip_range(start, stop)
         return self._read_range(first, last) if first < last else b""
@@ -163,7 +163,7 @@ class Blob(Guarded):
             raise BlobPreconditionFailed(etag=self.etag)
 
     def verify(self) -> None:
-        """Compare the files that contain the blob with their recorded checksums.
+        """Verify the files that contain the blob against their recorded checksums.
 
         Raises `BlobIntegrityError` if a file is damaged. This method reads the files completely. To verify all files in
         a graph, use `check`.

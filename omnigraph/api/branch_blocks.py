@@ -38,9 +38,9 @@ def branch(
     The branch is created as in `graph.branches.create`. If `exist_ok` is true, an existing branch with that name is
     opened instead. `on_exit` determines what happens to the branch after the block: `"merge"` merges the branch into
     this graph's branch and then deletes it, `"drop"` deletes it together with its unmerged commits, and `"keep"` keeps
-    it. If `delete` is true, a branch that would be kept is deleted if all of its commits have been merged into this
-    graph's branch or into the branch's parent. After an exception, the branch is always kept, so that you can inspect
-    its state. If the merge has conflicts, `MergeConflict` is raised, and the branch is also kept.
+    it. If `delete` is true, `"keep"` deletes the branch if all of its commits have been merged into this graph's branch
+    or into the branch's parent. After an exception, the branch is always kept, so that you can inspect its state. If
+    the merge has conflicts, `MergeConflict` is raised, and the branch is also kept.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Branches(Facet):
-    """A graph's branches. Iterate over their names, or look up, create, rename, reset or delete a branch.
+    """A graph's branches. Iterate over the names of branches, or look up, create, rename, reset or delete a branch.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -96,8 +96,8 @@ class Branches(Facet):
     def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a branch, but only if every commit on it is also on another branch or tag.
 
-        If `force` is true, the branch is always deleted. Its unmerged commits can then no longer be read, and a later
-        cleanup removes their files.
+        If `force` is true, the branch is deleted even if it has unmerged commits. These commits can then no longer be
+        read, and a later cleanup removes their files.
 
         >>> from omnigraph import errors, testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -138,7 +138,7 @@ class Branches(Facet):
         head of the branch being reset. The new commit refers to the table versions at that revision, so no data is
         copied. Merges and the change feed treat a reset like any other change, and a second reset can undo it. A dry
         run returns the changes in `delta` and their counts in `stats`. Repeating an `idempotency_key` returns the first
-        result again, and `HEAD~1` then means the same commit as before.
+        result again, even if `HEAD~1` now refers to a different commit.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -189,7 +189,10 @@ class Branches(Facet):
 
 
 def _require_merged(handle: Handle, name: str) -> str | None:
-    """Return a branch's head, or raise `BranchBusy` if the branch has commits that no other ref contains."""
+    """Return the id of a branch's head.
+
+    Raise `BranchBusy` if the branch has commits that no other branch or tag contains.
+    """
     from omnigraph.history.branch_info import find_unmerged_commits
 
     if name in (layout.MAIN, handle.branch_name):

@@ -132,7 +132,7 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> BlockChanges:
-        """Iterate over all changes that a commit made relative to its first parent."""
+        """Return all changes that a commit made relative to its first parent."""
         revision = commit.id if isinstance(commit, Commit) else commit
         snapshot = self._handle.at(revision).snapshot
         filter_request = ChangeFilterRequest(types, kinds, ops)
@@ -192,7 +192,7 @@ class Changes(Facet):
 
 
 def check_followable(handle: Handle, poll: float) -> None:
-    """Raise `UsageError` if the handle is pinned, or `InputError` if the interval is invalid."""
+    """Raise `UsageError` if the handle is pinned, or `InputError` if `poll` is not greater than 0."""
     if handle.pinned:
         raise UsageError(reason="a handle on a past commit cannot follow changes")
     if not poll > 0:

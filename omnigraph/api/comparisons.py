@@ -69,14 +69,14 @@ def log(  # noqa: PLR0913 - all but the first are keywords
 
 
 def check_log_options(since: object, actor: object, limit: object) -> None:
-    """Raise `InputError` for a filter that no commit can be compared with."""
+    """Raise `InputError` if `since`, `actor` or `limit` has the wrong type or an invalid value."""
     check_option_text(actor, "actor")
     if since is not None and not isinstance(since, datetime):
         raise InputError(f"since must be a datetime, got {describe(since)}", reason="not a timestamp")
     if since is not None and since.tzinfo is None:
         raise InputError(f"since has no time zone: {since.isoformat()}", reason="specify an offset or UTC")
     if limit is not None and (not isinstance(limit, int) or limit < 0):
-        raise InputError(f"limit must be a number of commits, got {describe(limit)}", reason="not a count")
+        raise InputError(f"limit must be a non-negative integer, got {describe(limit)}", reason="not a count")
 
 
 def diff(
@@ -90,9 +90,9 @@ def diff(
 ) -> "Diff":
     """Return the changes from `a` to `b`, entity by entity. `b` defaults to this graph's current state.
 
-    `a` and `b` can each be a graph, a branch, a commit id, a version, a point in time or another revision, such as
-    `HEAD~3`. `main..dev` specifies both revisions in one argument, and `main...dev` means the changes on `dev` since it
-    diverged from `main`.
+    `a` and `b` can each be a graph, a branch, a commit id, a manifest version, a point in time or another revision,
+    such as `HEAD~3`. `main..dev` specifies both revisions in one argument, and `main...dev` means the changes on `dev`
+    since it diverged from `main`.
 
     Values from `a` are converted to the schema at `b`. The result's `schema_change` describes how the schemas differ.
 
@@ -130,7 +130,10 @@ def _find_pair(handle: Handle, old: "State | Graph", new: "State | Graph") -> tu
 
 
 def find_state(handle: Handle, state: "State | Graph") -> Snapshot:
-    """Return the snapshot of a graph or a revision, which is relative to the handle's commit; None is the handle's."""
+    """Return the snapshot of a graph or a revision, or the handle's newest snapshot if `state` is None.
+
+    A revision is resolved relative to the handle's newest snapshot.
+    """
     from omnigraph.api.graph import Graph
 
     if state is None:

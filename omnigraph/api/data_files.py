@@ -49,7 +49,7 @@ def _open_for_reading(input_path: Path) -> IO[bytes]:
 
 
 def progress_callback(progress: ProgressOption) -> ProgressCallback | None:
-    """Return the progress callback for a load, or None."""
+    """Return the callback for a `progress` option, or None if the option is not set."""
     return _make_progress_callback(progress) if progress else None
 
 

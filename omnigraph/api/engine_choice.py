@@ -51,7 +51,7 @@ def choose_optimize_executor(
 
 
 def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | None":
-    """Return the executor that compares files with their checksums, or None to compare them in this process."""
+    """Return the executor that verifies files against their checksums, or None to verify them in this process."""
     from omnigraph.maintenance.check import measure_table_files
 
     session = choose_session(*engine, lambda: measure_table_files(store) >= CHECK_MIN_BYTES)
@@ -59,9 +59,10 @@ def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | N
 
 
 def choose_cleanup_executor(engine: EngineChoice) -> "tuple[Executor, ExecutorForFiles]":
-    """Return the executor that lists files for a cleanup, and a function that picks executors by file count.
+    """Return the executor that lists files for a cleanup, and a function that chooses the executor for the rest of it.
 
-    "auto" lists the files in this process, because the amount of work is not known until they are listed.
+    The function takes the number of files. "auto" lists the files in this process, because the amount of work is not
+    known until they are listed.
     """
     from omnigraph.maintenance.executors.local import LocalExecutor
 

@@ -77,7 +77,7 @@ def _format_suffix(path: str | os.PathLike[str] | None) -> str:
 def require_single_type(
     entity_types: "Sequence[NodeType | EdgeType]", file_format: ExportFormat
 ) -> "NodeType | EdgeType":
-    """Return the only selected type. Raise `InputError` if there are several, which only NDJSON can contain."""
+    """Return the only selected type. Raise `InputError` if several are selected: only NDJSON can contain several."""
     if len(entity_types) == 1:
         return entity_types[0]
     names = ", ".join(entity_type.name for entity_type in entity_types[:3]) + ", …" * (len(entity_types) > 3)
@@ -108,7 +108,7 @@ def write_entity_file(
 
 
 def _csv_lines(schema: "pa.Schema", tables: "Iterator[pa.Table]") -> Iterator[bytes]:
-    """Yield a header and one line per entity, in the form that a load reads without options: null is an empty cell."""
+    """Yield a header and one line per entity. Null becomes an empty cell, which a load reads as null by default."""
     from omnigraph.api.results.formats import PrintableResult, TextStyle, render
 
     style = TextStyle(csv_null="")

@@ -49,7 +49,7 @@ def export_graph(
 def export_parts(
     handle: Handle, types: Sequence[str] | None, *, iso_dates: bool, since: Revision | None = None
 ) -> Iterator[bytes]:
-    """Yield the lines of an export, in several parts if they contain large blobs."""
+    """Yield the lines of an export. A line that contains large blobs may be split into several parts."""
     from omnigraph.ingest import export
     from omnigraph.publish.read_lease import protect_while_reading
 

@@ -363,7 +363,7 @@ class SparkSurface(Protocol):
 
 
 class SearchSurface(Protocol):
-    """The search of an open graph, either local or on a server."""
+    """The `search` method of an open graph, either local or on a server."""
 
     def search(
         self,

@@ -316,14 +316,14 @@ class Graph(Guarded):
         """Export one snapshot as NDJSON that can be loaded again, with nodes before edges.
 
         If a path or an `s3://` URI is given, the export is written to that file, which appears only once it is
-        complete, and the number of entities is returned. Otherwise, the lines are returned. The suffix of the path sets
-        the format, unless `format` is given: `ndjson` (the default), or `parquet`, `arrow` or `csv`, which contain a
-        single type. Text is compressed if the name ends in .gz or .zst.
+        complete, and the number of entities is returned. Otherwise, an iterator over the lines is returned. The suffix
+        of the path sets the format, unless `format` is given: `ndjson` (the default), or `parquet`, `arrow` or `csv`,
+        which contain a single type. Text is compressed if the name ends in .gz or .zst.
 
-        With `since`, only the entities that were added or changed after that revision are exported. Deleted entities
-        are not part of it; the change feed has them. In NDJSON, a Date is the number of days and a DateTime the number
-        of milliseconds since 1970, or ISO strings with `iso_dates`. Cleanup never removes data that a running export is
-        reading.
+        With `since`, only the entities that were added or changed after that revision are exported. Deletions are not
+        exported; the change feed reports them. In NDJSON, a Date is written as the number of days since 1970, and a
+        DateTime as the number of milliseconds since 1970. With `iso_dates`, these values are written as ISO strings.
+        Cleanup never removes data that a running export is reading.
         """
         handle = self._handle.for_read(branch, at)
         return exports.export_graph(handle, path, types, iso_dates=iso_dates, since=since, format=format)
@@ -355,9 +355,9 @@ class Graph(Guarded):
     log = delegate(lambda: comparisons.log)
 
     def acting(self, actor: str | None) -> "Graph":
-        """Return a graph on the same branch or commit that attributes its writes to `actor`, or to no actor if None.
+        """Return a graph on the same branch or commit whose writes are attributed to `actor` (None means no one).
 
-        The graph has its own read set.
+        What is read through one of the two graphs does not affect the conflict checks for writes through the other.
         """
         return type(self)(self._handle.acting(actor))
 

@@ -1,7 +1,7 @@
 """`graph.schema`: the schema at the commit that a graph reads from, and methods to change it.
 
-`current` is the schema as an object, and members that read the schema delegate to it. `plan` reads no data and changes
-nothing. `apply` makes one commit or has no effect.
+`current` is the schema as an object; the other members that read the schema delegate to this object. `plan` reads no
+data and changes nothing. `apply` makes one commit or has no effect.
 """
 
 from collections.abc import Iterator, Mapping
@@ -61,7 +61,7 @@ class GraphSchema(Facet):
 
     @property
     def contract(self) -> StoredSchema:
-        """The schema as it is stored in the graph."""
+        """The stored schema: its text and its compiled form."""
         return self._snapshot.schema
 
     @property
@@ -154,8 +154,8 @@ class GraphSchema(Facet):
         """Change the branch's schema in one commit. Other branches keep their schemas.
 
         `new` is `.pg` text, a path, a `Schema`, or a plan. A plan can be applied only to the schema that it was made
-        for. Steps that existing data may violate are checked against the data first. Dropped data stays readable in
-        earlier commits, unless `allow_data_loss` is true, in which case its history is also deleted. `dry_run` only
+        for. Steps that may conflict with existing data are checked against the data first. Dropped data stays readable
+        in earlier commits, unless `allow_data_loss` is true, in which case its history is also deleted. `dry_run` only
         runs the checks. Repeating an `idempotency_key` returns the first outcome again.
 
         Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,

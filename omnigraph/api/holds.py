@@ -1,6 +1,7 @@
 """Holds that outlive a call: a program on another machine begins a hold, renews it and ends it, each in its own call.
 
-`graph.maintenance.hold` is a hold that the same process begins and ends. Both protect a commit from cleanup.
+`graph.maintenance.hold` is a hold that the same process begins and ends. Both kinds of hold protect a commit from
+cleanup.
 """
 
 from dataclasses import dataclass

@@ -132,7 +132,10 @@ class LintReport:
         return f"<table><tbody>{rows}</tbody></table>" if rows else "<p>no findings</p>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON: the totals and one report per query file. A single file's report is not nested."""
+        """Return the report as JSON: the totals and one report per query file.
+
+        If there is only one query file, its report is merged with the totals.
+        """
         severities = [finding.severity for finding in self]
         severity_order: tuple[DiagnosticSeverity, ...] = ("error", "warning", "info")
         schema_name = self.schema.json_document["schema_source"]
@@ -265,7 +268,7 @@ def _read_queries(query_input: QueryInput) -> Iterator[SourceText | LanguageErro
 
 
 def _input_name(query_input: QueryInput) -> str | None:
-    """Return the name of a query file, or None for a folder."""
+    """Return the name of a query file, `<query>` for query text, or None for a folder."""
     if isinstance(query_input, SourceText):
         return query_input.name
     if isinstance(query_input, str):

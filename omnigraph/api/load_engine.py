@@ -30,7 +30,10 @@ _CONNECT_CORES = 8  # assumed, because a Spark Connect server does not report ho
 
 
 def measure_work(input_files: Sequence[InputFile], mode: LoadMode, *, has_rows: bool) -> LoadWork:
-    """Return the amount of work. `has_rows` indicates whether the graph has rows that a merge may replace."""
+    """Return the size of the input by format, and whether it can be streamed.
+
+    `has_rows` indicates whether the graph has rows that a merge may replace.
+    """
     bytes_by_format: dict[str, int] = {}
     for input_file in input_files:
         ratio = COMPRESSION_RATIO if input_file.path.endswith(tuple(COMPRESSED_SUFFIXES)) else 1

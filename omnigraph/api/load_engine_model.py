@@ -2,7 +2,7 @@
 
 The constants are measured by `python -m bench.engines`, which also prints the size at which Spark becomes faster than
 this process. This module only calculates; it never reads the input and never imports Spark. The prediction is
-approximate, so a tie goes to this process, which needs no Java.
+approximate. If both engines would take equally long, this process is chosen, because it needs no Java.
 """
 
 import os

@@ -57,7 +57,7 @@ def check_csv_options(csv: CsvOptions | None) -> CsvOptions:
     """Return the CSV options, or the defaults if there are none. Raise `UsageError` for any other value."""
     if csv is None or isinstance(csv, CsvOptions):
         return csv or CsvOptions()
-    raise UsageError(reason=f"csv must be CsvOptions, not {type(csv).__name__}")
+    raise UsageError(reason=f"csv must be a CsvOptions object, not {type(csv).__name__}")
 
 
 def load(  # noqa: PLR0913 - all but the first are keywords
@@ -102,8 +102,8 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     With `on_error="report"`, invalid input produces a `LoadReport` with all errors, or with the first `max_errors` if
     that is given. If `rejects` is a folder, every error is written there, regardless of `max_errors`. `dry_run` only
     checks the input. `max_row_bytes` is the maximum size of a row, including all of its values. The default is
-    `OMNIGRAPH_MAX_ROW_BYTES` or, if that is not set, 32 MiB, not counting the large blobs that are streamed from
-    NDJSON.
+    `OMNIGRAPH_MAX_ROW_BYTES`. If that is not set, the default is 32 MiB, and large blobs that are streamed from NDJSON
+    do not count toward it.
 
     Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process), "spark" (the session
     `spark`, or a new one) or "auto". With "auto", Spark loads Spark DataFrames, files that it is predicted to load
@@ -246,7 +246,10 @@ def _receipt(
 
 @dataclass(slots=True)
 class StrictRows:
-    """The requirement for a load. For a patch or a delete, it is determined while the input is read."""
+    """The requirement that rows are unchanged when a load commits.
+
+    For a patch or a delete, the rows are determined while the input is read.
+    """
 
     handle: Handle
     requirement: UnchangedReads

@@ -96,7 +96,7 @@ class Maintenance(Facet):
 
         `rebuild` also replaces existing indexes, including damaged ones. True replaces all of them, and a list such as
         `["Doc", "Person.age"]` replaces only those on the given types and columns. In the receipt, `indexes` lists the
-        indexed columns in each table. `engine` works as in `optimize`.
+        indexed columns in each table. `engine` has the same values as in `optimize`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key  age: I32? @index }") as graph:
@@ -143,8 +143,8 @@ class Maintenance(Facet):
         session `spark`, or a new one) or "auto", which uses Spark if it is available and there are at
         least 100,000 files.
 
-        Raises `InputError` for invalid arguments, `ConcurrentCommit` while another cleanup runs, `Conflict` if data
-        that must be kept cannot be read, `ServerError` if Spark fails (the next cleanup removes the rest), and
+        Raises `InputError` for invalid arguments, `ConcurrentCommit` while another cleanup is running, `Conflict` if
+        data that must be kept cannot be read, `ServerError` if Spark fails (the next cleanup removes the rest), and
         `ReadOnlyError` if the graph is read-only.
         """
         self._handle.require_open()
@@ -191,9 +191,9 @@ class Maintenance(Facet):
         readable commit on each branch. `quick` skips rows, indexes and file contents. `sample`, a fraction such as 0.1,
         requests a quick check that also verifies the checksums of that fraction of the files.
 
-        `engine` determines where files are compared: "local" (this process), "spark" (the session
-        `spark`, or a new one) or "auto", which uses Spark if it is available and there are at least
-        32 GiB of files.
+        `engine` determines where files are verified against their checksums: "local" (this process), "spark" (the
+        session `spark`, or a new one) or "auto", which uses Spark if it is available and there are at least 32 GiB of
+        files.
         """
         from omnigraph.maintenance.check import check_graph
 
@@ -203,7 +203,7 @@ class Maintenance(Facet):
         return check_graph(store, quick=quick, sample=sample, progress=progress, executor=executor)
 
     def status(self) -> "Status":
-        """Return the graph's fragment, version, byte and unindexed-row counts.
+        """Return counts of the graph's fragments, versions, bytes and unindexed rows.
 
         `warnings` lists the exceeded limits, each with a recommended command. This method reads no rows.
         """
@@ -234,8 +234,8 @@ class Maintenance(Facet):
         `restore` is the ULID of a branch or tag whose name is unknown or taken. It is restored as the branch `name`, or
         as the tag `name` if `tag` is true. `drop` is the ULID of a branch or tag to delete instead, or a name whose
         branch or tag no longer exists. If `restore` or `drop` is given, no other names are changed. Missing manifest
-        versions are published again if there is proof that they were published before. `commit` is the id of a
-        commit that you know was acknowledged.
+        versions are published again if there is proof that they were published before. If you know that a lost commit
+        was acknowledged, pass its id as `commit`, so that it is also published again.
         """
         from omnigraph.maintenance.restore_names import NameChoice
 

@@ -1,4 +1,4 @@
-"""The changes that a merge makes to its target, table by table, as users see them.
+"""The changes that a merge makes to its target, table by table, in the form that users see.
 
 Large blobs in the rows of a merge are placeholders; this module replaces them with bytes. It never writes anything.
 """

@@ -1,6 +1,7 @@
 """Merge results (`MergeResult`), and merge sessions (`MergeSession`) for resolving conflicts one at a time.
 
-Both work on two captured states, one for each side of the merge. A session changes nothing until you call `commit`.
+A result or session refers to two snapshots: one of the source, and one of the target before the merge. A session
+changes nothing until you call `commit`.
 """
 
 from collections.abc import Callable
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class MergeResult(Guarded):
-    """The actual or previewed effect of a merge. It is truthy if the target now contains everything in the source.
+    """The actual or previewed effect of a merge. It is truthy unless `outcome` is `conflict`.
 
     `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with conflicts. `base` is
     the merge base, and `source` and `target` are the commits that were merged. `discarded` lists the changes that were
@@ -125,7 +126,10 @@ class MergeResult(Guarded):
         }
 
     def _recorded_counts(self, commit: Commit) -> dict[str, Any]:
-        """Return the counts that a merge commit records. Its changes cannot be counted without the rows."""
+        """Return the counts that a merge commit records.
+
+        Changes are not included, because counting them requires the rows.
+        """
         recorded = {name: commit.details.get(name, 0) for name in ("resolved", "lost_edges", "discarded")}
         return {"conflicts": 0, **recorded}
 

@@ -84,17 +84,17 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     Changes made on only one side are merged without conflict. Different changes on both sides are conflicts, all of
     which are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves the conflicts. It is `ours`
     (the target), `theirs` (the source), a dict that maps conflict kinds or types to one of these (`*` means all other
-    conflicts), or a function that takes a conflict and returns `ours`, `theirs`, a dict of property values, or None.
-    Changes to different properties of an entity are combined, and a strategy decides only the properties in conflict.
-    With `granularity="entity"`, conflicts are detected and resolved per entity. The result's `discarded` lists the
-    changes that were dropped when conflicts were resolved.
+    conflicts), or a function that takes a conflict and returns `ours`, `theirs`, a dict of property values, or None to
+    leave the conflict unresolved. Changes to different properties of an entity are combined, and a strategy decides
+    only the properties in conflict. With `granularity="entity"`, conflicts are detected and resolved per entity. The
+    result's `discarded` lists the changes that were dropped when conflicts were resolved.
 
     If both sides added equal edges, `collapse_edges` keeps only one of them. The default `message` is "Merge branch 'x'
     into main". `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto", which uses
     Spark if both sides together changed millions of rows. The result does not depend on the engine.
 
     Repeating an `idempotency_key` returns the first result again, even if the source has changed or was deleted. A
-    merge that has nothing to do makes no commit, so it runs again.
+    merge that has nothing to do makes no commit, so a request that repeats its key runs the merge again.
 
     Raises `MergeConflict`, `SchemaMismatch`, `PreconditionFailed`, `ReadOnlyError`, and `ReadSetConflict` if the target
     has moved in the meantime.

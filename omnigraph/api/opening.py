@@ -188,7 +188,8 @@ def _require_same_schema(graph: Graph, catalog: Any) -> Graph:
     if plan.steps:
         count = len(plan.steps)
         raise SchemaUnsupported(
-            f"the graph at {graph.uri} already has a different schema ({count} change{'s'[: count > 1]})",
+            f"the schema of the existing graph at {graph.uri} differs from the given schema"
+            f" ({count} change{'s'[: count > 1]})",
             steps=plan.steps,
             hint="open the existing graph and change its schema, or choose a different location",
         )

@@ -30,7 +30,7 @@ def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) ->
 
     A line may consist of several items; only its last item ends in a newline.
 
-    With `durable`, the file survives a crash, and it is an error if the file is replaced concurrently.
+    With `durable`, the file survives a crash, and it is an error if another process replaces the file in the meantime.
     """
     with (
         _report_unwritable(path),

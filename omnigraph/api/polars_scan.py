@@ -61,7 +61,7 @@ def scan(
 
 
 def _limit_rows(frames: Iterator[Any], row_limit: int) -> Iterator[Any]:
-    """Yield frames with `row_limit` rows in total. The last frame is truncated to fit."""
+    """Yield frames with at most `row_limit` rows in total. The last frame is truncated to fit."""
     remaining_rows = row_limit
     for frame in frames:
         if remaining_rows <= 0:

@@ -138,10 +138,10 @@ class QueryPool(Guarded):
     def map(
         self, source: QuerySource, params: Iterable[Mapping[str, Any]], /, *, name: str | None = None, **options: Any
     ) -> Iterator[Result]:
-        """Run one query for each set of parameters, and yield the results in order.
+        """Run one query for each set of parameters, and yield the results in the order of the parameters.
 
-        Queries are sent as their results are read, so that each process has only a few queries at any time. `options`
-        are the same as for `query`.
+        Further queries are sent only as results are read, so that at most two queries per process are pending at any
+        time. `options` are the same as for `query`.
         """
         ask, parameters = partial(self.query, source, name=name, **options), iter(params)
         with ThreadPoolExecutor(self._size, "omnigraph-pool") as threads:

@@ -20,7 +20,9 @@ from omnigraph.merging.strategy import Strategy
 
 
 def describe_merge_request(verb: str, branch: str, source: object, request: MergeRequest) -> object:
-    """Return the data that identifies a merge, a revert or a cherry-pick. `source` is what it applies to `branch`.
+    """Return the data that identifies a merge, a revert or a cherry-pick.
+
+    `source` describes what is merged, reverted or picked, and `branch` is the branch to which the commit is added.
 
     >>> describe_merge_request("merge", "main", "dev", MergeRequest(strategy={"Person": "ours", "*": "theirs"}))
     ('merge', 'main', 'dev', [('*', 'theirs'), ('Person', 'ours')], 'property', False)
@@ -41,7 +43,7 @@ def describe_revision(revision: Revision) -> str:
 
 
 def _describe_strategy(strategy: Strategy) -> object:
-    """Return a strategy's form in a request. Functions are equal unless they have a digest of what they contain."""
+    """Return a strategy's form in a request. All functions without a `content_digest` have the same form."""
     if callable(strategy):
         return "function", getattr(strategy, "content_digest", "")
     if isinstance(strategy, Mapping):
@@ -62,7 +64,7 @@ def recover_result(handle: Handle, branch: BranchState, commit: Commit, request:
 
 
 def _result_without_rows(branch: BranchState, commit: Commit) -> MergeResult:
-    """Return what the log contains about a published operation, after a cleanup has removed the rows."""
+    """Return the part of a result that the log contains, for an operation whose rows a cleanup has removed."""
     if commit.operation != "merge":
         return MergeResult("merged", commit, source=commit.details["commit"], target=commit.parents[0])
     inputs = recorded_inputs(branch, commit)

@@ -58,10 +58,10 @@ class Revisions(Facet):
     ) -> "EntityHistory":
         """Return every version of an entity, newest first, each with its commit and values.
 
-        An entity is identified by its key, or by its id if its type has no key. Versions from merged branches are
-        listed with the commits that wrote them. Values are converted to the current schema. `.gap` is None if the
-        history is complete. Otherwise, it is the commit before which the history was removed by a cleanup or cannot be
-        converted to the current schema.
+        An entity is identified by its key, or by its id if its type has no key. A version from a merged branch is
+        listed with the commit that wrote it, not with the merge commit. Values are converted to the current schema.
+        `.gap` is None if the history is complete. Otherwise, it is the commit before which the history was removed by a
+        cleanup or cannot be converted to the current schema.
         """
         return _trace_entity(self._handle, type_name, key, kind).versions(limit)
 
@@ -88,11 +88,12 @@ class Revisions(Facet):
         For a range `A..B`, this undoes the net effect of the commits after A, up to and including B. B defaults to the
         head. A must be an ancestor of B.
 
-        Properties that have changed again since then are conflicts, as in a merge: `ours` keeps the current values, and
-        `theirs` restores the values from before the commit. Other properties of the same entities are kept unless
-        `granularity` is "entity". A merge commit is reverted relative to its first parent, or to parent number
-        `mainline`. Values from before a schema change are converted to the current schema, which does not change.
-        Repeating an `idempotency_key` returns the first result again, and `HEAD` then means the same commit as before.
+        Properties that have changed again since the reverted commits are conflicts, as in a merge: `ours` keeps the
+        current values, and `theirs` restores the values from before these commits. Other properties of the same
+        entities are kept unless `granularity` is "entity". A merge commit is reverted relative to its first parent, or
+        to parent number `mainline`. Values from before a schema change are converted to the current schema, which does
+        not change. Repeating an `idempotency_key` returns the first result again, even if `HEAD` now refers to a
+        different commit.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:

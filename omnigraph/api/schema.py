@@ -80,8 +80,9 @@ class Schema:
         `list[T]` a list, and an Enum or a Literal of strings an enum. `T | None` makes the property nullable.
         `Annotated[str, omnigraph.key]` marks the key. Other schema annotations are written as text, as in
         `Annotated[str, "@unique"]`, and `Annotated[int, "I32"]` specifies the type. A class with two fields that refer
-        to other classes becomes an edge type from the first class to the second. `Annotated[str, Person]` refers to a
-        class by its node id. Raises `UsageError` for a class or type that a schema cannot express.
+        to other classes becomes an edge type from the first class to the second. A field of type `Annotated[str,
+        Person]` refers to a `Person` node by its id. Raises `UsageError` for a class or type that a schema cannot
+        express.
 
         >>> from dataclasses import dataclass
         >>> from typing import Annotated
@@ -158,7 +159,7 @@ class Schema:
 
     @property
     def name(self) -> str:
-        """The name of the file that the schema was read from, for use in messages."""
+        """The file that the schema was read from, or a placeholder such as `<schema>`, for use in messages."""
         return self._name
 
     @property

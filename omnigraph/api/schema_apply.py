@@ -1,7 +1,7 @@
-"""Plan and apply schema changes: each makes one commit or has no effect.
+"""Plan and apply schema changes. Applying a change makes one commit or has no effect.
 
 With an idempotency key, a repeated change is recognized by its text, its branch and whether it may lose data. Its
-outcome describes the commit of the first request, even if the branch has another schema by now.
+outcome describes the commit of the first request, even if the branch's schema has changed again since then.
 """
 
 from dataclasses import replace

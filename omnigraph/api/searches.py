@@ -24,10 +24,11 @@ def search(  # noqa: PLR0913 - all but two are keywords
 ) -> Result:
     """Return the `k` best matches among the nodes of a type, with their scores.
 
-    With `text`, the nodes must contain one of its tokens and are ranked by BM25, higher scores first. With `vector`,
-    the nearest vectors come first, and the score is the distance. With both, the two rankings are combined (`rrf`). The
-    rows contain the id, all properties except blobs and vectors, and `score`, which is called `search_score` if the
-    type has a property `score`. `graph.query` with these operators allows further conditions and traversals.
+    With only `text`, the nodes must contain one of its tokens and are ranked by BM25, higher scores first. With only
+    `vector`, the nearest vectors come first, and the score is the distance. With `text` and `vector`, `rrf` combines
+    the two rankings, and a node need not contain a token. The rows contain the id, all properties except blobs and
+    vectors, and `score`, which is called `search_score` if the type has a property `score`. To add conditions or
+    traversals, use `graph.query` with `search`, `bm25`, `nearest` and `rrf`.
 
     By default, the search uses the type's only property with a full-text index (or its only String property outside the
     key) and its only Vector property. `properties` selects others. The result never depends on an index.

@@ -45,7 +45,7 @@ def subgraph(  # noqa: PLR0913 - all but the first are keywords
     ...     graph.subgraph("match { $p: Person  $p $e:knows $q } return { $p, $e, $q }")
     <Subgraph: 2 nodes, 1 edge>
 
-    Raises `InputError` if the result contains no node, edge or path, and the same errors as `graph.query`.
+    Raises `InputError` if the result has rows but no nodes, edges or paths, and the same errors as `graph.query`.
     """
     target = handle.for_read(branch, at)
     if isinstance(source, Result):

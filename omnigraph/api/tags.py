@@ -11,7 +11,7 @@ from omnigraph.values.option_text import check_option_text
 
 
 class Tags(Facet):
-    """A graph's tags. Iterate over their names, or look up, create or delete a tag.
+    """A graph's tags. Iterate over the names of tags, or look up, create or delete a tag.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:

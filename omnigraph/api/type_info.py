@@ -75,8 +75,9 @@ class _TypeInfo:
 class NodeTypeInfo(_TypeInfo):
     """A node type in a schema.
 
-    `key` lists the `@key` properties in name order. It is empty if the type has no key. `constraints` are the checked
-    constraints, each with the `columns` or `column` that it applies to. `source` is the declaration as written.
+    `key` lists the `@key` properties in name order. It is empty if the type has no key. `constraints` are the keys,
+    unique constraints, indexes, ranges and checks, each with the `columns` or `column` that it applies to. `source` is
+    the declaration as written.
 
     >>> from omnigraph import Schema
     >>> person = Schema('node Person @description("A human") { name: String @key  age: I32? }')["Person"]
@@ -102,8 +103,8 @@ class NodeTypeInfo(_TypeInfo):
 class EdgeTypeInfo(_TypeInfo):
     """An edge type in a schema, from the node type `source_type` to the node type `target_type`.
 
-    `cardinality` is the minimum and maximum number of edges of this type per source node, where None means unlimited.
-    The other members are the same as in `NodeTypeInfo`.
+    `cardinality` is the minimum and maximum number of edges of this type per source node, where a maximum of None means
+    unlimited. The other members are the same as in `NodeTypeInfo`.
 
     >>> from omnigraph import Schema
     >>> knows = Schema("node Person {} edge Knows: Person -> Person @card(0..9) { since: Date? }").edges["Knows"]

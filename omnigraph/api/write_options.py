@@ -59,7 +59,7 @@ class AttemptCounter:
     stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def to_json(self) -> list[Any]:
-        """Return an empty stored form. Only the process that runs the write can check this requirement."""
+        """Return a stored form without content. Only the process that runs the write can check this requirement."""
         return ["watch", []]
 
     def check(self, txn: WriteTxn) -> None:
@@ -75,9 +75,10 @@ class AttemptCounter:
 
 
 def describe_load_request(mode: str, source: object) -> object:
-    """Return the data that identifies a load: its mode and its records.
+    """Return the data that identifies a load: its mode, and its records by type.
 
-    Files and frames would have to be read first, so a load from these is identified only by its idempotency key.
+    Records in files or DataFrames are not included, because they would have to be read first. For these, only the mode
+    and the names of the types, if they are given, identify the load.
 
     >>> describe_load_request("append", {"Person": [{"name": "ann"}]})
     ('append', [('Person', [[('name', "'ann'")]])])

@@ -47,8 +47,8 @@ def test_a_tag_rejects_a_message_that_is_not_text(graph: Graph) -> None:
         ({"since": datetime(2024, 1, 1)}, "since has no time zone: 2024-01-01T00:00:00"),
         ({"since": "2024-01-01"}, "since must be a datetime, got string '2024-01-01'"),
         ({"actor": 5}, "actor must be a string, got integer 5"),
-        ({"limit": "3"}, "limit must be a number of commits, got string '3'"),
-        ({"limit": -1}, "limit must be a number of commits, got integer -1"),
+        ({"limit": "3"}, "limit must be a non-negative integer, got string '3'"),
+        ({"limit": -1}, "limit must be a non-negative integer, got integer -1"),
     ],
 )
 def test_a_log_rejects_a_filter_of_the_wrong_type(graph: Graph, options: Any, reason: str) -> None:

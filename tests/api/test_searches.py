@@ -85,7 +85,7 @@ def test_searches_are_asynchronous(graph: Graph) -> None:
         ("Dok", {"text": "x"}, "unknown node type 'Dok'"),
         ("Cites", {"text": "x"}, "unknown node type 'Cites'"),
         ("Doc", {"text": 5}, "the text of a search must be a string"),
-        ("Doc", {"text": "x", "k": 0}, "k must be a positive number"),
+        ("Doc", {"text": "x", "k": 0}, "k must be a positive integer"),
         ("Doc", {"text": "x", "properties": "bodi"}, "Doc has no property"),
         ("Doc", {"text": "x", "properties": "v"}, "searching Doc.v requires a vector to search it for"),
         ("Doc", {"text": "x", "properties": "kind"}, "searching Doc.kind requires a String or Vector property"),

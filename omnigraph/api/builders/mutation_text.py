@@ -135,7 +135,7 @@ def require_edge_tuple(edge_tuple: Any) -> tuple[Any, ...]:
 def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
     """Return a node's id. `key` is a value, a tuple or mapping of key members, or an id.
 
-    If the type has no key, or if a composite key is passed as a string, the value is already the id.
+    If the type has no key, or if the key is composite and a string is passed, the value is taken to be the id.
     """
     node = ir.catalog.node(type_name)
     return str(key) if node is None else _resolve_keyed_id(ir, node, key)

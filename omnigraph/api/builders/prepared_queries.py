@@ -53,7 +53,7 @@ class QueryText:
 
 
 def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
-    """Return the text to compile. Files are read, and bare bodies are wrapped as a query.
+    """Return the text to compile. Files are read, and a bare body is wrapped in a query.
 
     Each parameter in a bare body is declared with the type of its value.
 
@@ -155,7 +155,7 @@ class CompiledQueryCache:
     def get_or_compile(
         self, query_text: QueryText, schema_hash: str, catalog: Callable[[], Catalog], query_name: str | None = None
     ) -> tuple[CompiledQuery, ...]:
-        """Return all queries in the query text. Compile them only if the text or the schema is new.
+        """Return all queries in the query text. Compile them only if they are not cached for this schema.
 
         If `query_name` selects a query, the result may contain only that query, and errors in other queries are
         ignored.

@@ -60,11 +60,11 @@ def _check_request(request: SearchTerms) -> None:
     if request.text is not None and not isinstance(request.text, str):
         raise InputError(f"the text of a search must be a string, got {describe(request.text)}", reason="not a string")
     if not isinstance(request.k, int) or isinstance(request.k, bool) or request.k < 1:
-        raise InputError(f"k must be a positive number, got {describe(request.k)}", reason="not positive")
+        raise InputError(f"k must be a positive integer, got {describe(request.k)}", reason="not positive")
 
 
 def _chosen_properties(node_type: NodeType, request: SearchTerms) -> list[PropertyDefinition]:
-    """Return the properties that the request names, each of which must be a text or a vector to search for."""
+    """Return the properties that the request names. Raise `InputError` if the request cannot search one of them."""
     names = [request.properties] if isinstance(request.properties, str) else list(request.properties or ())
     by_name = {prop.name: prop for prop in node_type.properties}
     for name in names:
@@ -111,5 +111,5 @@ def _returned_properties(node_type: NodeType) -> list[str]:
 
 
 def _score_name(node_type: NodeType) -> str:
-    """Return the name of the column with the score, which must not hide a property."""
+    """Return the name of the score column: `score`, or `search_score` if the type has a property `score`."""
     return "search_score" if any(prop.name == "score" for prop in node_type.properties) else "score"

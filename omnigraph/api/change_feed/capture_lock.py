@@ -1,6 +1,6 @@
 """The lock that serializes writes to a baseline file.
 
-Commands on a server use it too, so this module must load quickly.
+The command line also uses the lock for graphs on a server, so this module must load quickly.
 """
 
 import fcntl

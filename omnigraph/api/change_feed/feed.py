@@ -80,7 +80,7 @@ class FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class BlockChanges(Guarded):
-    """A commit's changes, in order. They can be iterated over more than once.
+    """A commit's changes, ordered by kind (nodes first), type and id. They can be iterated over more than once.
 
     `schema_change` describes how the commit changed the schema, or is None.
     """
@@ -299,13 +299,13 @@ def _commits_after_revision(snapshot: Snapshot, branch_state: BranchState, revis
             f"{subject} is not in the first-parent history of branch '{snapshot.branch}'",
             reason="not on the branch",
             hint=f"run `omnigraph commit list --branch {snapshot.branch}` to list the branch's commits;"
-            " merged commits are reported as part of the merge commit",
+            " changes from merged branches are reported as part of the merge commit",
         )
     return commit_range
 
 
 def add_cursor_to_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
-    """Add a cursor to the gap error, so that the commits before the gap can be read."""
+    """Return the gap error with a cursor, which points past the last commit that was read before the gap."""
     first_unreadable_id = error.first_unreadable_commit_id
     return ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=first_unreadable_id)
 

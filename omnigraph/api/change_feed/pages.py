@@ -58,7 +58,10 @@ DEFAULT_POLL_COMMITS, MAX_POLL_COMMITS = 128, 512
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """The size limits for a page. The byte limit is a target: a single change that exceeds it gets its own page."""
+    """The limits on changes and bytes per page, and on commits per poll.
+
+    A change larger than `bytes` gets its own page.
+    """
 
     changes: int = DEFAULT_PAGE_CHANGES
     bytes: int = DEFAULT_PAGE_BYTES

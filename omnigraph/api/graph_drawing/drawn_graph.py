@@ -67,7 +67,7 @@ def draw_subgraph(subgraph: Subgraph) -> DrawnGraph:
 
 
 def draw_table(table: pa.Table) -> DrawnGraph | None:
-    """Choose what to draw from a result table. Return None if no column contains nodes, edges or paths."""
+    """Choose what to draw from a result table. Return None if it contains no nodes, edges or paths."""
     column_names = [column.name for column in table.schema if _contains_entities(column.type)]
     if not column_names or not table.num_rows:
         return None

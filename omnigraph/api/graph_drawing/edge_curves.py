@@ -54,7 +54,10 @@ def _arc(source: Point, target: Point, radius: float, bend: float) -> Curve:
 
 
 def _loop(centers: Sequence[Point], edges: Sequence[tuple[int, int]], node: int, radius: float, rank: int) -> Curve:
-    """Return a loop on the side of a node with the fewest lines. Each further loop is larger."""
+    """Return a loop above a node, in the direction farthest from the node's other lines.
+
+    Each further loop is larger.
+    """
     angle = _free_angle(centers, edges, node)
     x, y = centers[node]
     reach, spread = radius + 34 + 13 * rank, 0.42 + 0.05 * rank

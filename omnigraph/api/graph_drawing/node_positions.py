@@ -109,7 +109,7 @@ def _first_positions(distances: Array) -> Array:
 
 
 def _turn(positions: Array, links: Sequence[Edge]) -> Array:
-    """Rotate a part so that its long side is horizontal, most edges point right, and its first node is at the top."""
+    """Turn or mirror a part so that it is wide, most edges point right, and its first node is in the top half."""
     centerd = positions - positions.mean(axis=0)
     x, y = centerd[:, 0], centerd[:, 1]
     angle = 0.5 * np.arctan2(2 * (x * y).sum(), (x * x).sum() - (y * y).sum())
@@ -121,7 +121,7 @@ def _turn(positions: Array, links: Sequence[Edge]) -> Array:
 
 
 def _separate(positions: Array, boxes: Array) -> Array:
-    """Move nodes apart until their boxes no longer overlap."""
+    """Move nodes apart until their boxes no longer overlap, or until the limit on rounds is reached."""
     needed = (boxes[:, None, :] + boxes[None, :, :]) / 2
     order = np.sign(np.arange(len(boxes))[:, None] - np.arange(len(boxes))[None, :]).astype(np.float64)
     for round_number in range(1, _SEPARATION_ROUNDS + 1):

@@ -98,7 +98,7 @@ class LogDrawing:
         return self.text()
 
     def text(self, *, ascii: bool = False, label: Callable[[Commit, tuple[str, ...]], str] | None = None) -> str:
-        """Return the lanes as text, with one line per commit. `label` returns the text to show next to a commit."""
+        """Return the drawing as text. `label` returns the text to show next to a commit."""
         make_label = label or format_commit_line
         drawn_lines = [
             lane_text if commit is None else f"{lane_text}  {make_label(commit, self.ref_names.get(commit.id, ()))}"

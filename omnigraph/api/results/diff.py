@@ -67,7 +67,7 @@ class Diff(Guarded):
     schema_change: SchemaChange | None = None
 
     def tables(self) -> Iterator[TableChanges]:
-        """Yield each type's changes as two Arrow tables, with the rows before and after in matching order."""
+        """Yield each type's changes as Arrow tables. Updated rows before and after the change are in the same order."""
         for table_changes in self.lazy_changes.tables:
             entity_kind, type_name = table_changes.key.kind, table_changes.key.type_name
             is_included = (self.kinds is None or entity_kind in self.kinds) and (

@@ -66,7 +66,7 @@ class PrintableResult:
     commit_id: str | None = None
 
     def metadata(self) -> dict[str, Any]:
-        """Return metadata about the rows."""
+        """Return the query name, the branch or snapshot, the row count, the column names and the commit id."""
         return {
             "query_name": self.query_name,
             "target": dict(self.target),
@@ -170,7 +170,7 @@ def _render_csv(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
 
 
 def _quote_csv_field(field_text: str, null_texts: Sequence[str] = ()) -> str:
-    """Quote a text that contains special characters, or that would be read as null without the quotes."""
+    """Quote text that contains special characters, or that would be read as null without the quotes."""
     if field_text in null_texts or any(special_character in field_text for special_character in ',"\r\n'):
         return '"' + field_text.replace('"', '""') + '"'
     return field_text

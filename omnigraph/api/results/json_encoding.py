@@ -51,7 +51,8 @@ def encode_column(column: Any) -> list[Any]:
 def _encode_with_arrow(column: Any) -> list[Any] | None:
     """Encode a column without a Python call for each value, or return None if its type or values do not allow it.
 
-    Dates and times are formatted by Arrow, and numbers and strings are converted by NumPy, with the same result.
+    Arrow formats dates and times, and NumPy converts numbers and strings. The results are the same as for single
+    values.
     """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_timestamp(array.type):

@@ -1,6 +1,6 @@
 """The base class for query builders, which run their query when rows are needed.
 
-This class has the same methods as a result. Each method runs the query and delegates to the result.
+The base class has the same methods as `Result`. Each method runs the query and delegates to its result.
 """
 
 from collections.abc import Iterator

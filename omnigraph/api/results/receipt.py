@@ -122,9 +122,9 @@ class LoadReport:
     """The problems in the input to a load that wrote nothing.
 
     The report is truthy if there are no problems. `steps` maps each step to its duration in seconds, if known, and
-    `error` is the error to raise for the first problem. If a load on Spark rejects more than 10,000 records, or a load
-    on a server more than 100,000, only the first ones are listed, and `left_out` counts the others. `reject_files` are
-    the names, without suffix, of the files that the tasks of a load on Spark wrote to the folder `rejects`.
+    `error` is the error to raise for the first problem. At most 10,000 rejected records are listed for a load on Spark,
+    and at most 100,000 for a load on a server. `left_out` counts the problems that are not listed. `reject_files` are
+    the names, without suffix, of the files that Spark tasks wrote to the folder `rejects`.
     """
 
     problems: tuple[BadRow, ...] = ()
@@ -149,7 +149,7 @@ class LoadReport:
         return LoadReport(shown_problems, left_out, self.steps, self.error, self.reject_files)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return each problem as a dict, without the code of its error."""
+        """Return each problem as a dict, without its error code."""
         field_names = [field_name for field_name in BadRow.__slots__ if field_name != "code"]
         problem_rows = [
             {field_name: getattr(problem, field_name) for field_name in field_names} for problem in self.problems
@@ -171,7 +171,7 @@ class LoadReport:
 
 
 def build_load_report(loaded: "LoadOutcome") -> LoadReport:
-    """Return the problems in a load as a report for the caller."""
+    """Return the public report for a load whose input has problems."""
     first_error = loaded.problems[0].error if loaded.problems else None
     bad_rows = tuple(map(_to_bad_row, loaded.problems))
     return LoadReport(bad_rows, loaded.left_out, loaded.summary.seconds, first_error, loaded.reject_files)

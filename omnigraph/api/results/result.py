@@ -163,7 +163,10 @@ class Result:
         return import_optional("polars").from_arrow(self.table)
 
     def to_numpy(self, column: str) -> Any:
-        """Return one column as a NumPy array. A vector column becomes a matrix."""
+        """Return one column as a NumPy array.
+
+        A vector column without nulls becomes a matrix with one row per vector.
+        """
         column_values = self[column].combine_chunks()
         if pa.types.is_fixed_size_list(column_values.type) and not column_values.null_count:
             dimension = column_values.type.list_size
@@ -207,7 +210,7 @@ class Result:
         self._write_lines(path, map(formats.compact_json, iter_json_rows(self.table)))
 
     def render(self, form: ResultFormat = "table", style: TextStyle | None = None) -> Iterator[str]:
-        """Yield the result as lines of text. The format is `table`, `kv`, `csv`, `jsonl`, `json` or `md`."""
+        """Yield the result as lines of text. The format is `table`, `kv`, `csv`, `jsonl`, `ndjson`, `json` or `md`."""
         return formats.render(self._to_printable(), form, style)
 
     def show(self, n: int = 20) -> None:

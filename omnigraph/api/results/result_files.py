@@ -61,7 +61,7 @@ def write_result_file(result: Result, path: Path, form: ResultFileFormat, style:
 
 
 def render_lines(result: Result, form: ResultFileFormat, style: TextStyle | None = None) -> Iterator[str]:
-    """Yield a result as lines of text. `ndjson` is one object per row, without metadata."""
+    """Yield a result as lines of text. The format `ndjson` has one object per row, without metadata."""
     return result.render(form, style)  # type: ignore[arg-type]
 
 

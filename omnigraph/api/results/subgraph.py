@@ -56,8 +56,8 @@ class Subgraph:
     def to_networkx(self) -> Any:
         """Return a `networkx.MultiDiGraph`.
 
-        Its nodes are (type, id) pairs, and its edges use the edge id as their key. Both have `type`, `id` and the
-        properties as attributes.
+        Its nodes are (type, id) pairs, and its edges use the edge id as their key. Nodes and edges have `type`, `id`
+        and the properties as attributes.
         """
         graph = import_optional("networkx").MultiDiGraph()
         graph.add_nodes_from((node_key, _node_attributes(node_key, self.nodes[node_key])) for node_key in self.nodes)
