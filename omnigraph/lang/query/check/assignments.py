@@ -29,7 +29,7 @@ def check_assignments(
     allows_id: bool = False,
     resolve_value: Callable[[m.Expression], TypedValue | None] | None = None,
 ) -> tuple[plan.Assign, ...]:
-    """Return the valid assignments and report invalid ones. If there is no target type, check only the values.
+    """Return the valid assignments and report invalid ones. If the type is unknown (None), check only the values.
 
     `resolve_value` resolves values that may depend on the changed row. Without it, all values must be constants.
     """

@@ -136,7 +136,7 @@ def _resolve_argument(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None
 
 
 def _argument_mismatch(aggregate: m.Aggregate, argument: TypedValue) -> str | None:
-    """Return the reason why the function does not accept the argument, or None if it does."""
+    """Return the reason why an aggregate function does not accept its argument, or None if it does."""
     argument_type, type_text = argument.type, argument.describe_type()
     match aggregate.function:
         case "sum" | "avg":
@@ -172,12 +172,12 @@ def _result_type(function: m.AggregateFunction, argument: TypedValue) -> Propert
 def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
     if typed_value.type is None or typed_value.type.scalar is not ScalarType.BLOB:
         return True
-    scope.report.error(typed_value.span, "a query cannot read a Blob", "T24", hint=BLOB_HINT)
+    scope.report.error(typed_value.span, "queries cannot read Blobs", "T24", hint=BLOB_HINT)
     return False
 
 
 def _check_group_key(scope: Scope, typed_value: TypedValue, aggregated: bool) -> bool:
-    """Return whether a column is allowed. In a grouped read, it must be an aggregate or a group key."""
+    """Return whether a column is allowed. In a grouped read, literals, scores and `now()` are not allowed."""
     key_classes = (
         plan.Aggregate
         | plan.PropertyValue

@@ -144,5 +144,5 @@ def _common_scalar(report: CheckReport, typed_items: list[TypedValue]) -> Scalar
 def _resolve_item(report: CheckReport, item: m.Literal) -> TypedValue | None:
     if item.kind != "null":
         return resolve_literal(report, item)
-    report.error(item.span, "a list cannot contain null", hint="remove the null")
+    report.error(item.span, "lists cannot contain null", hint="remove the null")
     return None

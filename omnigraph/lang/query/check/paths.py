@@ -1,7 +1,7 @@
 """Check paths and edge tests, as in `$p = any shortest $a $e:road{1,9} $b where $e.open = true by $e.km`.
 
-This module checks the parts that apply to every edge of a path: the condition after `where`, the cost after `by`, and
-the path variable. A path's edge variable is visible only in these parts, because it represents many edges.
+This module checks the path variable, the condition after `where` and the cost after `by`. A path's edge variable is
+visible only in this condition and this cost, because it represents every edge on the path.
 """
 
 from typing import cast
@@ -57,7 +57,7 @@ def _cost_problem(traversal: m.Traversal, path: m.PathPattern) -> str | None:
     if path.mode != "any shortest":
         return f"`by` can only follow `any shortest`, not `{path.mode}`"
     if traversal.hops is not None and traversal.hops.low > 1:
-        return "with `by`, the lower bound must be 0 or 1"
+        return "with `by`, the lower hop bound must be 0 or 1"
     return None
 
 

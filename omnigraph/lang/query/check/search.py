@@ -30,7 +30,7 @@ _DEFAULT_RRF_K = 60
 
 
 def misuse_code(call: m.Call) -> str:
-    """Return the diagnostic code for misuse of this function."""
+    """Return the diagnostic code for misuse of the called function."""
     return _MISUSE_CODES[call.function]
 
 
