@@ -111,7 +111,10 @@ class _TypeMerger:
         return merged
 
     def _is_wanted(self, property_id: int, ours: PropertySlots | None, theirs: PropertySlots | None) -> bool:
-        """Return whether to keep a property that one side added. The other side may have no values for it."""
+        """Return whether to keep a property that one side added.
+
+        It is a conflict if the property requires a value and entities on the other side have none.
+        """
         added, other_side = (ours, self._theirs) if ours is not None else (theirs, self._ours)
         if added is None or self._base is not None or self._ours.kind == "interface":
             return True

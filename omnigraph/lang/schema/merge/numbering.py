@@ -35,9 +35,9 @@ def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: 
 
 @record
 class CommonNumbering:
-    """The base schema and the other side's schema, both with our ids.
+    """The base schema and the other side's schema, with ids that are comparable with ours.
 
-    `their_numbers` maps the other side's original ids to the new ids.
+    `their_numbers` maps the other side's original ids to the ids in `theirs`.
     """
 
     base: SchemaIR
@@ -46,7 +46,7 @@ class CommonNumbering:
 
 
 def number_like_ours(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> CommonNumbering:
-    """Return the base schema and the other side's schema, both with our ids.
+    """Return the base schema and the other side's schema, with ids that are comparable with ours.
 
     Base ids and derived ids do not change. If the other side made an addition with a sequential id, and our side made
     an addition of the same kind and name, both get our id. The other side's remaining additions keep their ids if all
