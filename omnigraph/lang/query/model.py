@@ -116,7 +116,11 @@ class AllRows:
 
 @record
 class Alias:
-    """A bare word: a result column in `order` and `having`, or a property in a mutation's `where`."""
+    """A bare word.
+
+    In `order` and `having`, it is a result column. In the `where` and `set` of an update or delete, it is a property,
+    `id` or an edge endpoint.
+    """
 
     name: str
     span: Span = field(default=NO_SPAN, compare=False)

@@ -51,7 +51,7 @@ class Patch:
 
 @record
 class Update:
-    """An update such as `update Person set { age: 3 } where name = "Ann"`. Bare words in `where` are `Alias` nodes."""
+    """An update such as `update Person set { age: 3 } where name = "Ann"`. Bare words are `Alias` nodes."""
 
     type_name: "Name"
     assignments: tuple[Assignment, ...]

@@ -60,7 +60,7 @@ def _find_unused_parameters(query: m.Query, checked: CheckedQuery, source: Sourc
 
 
 def _whole_matches(checked_body: CheckedBody | None) -> list[CheckedMatch]:
-    """Return the outermost `match` in every part of a query."""
+    """Return the outermost `match` in each part of a read and in each statement of a mutation."""
     match checked_body:
         case CheckedRead():
             return [checked_body.match]

@@ -1,4 +1,4 @@
-"""Assignments in insert and update statements, such as `age: $a`, `from: "ann"` and `bio: null`.
+"""Assignments in insert, upsert, patch and update statements, such as `age: $a`, `from: "ann"` and `bio: null`.
 
 This module decides which values a property accepts, and converts literals. Parameters and expressions are converted
 when the statement runs.

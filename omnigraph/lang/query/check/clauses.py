@@ -1,6 +1,6 @@
 """Check the clauses of a `match` in textual order, including nested `not` and `optional` blocks.
 
-This module passes each clause to the right check, and controls which names are visible in nested lists. Lowering later
+This module passes each clause to the right check, and controls which names are visible in nested blocks. Lowering later
 decides the order in which the clauses run.
 """
 

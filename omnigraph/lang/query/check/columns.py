@@ -83,7 +83,7 @@ def resolve_column_value(scope: Scope, expression: m.Expression) -> TypedValue |
             score_type = F64.as_nullable(True)
             return TypedValue(plan.Score(ranking), score_type, expression.span) if ranking is not None else None
         case m.Alias():
-            message = f"`{expression.name}` is not a value; a column name can only be used in `order`"
+            message = f"`{expression.name}` is not a value; column names can only be used in `order` and `having`"
             is_keyword = expression.name == "distinct"
             hint = "write `distinct` before the braces: `return distinct { $p.name }`" if is_keyword else None
             scope.report.error(expression.span, message, hint=hint)
