@@ -252,7 +252,7 @@ class Traversal:
 
 @record
 class WordPair:
-    """The clause `$a contains $b`: a filter if `$a` is a parameter, otherwise a traversal of `contains` edges."""
+    """A clause such as `$a contains $b`: a filter if `$a` is a parameter, otherwise a traversal of `contains` edges."""
 
     left: Variable
     word: Name

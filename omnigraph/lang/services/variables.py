@@ -79,7 +79,7 @@ def _read_parameters(tokens: list[TextToken]) -> dict[str, InferredVariable]:
 
 
 def _type_after(tokens: list[TextToken], index: int) -> str | None:
-    """Return the type of a parameter, such as `[I32]?`, from the tokens after its name."""
+    """Return the type of a parameter, such as `[I32]?`, from the tokens after its name, or None if it is missing."""
     if index >= len(tokens) or tokens[index].text != ":":
         return None
     parts = []

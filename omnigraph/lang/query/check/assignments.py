@@ -140,7 +140,7 @@ def _check_assignment(
 
 
 def _row_name_hint(property_type: PropertyType, name: m.Name) -> str | None:
-    """Return a hint if the assignment sets an id or an endpoint."""
+    """Return a hint if the assignment sets an id or an endpoint, or None otherwise."""
     # `assignable_type` returns the `STRING` object itself only for ids and endpoints.
     if property_type is not STRING:
         return None

@@ -108,7 +108,7 @@ def _resolve_operand(scope: Scope, expression: m.Expression) -> TypedValue | Non
 
 
 def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
-    """Return an aggregate with its result type, which is always nullable."""
+    """Return an aggregate with its result type (always nullable), or None after reporting an error."""
     argument = _resolve_argument(scope, aggregate)
     if argument is None:
         return None

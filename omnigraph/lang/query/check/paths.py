@@ -62,7 +62,7 @@ def _cost_problem(traversal: m.Traversal, path: m.PathPattern) -> str | None:
 
 
 def bind_path_variable(scope: Scope, traversal: m.Traversal, type_name: str) -> str | None:
-    """Bind the path variable after the endpoints, and return its name in the plan."""
+    """Bind the path variable and return its name in the plan, or return None if there is no path."""
     if traversal.path is None:
         return None
     variable_name = traversal.path.variable.name
@@ -144,7 +144,7 @@ def is_path_call(scope: Scope, call: m.ScalarCall) -> bool:
 
 
 def resolve_path_call(scope: Scope, call: m.ScalarCall) -> TypedValue | None:
-    """Resolve a call to a path function, such as `length($p)`."""
+    """Resolve a call to a path function, such as `length($p)`. Return None if the call is invalid."""
     argument = call.arguments[0] if len(call.arguments) == 1 else None
     bound_variable = scope.variables.get(argument.name) if isinstance(argument, m.Variable) else None
     if isinstance(bound_variable, BrokenVariable):
