@@ -1,6 +1,6 @@
 """Merge whole schemas type by type: first decide which types exist, then merge each slot of each type.
 
-Types and properties that one side dropped are absent from the result. Conflicts between a drop and a change are
+Types and properties that one side dropped are absent from the result. Conflicts between such a drop and a change are
 resolved earlier (see `drop_conflicts`), so they do not occur in this module.
 """
 

@@ -111,7 +111,7 @@ class SeparatedSides:
 
 
 def separate_unlike_properties(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SeparatedSides:
-    """Assign separate ids to properties that share an id but have types that cannot be converted.
+    """Assign separate ids to properties that share an id but whose values cannot be converted to each other's types.
 
     An earlier merge replaced such a property with one that the other branch had added under the same name. This merge
     treats it as if one side had dropped the property and added another.
@@ -144,7 +144,7 @@ def restore_numbers(ir: SchemaIR, lowest_next_id: int) -> SchemaIR:
 
 
 def find_repeated_number(ir: SchemaIR) -> str | None:
-    """Return the label of a property that has the same id as another property of its type, or None."""
+    """Return the label of a property whose original id is also the id of another property of its type, or None."""
     for identity in ir.type_identities:
         numbers = {number for _, number in identity.property_ids}
         for name, number in identity.property_ids:
