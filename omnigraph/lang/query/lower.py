@@ -183,7 +183,7 @@ def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVaria
 def _choose_seed(
     context: _LoweringContext, component: Component, match: CheckedMatch, predicates_by_variable: _PredicatesByVariable
 ) -> tuple[plan.NodeScan, list[CheckedTraversal]]:
-    """Return the component's traversals, and a scan of the first binding or, without bindings, of the first endpoint.
+    """Return a scan of the first binding (or, without bindings, of the first named endpoint) and the traversals.
 
     If both endpoints of the first traversal are anonymous, its source gets a name.
     """

@@ -1,7 +1,7 @@
 """Check paths and edge tests, as in `$p = any shortest $a $e:road{1,9} $b where $e.open = true by $e.km`.
 
 This module checks the path variable, the condition after `where` and the cost after `by`. A path's edge variable is
-visible only in this condition and this cost, because it represents every edge on the path.
+visible only in the condition and the cost, because it represents every edge on the path.
 """
 
 from typing import cast

@@ -70,7 +70,7 @@ def _common_columns(
 def _merge_columns(
     scope: Scope, earlier_column: plan.PlanColumn, column: plan.PlanColumn, projection: m.Projection
 ) -> plan.PlanColumn:
-    """Return the column with a type that can hold the values of both columns, and report incompatible types."""
+    """Return `earlier_column` with a type that can also hold the values of `column`. Report incompatible types."""
     if earlier_column.type is not None and column.type is not None:
         merged_type = common_type(earlier_column.type, column.type)
         if merged_type is not None:

@@ -113,7 +113,7 @@ class _TypeMerger:
     def _is_wanted(self, property_id: int, ours: PropertySlots | None, theirs: PropertySlots | None) -> bool:
         """Return whether to keep a property that one side added.
 
-        It is a conflict if the property requires a value and entities on the other side have none.
+        If the property requires a value and entities on the other side have none, the sides conflict.
         """
         added, other_side = (ours, self._theirs) if ours is not None else (theirs, self._ours)
         if added is None or self._base is not None or self._ours.kind == "interface":

@@ -76,7 +76,10 @@ class TypePair:
         }
 
     def _is_same_property(self, old_name: str, new_name: str) -> bool:
-        """Return whether two properties with one id are the same. Unless `is_accepted` is true, ignore their types."""
+        """Return whether two properties with the same id are the same property.
+
+        Unless `is_accepted` is true, ignore their types.
+        """
         old_property, new_property = self.old_type.property(old_name), self.new_type.property(new_name)
         if not self.is_accepted or old_property is None or new_property is None:
             return True
