@@ -1,7 +1,7 @@
 """A coarse, linear-time scan for words, strings, comments and brackets.
 
 This module limits how deeply brackets nest. It also splits a file into declarations, so that a broken declaration does
-not hide the next one. It does not use the grammar, so the parser decides what each declaration means.
+not hide the next one. It does not use the grammar: only the parser decides what a declaration means.
 """
 
 import re

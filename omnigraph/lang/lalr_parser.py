@@ -62,7 +62,7 @@ class GrammarTables:
 
 
 class UnexpectedText(Exception):  # noqa: N818 - never leaves this package
-    """Raised if the text at `offset` cannot continue the declaration. `allowed_terminals` could follow instead."""
+    """Raised if the text at `offset` matches none of the `allowed_terminals`, which could continue the declaration."""
 
     def __init__(self, offset: int, allowed_terminals: frozenset[str]) -> None:
         super().__init__(offset)

@@ -2,7 +2,7 @@
 
 This module walks the tree, adjusts offsets, and reports text that the grammar accepts but the language rejects. The
 walk must not recurse, so that deep nesting cannot overflow the stack. The actions for the grammar rules are in
-`build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
+the other `build_*` modules.
 """
 
 from collections.abc import Callable

@@ -12,8 +12,8 @@ from .print_syntax import Speller
 def column_name(projection: m.Projection) -> str:
     """Return the name of a result column.
 
-    The name is the alias if there is one. Otherwise, it is the expression as written, without dollar signs and constant
-    arguments.
+    The name is the alias if there is one. Otherwise, it is the expression without dollar signs and without the
+    constant arguments of searches and rankings. A literal is named `literal`, and a `case` is named `case`.
 
     >>> field = m.Field("p", "age")
     >>> column_name(m.Projection(m.Aggregate("count", field, distinct=True)))

@@ -66,7 +66,7 @@ def compile_query(
 ) -> CompiledQuery:
     """Compile one query from source text or a syntax tree.
 
-    `source` is the text that the tree was parsed from.
+    `source` is the text that the tree was parsed from. If the query is invalid, raise one language error.
     """
     if isinstance(query, str):
         compiled = compile_queries(query, catalog, source_name)

@@ -17,7 +17,7 @@ class Component:
     """A group of connected variables, with their bindings and traversals in textual order.
 
     `has_outer_variable` is true if one of the variables is bound outside the match. In that case, the plan starts from
-    the rows that bind the variable, and scans no other variable to start from.
+    the rows that bind this variable, and the component needs no scan.
     """
 
     variables: frozenset[str]

@@ -1,6 +1,6 @@
 """Translate a short Cypher statement into the query language, for use in a hint.
 
-Translation is best-effort: only simple patterns, conditions, columns and updates are supported.
+Translation is best-effort: only simple patterns, conditions, columns and writes are supported.
 """
 
 import re

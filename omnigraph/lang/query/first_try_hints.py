@@ -64,7 +64,7 @@ def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozen
 
 
 def _suggest_property(source: SourceText, span: Span, found_text: str) -> str | None:
-    """Return a hint about a property without a `$`, as in `p.name`, or about all properties, as in `$p.*`."""
+    """Return a hint about a missing `$`, as in `p.name`, or about `$p.*`, or None if neither applies."""
     text_before = source.text[max(0, span.start - _MAX_NAME_LENGTH) : span.start]
     if found_text == "." and (bare_name := _BARE_NAME.search(text_before)) is not None:
         property_name = _PROPERTY_NAME.match(source.text, span.end)

@@ -38,7 +38,7 @@ _TYPES_HINT = "types are declared in a schema file (.pg), as in `node Person { n
 
 
 def suggest_own_form(source: SourceText, span: Span, *, at_file_level: bool) -> str | None:
-    """Return a hint that translates the statement at `span`, or None if it is not in another language.
+    """Return a hint that translates the statement at `span` or shows an example, or None if no language is recognized.
 
     If `at_file_level` is true, the statement is outside a query, so the hint must include a query header.
     """

@@ -48,7 +48,7 @@ class LintFinding:
 
 @record
 class QueryLintResult:
-    """The lint result for one query. In its JSON form, the `error` member joins all type errors."""
+    """The lint result for one query. In its JSON form, the `error` member is one text with all type errors."""
 
     diagnosis: QueryDiagnosis
     warnings: tuple[str, ...] = ()

@@ -183,7 +183,10 @@ def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVaria
 def _choose_seed(
     context: _LoweringContext, component: Component, match: CheckedMatch, predicates_by_variable: _PredicatesByVariable
 ) -> tuple[plan.NodeScan, list[CheckedTraversal]]:
-    """Return a scan of the first binding, or of the first named endpoint if there are no bindings."""
+    """Return a scan of the first binding (or, without bindings, of the first named endpoint) and the traversals.
+
+    If both endpoints of the first traversal are anonymous, its source gets a name.
+    """
     traversals = list(component.traversals)
     if component.bindings:
         seed_variable = component.bindings[0].variable

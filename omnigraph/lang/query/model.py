@@ -116,7 +116,11 @@ class AllRows:
 
 @record
 class Alias:
-    """A bare word: a result column in `order` and `having`, or a property in a mutation's `where`."""
+    """A bare word.
+
+    In `order` and `having`, it is a result column. In the `where` and `set` of an update or delete, it is a property,
+    `id` or an edge endpoint.
+    """
 
     name: str
     span: Span = field(default=NO_SPAN, compare=False)
@@ -248,7 +252,7 @@ class Traversal:
 
 @record
 class WordPair:
-    """The clause `$a contains $b`: a filter if `$a` is a parameter, otherwise a traversal of `contains` edges."""
+    """A clause such as `$a contains $b`: a filter if `$a` is a parameter, otherwise a traversal of `contains` edges."""
 
     left: Variable
     word: Name

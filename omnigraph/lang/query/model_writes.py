@@ -1,6 +1,6 @@
 """The unresolved syntax tree of a mutation and its statements.
 
-These nodes belong to the tree that `model` defines, and other modules import them from there.
+These nodes belong to the tree that `model` defines. Other modules import them from `model`.
 """
 
 from dataclasses import field
@@ -51,7 +51,7 @@ class Patch:
 
 @record
 class Update:
-    """An update such as `update Person set { age: 3 } where name = "Ann"`. Bare words in `where` are `Alias` nodes."""
+    """An update such as `update Person set { age: 3 } where name = "Ann"`. Bare words are `Alias` nodes."""
 
     type_name: "Name"
     assignments: tuple[Assignment, ...]
@@ -70,7 +70,7 @@ class Delete:
 
 @record
 class MatchedUpdate:
-    """An update of matched nodes, such as `match { .. } update $p set { age: $q.age }`."""
+    """An update of matched entities, such as `match { .. } update $p set { age: $q.age }`."""
 
     clauses: tuple["Clause", ...]
     variable: "Variable"

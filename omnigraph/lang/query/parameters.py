@@ -27,8 +27,8 @@ def bind_parameters(
 ) -> dict[str, Any]:
     """Return each parameter's value in stored form, or raise one `ParameterError` that lists all problems.
 
-    `request_time` is a datetime, a string, or a number of milliseconds. It is stored under the reserved name `__now`,
-    which `now()` reads.
+    `request_time` is a datetime, a string, a number of milliseconds, or None. Unless it is None, it is stored under the
+    reserved name `__now`, which `now()` reads.
 
     >>> age = CheckedParameter("age", PropertyType(ScalarType.I32))
     >>> bind_parameters([age], {"age": "7"})

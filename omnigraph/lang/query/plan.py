@@ -50,7 +50,7 @@ NOW_PARAMETER = "__now"  # the reserved parameter that contains the request time
 
 @record
 class Constant:
-    """A literal in the form that `omnigraph.values` stores: days for Date, milliseconds for DateTime."""
+    """A literal in the form that `omnigraph.values` stores, such as days for Date and milliseconds for DateTime."""
 
     value: object
     type: PropertyType
@@ -273,7 +273,7 @@ class Expand:
 
 @record
 class CloseCycle:
-    """Keep only the rows in which two variables are bound to the same entity, to close a cycle after an `Expand`."""
+    """Close a cycle after an `Expand`: keep only the rows in which two variables are bound to the same entity."""
 
     left: str
     right: str

@@ -18,7 +18,11 @@ PathFunction = OneOf["length", "nodes", "edges", "cost"]
 
 @record
 class PathEntity:
-    """A bound path. It is returned as an object with the path's nodes and edges."""
+    """A bound path.
+
+    It is returned as an object with the path's length, nodes and edges. If `has_cost` is true, the object also contains
+    the cost.
+    """
 
     variable: str
     type_name: str

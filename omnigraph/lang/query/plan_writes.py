@@ -1,6 +1,6 @@
 """The plan for a mutation: its statements in execution order, with every name resolved.
 
-These records belong to the plan that `plan` defines, and other modules import them from there.
+These records belong to the plan that `plan` defines. Other modules import them from `plan`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """Warnings about queries that are legal but probably not intended.
 
-This module reports the codes L202 to L204, and the checks report L205 to L210. Warnings never affect what a query
-means.
+This module reports the codes L202 to L204, and the modules in `check` report L205 to L210. Warnings never affect what a
+query means.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
@@ -30,7 +30,7 @@ _OUTER_VARIABLES = "outside #"  # represents all outer variables; no variable na
 
 
 def collect_warnings(query: m.Query, checked: CheckedQuery, source: SourceText) -> tuple[Diagnostic, ...]:
-    """Return all warnings about a query in source order. If the query has errors, omit heuristic warnings."""
+    """Return all warnings about a query in source order. If the query has errors, omit this module's warnings."""
     warnings = list(checked.warnings)
     if checked.body is not None:
         warnings += _find_unused_parameters(query, checked, source)
@@ -60,7 +60,7 @@ def _find_unused_parameters(query: m.Query, checked: CheckedQuery, source: Sourc
 
 
 def _whole_matches(checked_body: CheckedBody | None) -> list[CheckedMatch]:
-    """Return the outermost `match` in every part of a query."""
+    """Return the outermost `match` in each part of a read and in each statement of a mutation."""
     match checked_body:
         case CheckedRead():
             return [checked_body.match]
@@ -108,7 +108,10 @@ def _find_cross_products(match: CheckedMatch, outer_variables: frozenset[str], s
 def _find_disconnected(
     match_parts: tuple[Component, ...], match: CheckedMatch, outer_variables: frozenset[str]
 ) -> list[Component]:
-    """Return the first part of every connected group except the first group."""
+    """Return the first part of each connected group, except for one group.
+
+    The exception is the group that contains outer variables or, if there are none, the first group.
+    """
     connected_names = ConnectedNames()
     variables_by_part = [_merge_outer_variables(component.variables, outer_variables) for component in match_parts]
     for part_variables in variables_by_part:

@@ -2,8 +2,8 @@
 
 This module contains only data. Every finding must have a code from this list. The families are DS (destructive), MF
 (may fail on data), CD (constraint deletion), BC (backward-incompatible), NM (naming), VE (vectors and embeddings) and
-ED (edge topology). The families OW (ownership), NL (non-linear branches) and LK (locks and cost) are reserved. Codes
-below 200 identify findings about migration plans or names, and all others identify lint findings.
+ED (edge topology). The families OW (ownership), NL (non-linear branches) and LK (locks and cost) are reserved. NM codes
+and codes from 200 up identify lint findings, and all other codes identify findings in migration plans.
 """
 
 from typing import Literal

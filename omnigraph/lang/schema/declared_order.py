@@ -46,7 +46,7 @@ class DeclaredOrder:
         return _sort_by_name(entity_type.properties, declared.property_names, missing_first=True)
 
     def declaration(self, entity_type: NodeType | EdgeType) -> DeclaredType:
-        """Return a type's declaration as written."""
+        """Return a type's declaration as written, or an empty one if the file does not declare the type."""
         return self.declarations.get((entity_type.kind, entity_type.name), DeclaredType(""))
 
 

@@ -96,7 +96,10 @@ def _silenced_codes(declaration: Declaration, owner_property: Property | None) -
 
 
 def check_type_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report type names that are not in PascalCase, because queries change only the first letter to lowercase."""
+    """Report type names that are not in PascalCase.
+
+    Queries write the name of an edge type with only its first letter changed to lowercase.
+    """
     name = declaration.name
     if not _PASCAL_CASE.fullmatch(name.text):
         suggestion = "".join(name_part[:1].upper() + name_part[1:] for name_part in name.text.split("_"))
@@ -175,7 +178,7 @@ def check_vectors(declaration: Declaration, lint_context: LintContext) -> Iterat
 
 
 def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report an edge type whose edges may connect a node to itself, unless it has a `@card`."""
+    """Report an edge type without `@card` whose edges may connect a node to itself."""
     if not isinstance(declaration, EdgeDeclaration) or declaration.cardinality is not None:
         return
     if declaration.source.text == declaration.target.text:

@@ -26,7 +26,7 @@ _QUERY_HEAD = "query q() { "
 
 @record
 class Block:
-    """The innermost block: what it contains, and the type or variable whose properties it lists.
+    """The innermost block around the cursor: its kind, and the type or variable whose properties it lists.
 
     `used_names` are the properties that the block already assigns. `in_case` is true inside a `case`.
     """
@@ -39,7 +39,7 @@ class Block:
 
 
 def find_block(read: tuple[ReadTerminal, ...]) -> Block:
-    """Return the block that is open after these terminals."""
+    """Return the innermost block that is still open after the given terminals."""
     open_blocks: list[tuple[Block, int]] = [(Block("top"), 0)]
     for index, terminal in enumerate(read):
         if terminal.name == "LBRACE":
@@ -90,7 +90,7 @@ def _complete_block(block: Block, inner: tuple[ReadTerminal, ...]) -> Block:
 
 
 def simpler_versions(before: str) -> Iterator[str]:
-    """Yield the source, followed by simpler versions after which the grammar allows the same continuations."""
+    """Yield the text before the cursor, followed by simpler versions after which the grammar allows the same text."""
     tokens = scan_tokens(before, 0, len(before))
     if tokens and tokens[0].text != "query":
         before = before[: tokens[0].start] + _QUERY_HEAD + before[tokens[0].start :]
@@ -124,7 +124,7 @@ def _replace_finished_blocks(text: str, tokens: list[TextToken]) -> str:
 
 
 def _innermost_brace(tokens: list[TextToken]) -> int | None:
-    """Return the end of the innermost open brace, or None if no brace is open."""
+    """Return the offset after the innermost open brace, or None if no brace is open."""
     open_braces: list[int] = []
     for token in tokens:
         if token.text == "{":

@@ -29,7 +29,7 @@ def complete_schema(text: str, offset: int) -> tuple[CompletionItem, ...]:
 
 
 def _simpler_versions(before: str) -> Iterator[str]:
-    """Yield the source, then only its header and last line, and finally only its header."""
+    """Yield the text before the cursor, then only its header and last line, and finally only its header."""
     yield before
     brace, line_start = before.find("{"), before.rfind("\n") + 1
     if brace >= 0:

@@ -45,7 +45,7 @@ def entity_type(catalog: Catalog | None, type_name: str | None) -> EntityType | 
 
 
 def properties_of(declared: EntityType | None) -> tuple[PropertyDefinition, ...]:
-    """Return the properties that a query can read, including `id`, in name order."""
+    """Return a type's properties that a query can read, including `id`, in name order."""
     if declared is None:
         return ()
     own = [definition for definition in declared.properties if definition.name != "id"]
@@ -53,7 +53,10 @@ def properties_of(declared: EntityType | None) -> tuple[PropertyDefinition, ...]
 
 
 def other_endpoint(catalog: Catalog, edge: EdgeType, type_name: str | None) -> str | None:
-    """Return the type at the other end of an edge type, or None if neither end has the given type."""
+    """Return the node type at the opposite end of an edge type, or None if neither end has the given type.
+
+    If no type is given, return the target type.
+    """
     if type_name is None or narrower_type(catalog, type_name, edge.source):
         return edge.target
     return edge.source if narrower_type(catalog, type_name, edge.target) else None
@@ -76,7 +79,7 @@ def _read_parameters(tokens: list[TextToken]) -> dict[str, InferredVariable]:
 
 
 def _type_after(tokens: list[TextToken], index: int) -> str | None:
-    """Return the type of a parameter, such as `[I32]?`, from the tokens after its name."""
+    """Return the type of a parameter, such as `[I32]?`, from the tokens after its name, or None if it is missing."""
     if index >= len(tokens) or tokens[index].text != ":":
         return None
     parts = []

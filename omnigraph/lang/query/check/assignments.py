@@ -1,4 +1,4 @@
-"""Assignments in insert and update statements, such as `age: $a`, `from: "ann"` and `bio: null`.
+"""Assignments in insert, upsert, patch and update statements, such as `age: $a`, `from: "ann"` and `bio: null`.
 
 This module decides which values a property accepts, and converts literals. Parameters and expressions are converted
 when the statement runs.
@@ -29,7 +29,7 @@ def check_assignments(
     allows_id: bool = False,
     resolve_value: Callable[[m.Expression], TypedValue | None] | None = None,
 ) -> tuple[plan.Assign, ...]:
-    """Return the valid assignments and report invalid ones. If there is no target type, check only the values.
+    """Return the valid assignments and report invalid ones. If the type is unknown (None), check only the values.
 
     `resolve_value` resolves values that may depend on the changed row. Without it, all values must be constants.
     """
@@ -140,7 +140,7 @@ def _check_assignment(
 
 
 def _row_name_hint(property_type: PropertyType, name: m.Name) -> str | None:
-    """Return a hint if the assignment sets an id or an endpoint."""
+    """Return a hint if the assignment sets an id or an endpoint, or None otherwise."""
     # `assignable_type` returns the `STRING` object itself only for ids and endpoints.
     if property_type is not STRING:
         return None

@@ -65,7 +65,7 @@ def check_bindable(scope: Scope, variable: m.Variable) -> bool:
 
 
 def narrow_variable(scope: Scope, variable_name: str, type_name: str) -> list[CheckedClause]:
-    """Narrow a variable to a compatible type. For a variable from an outer scope, add a type test."""
+    """Narrow a variable to a compatible type. If an outer scope bound it, return a filter that tests the type."""
     bound_variable = scope.variables.get(variable_name)
     if not isinstance(bound_variable, NodeVariable):
         scope.variables[variable_name] = NodeVariable(scope.plan_name(variable_name), type_name)
@@ -164,11 +164,11 @@ def _resolve_inline_value(scope: Scope, expression: m.Expression) -> TypedValue 
 def _value_mismatch(typed_value: TypedValue, property_type: PropertyType) -> str | None:
     """Return the reason why a value can never equal the value of a property, or None if it can."""
     if property_type.scalar is ScalarType.BLOB:
-        return "a Blob cannot be matched"
+        return "Blobs cannot be matched"
     if typed_value.is_null:
         return None if property_type.nullable else "a required property is never null"
     if property_type.is_vector:
-        return "a Vector cannot be matched; use `nearest` to rank rows by it"
+        return "Vectors cannot be matched; use `nearest` to rank rows by this property"
     if typed_value.type is None or typed_value.type.is_list or not is_comparable(typed_value.type, property_type):
         list_note = " to look for in the list" if property_type.is_list else ""
         expected_type = property_type.element_type().display()

@@ -31,7 +31,7 @@ class CheckedPath:
 
 @record
 class CheckedTraversal:
-    """A traversal as written. Each step is an edge type that leads from the source to the target.
+    """A traversal as written. Each step is an edge type, and the direction that leads from the source to the target.
 
     If `source` or `target` is None, that endpoint is anonymous.
     """

@@ -1,6 +1,6 @@
 """Check the clauses of a `match` in textual order, including nested `not` and `optional` blocks.
 
-This module passes each clause to the right check, and controls which names are visible in nested lists. Lowering later
+This module passes each clause to the right check, and controls which names are visible in nested blocks. Lowering later
 decides the order in which the clauses run.
 """
 
@@ -47,7 +47,7 @@ def _check_clause(scope: Scope, clause: m.Clause) -> list[CheckedClause]:
 
 
 def check_condition(scope: Scope, condition: m.Condition) -> plan.Predicate | None:
-    """Return the predicate for a condition inside `match`."""
+    """Return the predicate for a condition inside `match`, or None after reporting an error."""
     rules = conditions.ConditionRules(
         report=scope.report,
         resolve_operand=lambda expression: expressions.resolve_expression(scope, expression),
@@ -57,7 +57,7 @@ def check_condition(scope: Scope, condition: m.Condition) -> plan.Predicate | No
 
 
 def _check_word_pair(scope: Scope, word_pair: m.WordPair) -> list[CheckedClause]:
-    """Check `$a contains $b`. The left operand determines whether the clause is a filter or a traversal."""
+    """Check a clause such as `$a contains $b`: a filter if `$a` is a parameter, or otherwise a traversal."""
     if word_pair.left.name not in scope.parameters:
         edge_traversal = m.Traversal(word_pair.left, (word_pair.word,), word_pair.right, span=word_pair.span)
         return check_traversal(scope, edge_traversal)

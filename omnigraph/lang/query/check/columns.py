@@ -83,7 +83,7 @@ def resolve_column_value(scope: Scope, expression: m.Expression) -> TypedValue |
             score_type = F64.as_nullable(True)
             return TypedValue(plan.Score(ranking), score_type, expression.span) if ranking is not None else None
         case m.Alias():
-            message = f"`{expression.name}` is not a value; a column name can only be used in `order`"
+            message = f"`{expression.name}` is not a value; column names can only be used in `order` and `having`"
             is_keyword = expression.name == "distinct"
             hint = "write `distinct` before the braces: `return distinct { $p.name }`" if is_keyword else None
             scope.report.error(expression.span, message, hint=hint)
@@ -108,7 +108,7 @@ def _resolve_operand(scope: Scope, expression: m.Expression) -> TypedValue | Non
 
 
 def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
-    """Return an aggregate with its result type, which is always nullable."""
+    """Return an aggregate with its result type (always nullable), or None after reporting an error."""
     argument = _resolve_argument(scope, aggregate)
     if argument is None:
         return None
@@ -136,7 +136,7 @@ def _resolve_argument(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None
 
 
 def _argument_mismatch(aggregate: m.Aggregate, argument: TypedValue) -> str | None:
-    """Return the reason why the function does not accept the argument, or None if it does."""
+    """Return the reason why an aggregate function does not accept its argument, or None if it does."""
     argument_type, type_text = argument.type, argument.describe_type()
     match aggregate.function:
         case "sum" | "avg":
@@ -172,12 +172,12 @@ def _result_type(function: m.AggregateFunction, argument: TypedValue) -> Propert
 def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
     if typed_value.type is None or typed_value.type.scalar is not ScalarType.BLOB:
         return True
-    scope.report.error(typed_value.span, "a query cannot read a Blob", "T24", hint=BLOB_HINT)
+    scope.report.error(typed_value.span, "queries cannot read Blobs", "T24", hint=BLOB_HINT)
     return False
 
 
 def _check_group_key(scope: Scope, typed_value: TypedValue, aggregated: bool) -> bool:
-    """Return whether a column is allowed. In a grouped read, it must be an aggregate or a group key."""
+    """Return whether a column is allowed. In a grouped read, literals, scores and `now()` are not allowed."""
     key_classes = (
         plan.Aggregate
         | plan.PropertyValue

@@ -91,7 +91,7 @@ def _check_comparison(rules: ConditionRules, comparison: m.Comparison) -> plan.P
 def _check_search_comparison(
     rules: ConditionRules, comparison: m.Comparison, call: m.Call, opposite: m.Expression
 ) -> plan.Predicate | None:
-    """Check `search(..) = true`, which means the same as `search(..)`. Reject all other comparisons."""
+    """Check `search(..) = true`, which means the same as `search(..)`. Reject any other comparison with a search."""
     text_search = rules.check_text_search(call)
     if comparison.operator == "=" and opposite == m.Literal("bool", "true"):
         return text_search
@@ -177,7 +177,7 @@ def _check_testable(rules: ConditionRules, operand: TypedValue) -> bool:
     """Return whether a condition may test an operand's value. Report an error if it may not."""
     if isinstance(operand.value, plan_paths.PathEntity):
         rules.report.error(
-            operand.span, "a path cannot be compared", "T7", hint="compare the path's length or its nodes"
+            operand.span, "paths cannot be compared", "T7", hint="compare the path's length or its nodes"
         )
         return False
     if operand.type is None:
@@ -195,7 +195,7 @@ def _check_not_list(rules: ConditionRules, operand: TypedValue, opposite: TypedV
     if operand.type is not None and not operand.type.is_list:
         return True
     hint = "write `list contains value`" if opposite.type and not opposite.type.is_list else None
-    rules.report.error(operand.span, "a list cannot be compared", rules.mismatch_code(operand), hint=hint)
+    rules.report.error(operand.span, "lists cannot be compared", rules.mismatch_code(operand), hint=hint)
     return False
 
 

@@ -78,7 +78,7 @@ def resolve_now(span: Span) -> TypedValue:
 
 
 def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Resolve a variable to a parameter, a node, an edge or a path."""
+    """Resolve a variable to a parameter, node, edge or path, or return None after reporting an error."""
     parameter_value = resolve_parameter(scope, variable)
     if parameter_value is not None:
         return parameter_value
@@ -111,7 +111,7 @@ def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
-    """Resolve an access to a property, `id` or an edge endpoint."""
+    """Resolve an access to a property, `id` or an endpoint, or return None after reporting an error."""
     bound_variable = scope.variables.get(field.variable)
     if isinstance(bound_variable, NodeVariable):
         return _resolve_node_field(scope, field, bound_variable)

@@ -1,6 +1,6 @@
 """Check calls to scalar functions: names, arguments and result types.
 
-This module contains the table of functions. Arguments that apply to the whole column, such as a pattern, must be
+This module contains the table of functions. Arguments that must be the same for all rows, such as a pattern, must be
 literals or parameters. This module checks the literals; parameters are checked when the query runs.
 """
 

@@ -1,6 +1,6 @@
 """Check grouping: whether a read groups its rows, and the `having` condition that filters the groups.
 
-A `having` may refer to columns by name, and may use expressions made of group keys, aggregates and constants.
+A `having` condition may refer to columns by name, and may use expressions made of group keys, aggregates and constants.
 """
 
 from collections.abc import Iterator
@@ -46,8 +46,9 @@ def check_having(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanCo
     rules = conditions.ConditionRules(scope.report, resolve_operand, reject_text_search)
     predicate = conditions.check_condition(rules, read_body.having)
     if predicate is not None and not contains_aggregate(predicate):
-        hint = "conditions in `match { .. }` run before rows are grouped"
-        scope.report.warn(read_body.having.span, "this condition does not test an aggregate", "L210", hint=hint)
+        hint = "write it inside `match { .. }`, so that it runs before rows are grouped"
+        message = "this `having` condition does not test an aggregate"
+        scope.report.warn(read_body.having.span, message, "L210", hint=hint)
     return predicate
 
 

@@ -65,7 +65,7 @@ def fit_constant(constant: plan.Constant, target_type: PropertyType) -> plan.Con
 
 
 def suggest_enum_value(typed_value: TypedValue, property_type: PropertyType) -> str | None:
-    """Return a hint if an enum contains a value that is similar to a text literal."""
+    """Return a hint if an enum contains a value that is similar to a text literal, or None otherwise."""
     text = typed_value.value.value if isinstance(typed_value.value, plan.Constant) else None
     allowed_values = property_type.enum_values
     return did_you_mean(text, allowed_values) if isinstance(text, str) and allowed_values is not None else None
@@ -126,7 +126,7 @@ def _resolve_list(report: CheckReport, literal: m.ListLiteral) -> TypedValue | N
 
 
 def _common_scalar(report: CheckReport, typed_items: list[TypedValue]) -> ScalarType | None:
-    """Return the scalar type common to all items. An empty list counts as a list of strings."""
+    """Return the items' common scalar type, or None after reporting an error. Without items, the type is String."""
     items_by_scalar = {
         typed_item.type.scalar: typed_item for typed_item in reversed(typed_items) if typed_item.type is not None
     }
@@ -144,5 +144,5 @@ def _common_scalar(report: CheckReport, typed_items: list[TypedValue]) -> Scalar
 def _resolve_item(report: CheckReport, item: m.Literal) -> TypedValue | None:
     if item.kind != "null":
         return resolve_literal(report, item)
-    report.error(item.span, "a list cannot contain null", hint="remove the null")
+    report.error(item.span, "lists cannot contain null", hint="remove the null")
     return None

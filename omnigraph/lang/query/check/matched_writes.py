@@ -1,7 +1,7 @@
 """Check updates and deletes of entities that a `match` binds.
 
-This module resolves the changed variable, the values assigned to each matched row, and the columns that the match
-returns to the statement. The match itself is checked in the same way as in a read.
+This module resolves the changed variable, the values assigned to each matched row, and the columns that the statement
+needs from the match. The match itself is checked in the same way as in a read.
 """
 
 from typing import Literal as OneOf
@@ -102,7 +102,7 @@ def _reject_blobs(scope: Scope, update: m.MatchedUpdate, assignments: tuple[plan
     for assignment in assignments:
         value = assignment.value
         if isinstance(value, plan.PropertyValue) and value.type.scalar is ScalarType.BLOB:
-            scope.report.error(spans[assignment.name], "a query cannot read a Blob", "T24", hint=BLOB_HINT)
+            scope.report.error(spans[assignment.name], "queries cannot read Blobs", "T24", hint=BLOB_HINT)
 
 
 def _read_of(

@@ -70,7 +70,7 @@ def _check_row_count_parameter(scope: Scope, variable: m.Variable, keyword: str)
 
 
 def _find_ranking_call(read_body: m.ReadBody, ordering: m.Ordering) -> m.Call | None:
-    """Return the ranking that an ordering refers to, either directly or through a column alias."""
+    """Return the ranking that an ordering refers to, directly or through an alias, or None if there is none."""
     expression: m.Expression = ordering.expression
     if isinstance(expression, m.Alias):
         matching_projections = (

@@ -24,7 +24,7 @@ class CheckedParameter:
 
 
 def check_parameters(report: CheckReport, parameters: tuple[m.Parameter, ...]) -> tuple[CheckedParameter, ...]:
-    """Return the parameters without duplicate names, and report invalid declarations."""
+    """Return the first parameter with each name, and report invalid declarations."""
     checked_parameters: dict[str, CheckedParameter] = {}
     for parameter in parameters:
         _check_parameter_name(report, parameter, parameter.name in checked_parameters)
@@ -46,7 +46,7 @@ def _check_parameter_name(report: CheckReport, parameter: m.Parameter, is_duplic
 
 
 def _check_default(report: CheckReport, parameter: m.Parameter) -> plan.Constant | None:
-    """Return a parameter's default value, or None if it has no default."""
+    """Return a parameter's default value, or None if it has no default or an invalid one."""
     if parameter.default is None:
         return None
     typed_value = literals.resolve_literal(report, parameter.default)

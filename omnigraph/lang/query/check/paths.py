@@ -1,7 +1,7 @@
 """Check paths and edge tests, as in `$p = any shortest $a $e:road{1,9} $b where $e.open = true by $e.km`.
 
-This module checks the parts that apply to every edge of a path: the condition after `where`, the cost after `by`, and
-the path variable. A path's edge variable is visible only in these parts, because it represents many edges.
+This module checks the path variable, the condition after `where` and the cost after `by`. A path's edge variable is
+visible only in the condition and the cost, because it represents every edge on the path.
 """
 
 from typing import cast
@@ -57,12 +57,12 @@ def _cost_problem(traversal: m.Traversal, path: m.PathPattern) -> str | None:
     if path.mode != "any shortest":
         return f"`by` can only follow `any shortest`, not `{path.mode}`"
     if traversal.hops is not None and traversal.hops.low > 1:
-        return "with `by`, the lower bound must be 0 or 1"
+        return "with `by`, the lower hop bound must be 0 or 1"
     return None
 
 
 def bind_path_variable(scope: Scope, traversal: m.Traversal, type_name: str) -> str | None:
-    """Bind the path variable after the endpoints, and return its name in the plan."""
+    """Bind the path variable and return its name in the plan, or return None if there is no path."""
     if traversal.path is None:
         return None
     variable_name = traversal.path.variable.name
@@ -144,7 +144,7 @@ def is_path_call(scope: Scope, call: m.ScalarCall) -> bool:
 
 
 def resolve_path_call(scope: Scope, call: m.ScalarCall) -> TypedValue | None:
-    """Resolve a call to a path function, such as `length($p)`."""
+    """Resolve a call to a path function, such as `length($p)`. Return None if the call is invalid."""
     argument = call.arguments[0] if len(call.arguments) == 1 else None
     bound_variable = scope.variables.get(argument.name) if isinstance(argument, m.Variable) else None
     if isinstance(bound_variable, BrokenVariable):

@@ -22,7 +22,7 @@ from .typed_values import STRING, TypedValue
 def check_row_condition(
     scope: Scope, target_type: NodeType | EdgeType | None, condition: m.Condition
 ) -> plan.Predicate | None:
-    """Return the predicate for a `where` clause. If there is no target type, check only its values."""
+    """Return the predicate for a `where` clause. If the type is unknown (None), check only the clause's values."""
 
     def resolve_operand(expression: m.Expression) -> TypedValue | None:
         return resolve_row_value(scope, target_type, expression)

@@ -20,7 +20,7 @@ _VERB_NAMES = {m.Insert: "an insert", m.Upsert: "an upsert", m.Patch: "a patch"}
 def check_row_write(
     scope: Scope, statement: m.Insert | m.Upsert | m.Patch, target_type: NodeType | EdgeType | None
 ) -> RowWrite | None:
-    """Check an insert, upsert or patch. If there is no target type, check only the values."""
+    """Check an insert, upsert or patch. If its type is unknown (None), check only the values."""
     names_row_by_id = isinstance(statement, m.Patch) or (isinstance(statement, m.Upsert) and not _has_key(target_type))
     assignments = check_assignments(scope, target_type, statement.assignments, allows_id=names_row_by_id)
     if target_type is None:
@@ -83,7 +83,7 @@ def _check_patch(scope: Scope, patch: m.Patch, target_type: NodeType | EdgeType,
     missing_names = [name for name in names_of_key if name not in assigned_names]
     is_named_by_key = bool(names_of_key) and not missing_names
     if missing_names and len(missing_names) < len(names_of_key):
-        message = f"the {target_type.name} key also includes {_join_names(missing_names)}"
+        message = f"the patch assigns only part of the {target_type.name} key, without {_join_names(missing_names)}"
         scope.report.error(patch.type_name.span, message, "T12", hint="identify the row by its complete key or by `id`")
     elif not is_named_by_key and "id" not in assigned_names:
         row_names = f"{_join_names(list(names_of_key))} or `id`" if names_of_key else "`id`"

@@ -57,7 +57,7 @@ def numeric_result(number_type: PropertyType) -> PropertyType:
 
 
 def common_type(rules: ScalarRules, alternatives: list[TypedValue], construct: str) -> PropertyType | None:
-    """Return a type that can hold all alternatives of a `case` or `coalesce`, or None after reporting an error."""
+    """Return the result type of a `case` or `coalesce` with these alternatives, or None after reporting an error."""
     typed_alternatives = [alternative for alternative in alternatives if not alternative.is_null]
     if not typed_alternatives:
         rules.report.error(alternatives[0].span, f"`{construct}` requires at least one value that is not null", "T25")
@@ -78,7 +78,10 @@ def common_type(rules: ScalarRules, alternatives: list[TypedValue], construct: s
 
 
 def _wider_type(first_type: PropertyType | None, second_type: PropertyType) -> PropertyType:
-    """Return a type that can hold the values of two comparable types."""
+    """Return the common type of two comparable types.
+
+    Two different number types become I64, or F64 if either is a float.
+    """
     if first_type is None or first_type.as_nullable(False) == second_type.as_nullable(False):
         return second_type
     if not second_type.scalar.is_numeric:

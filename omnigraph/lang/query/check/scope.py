@@ -45,7 +45,7 @@ class HopEdgeVariable:
 
 @record
 class PathVariable:
-    """A bound path through nodes of one type. `has_cost` is true if its edges have a cost."""
+    """A bound path through nodes of one type. `has_cost` is true if the traversal has a `by`."""
 
     name: str
     type_name: str
@@ -136,7 +136,7 @@ def implementers(catalog: Catalog, type_name: str) -> tuple[str, ...]:
 
 
 def narrower_type(catalog: Catalog, first_type: str, second_type: str) -> str | None:
-    """Return the type of an entity that has both types, or None if the types are incompatible."""
+    """Return whichever of two types implements the other (either, if they are equal), or None if neither does."""
     if first_type == second_type or second_type in implementers(catalog, first_type):
         return second_type
     return first_type if first_type in implementers(catalog, second_type) else None

@@ -30,7 +30,7 @@ _DEFAULT_RRF_K = 60
 
 
 def misuse_code(call: m.Call) -> str:
-    """Return the diagnostic code for misuse of this function."""
+    """Return the diagnostic code for misuse of the called function."""
     return _MISUSE_CODES[call.function]
 
 
@@ -163,7 +163,7 @@ def _resolve_text_property(scope: Scope, call: m.Call) -> plan.PropertyValue | N
 
 
 def _resolve_property(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
-    """Return the declared node property that a function is applied to."""
+    """Return the declared node property that a function is applied to, or None after reporting an error."""
     property_argument = call.arguments[0]
     if not isinstance(property_argument, m.Field):
         message = f"the first argument to `{call.function}` must be a property such as `$x.title`"
@@ -203,7 +203,7 @@ def _resolve_constant_query(scope: Scope, call: m.Call) -> TypedValue | None:
 
 
 def _resolve_integer(scope: Scope, call: m.Call, expression: m.Expression, minimum: int) -> plan.Value | None:
-    """Resolve an integer of at least `minimum`, given as a literal or a parameter."""
+    """Resolve a parameter or an integer literal of at least `minimum`. Return None after reporting an error."""
     typed_value = _resolve_argument(scope, call, expression)
     if typed_value is None:
         return None

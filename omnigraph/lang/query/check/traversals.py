@@ -178,9 +178,9 @@ def _check_symmetric(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType
 def _orient_edge(
     catalog: Catalog, edge: EdgeType, source_type: str | None, target_type: str | None
 ) -> _EndpointTypes | None:
-    """Orient the edge forward if the type of the bound endpoint allows it. Otherwise, try the other direction.
+    """Orient the edge forward or, if the bound endpoint's type does not allow that, backward.
 
-    If both endpoints are bound, only the source type is considered.
+    Return None if the type allows neither. If both endpoints are bound, only the source's type is considered.
     """
     if source_type is not None:
         if forward_type := narrower_type(catalog, source_type, edge.source):

@@ -18,7 +18,7 @@ DATETIME = PropertyType(ScalarType.DATETIME)
 
 @record
 class TypedValue:
-    """A resolved expression. `type` is None for nodes and paths."""
+    """A resolved expression. `type` is None for nodes, edges and whole paths."""
 
     value: plan.Value
     type: PropertyType | None
@@ -31,7 +31,7 @@ class TypedValue:
 
     @property
     def is_literal(self) -> bool:
-        """Return whether the value is written as a constant."""
+        """Return whether the value is a constant in the query text, not a parameter."""
         return isinstance(self.value, plan.Constant)
 
     @property
@@ -109,7 +109,7 @@ _WIDER_NUMBERS = {
 
 
 def common_type(first_type: PropertyType, second_type: PropertyType) -> PropertyType | None:
-    """Return a type that can represent all values of both types exactly, or None if no such type exists.
+    """Return a type that can represent all values of two types exactly, or None if no such type exists.
 
     >>> common_type(PropertyType(ScalarType.I32), PropertyType(ScalarType.U32, nullable=True)).display()
     'I64?'

@@ -46,7 +46,7 @@ def _check_names(scope: Scope, first_part: m.ReadBody, other_part: m.ReadBody) -
     counts = len(other_part.projections), len(expected_names)
     span = other_part.projections[0].span.to(other_part.projections[-1].span)
     message = f"this part returns {_count_columns(counts[0])}, but the first part returns {counts[1]}"
-    scope.report.error(span, message, "T30", hint=f"the first part returns {', '.join(expected_names)}")
+    scope.report.error(span, message, "T30", hint=f"return the columns of the first part: {', '.join(expected_names)}")
     return False
 
 
@@ -70,7 +70,7 @@ def _common_columns(
 def _merge_columns(
     scope: Scope, earlier_column: plan.PlanColumn, column: plan.PlanColumn, projection: m.Projection
 ) -> plan.PlanColumn:
-    """Return the column with a type common to both parts, and report incompatible types."""
+    """Return `earlier_column` with a type that can also hold the values of `column`. Report incompatible types."""
     if earlier_column.type is not None and column.type is not None:
         merged_type = common_type(earlier_column.type, column.type)
         if merged_type is not None:

@@ -85,7 +85,7 @@ def read_property(
 def _drop_repeated_annotations(
     annotations: tuple[model.Annotation, ...], findings: SchemaFindings
 ) -> list[model.Annotation]:
-    """Return the annotations with valid arguments, and report annotations that must not be repeated."""
+    """Return the valid annotations, and report invalid arguments and forbidden repetitions."""
     seen_names: set[str] = set()
     valid_annotations = []
     for annotation in annotations:

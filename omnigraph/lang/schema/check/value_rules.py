@@ -71,7 +71,7 @@ def _read_check(draft: TypeDraft, constraint: model.Constraint, findings: Schema
 def _check_column_kind(
     column: ConstraintColumn, constraint: model.Constraint, required_kind: str, findings: SchemaFindings
 ) -> bool:
-    """Return whether the column has the required type, `numeric` or `String`.
+    """Return whether the column's type is of the required kind, `numeric` or `String`.
 
     A column with an invalid type is accepted, because that error has already been reported.
     """
@@ -117,7 +117,7 @@ def _locate_pattern_error(pattern: model.Literal, reason: str, findings: SchemaF
 
 
 def check_defaults(node: catalog.NodeType, findings: SchemaFindings) -> None:
-    """Reject a `@default` that violates one of the node's own rules."""
+    """Reject a `@default` that violates a `@range` or `@check` on the same node."""
     for rule in node.constraints:
         if not isinstance(rule, catalog.Range | catalog.Check):
             continue

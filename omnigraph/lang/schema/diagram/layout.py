@@ -244,7 +244,7 @@ def _draw_lines(
 
 
 def _arrange_in_rows(drawings: Sequence[Drawing]) -> Drawing:
-    """Arrange drawings in rows, tallest first. A row is at least as wide as the widest drawing."""
+    """Arrange drawings in rows, tallest first. The row width is at least the width of the widest drawing."""
     if not drawings:
         return Drawing(2 * MARGIN, 2 * MARGIN)
     area = sum((drawing.width + _GROUP_GAP) * (drawing.height + _GROUP_GAP) for drawing in drawings)

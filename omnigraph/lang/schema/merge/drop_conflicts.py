@@ -20,7 +20,10 @@ from .slots import ColumnReference, SchemaSlots, TypeSlots, group_columns
 
 @record
 class DropConflict:
-    """A type or property that one side dropped and the other side changed or began to use. `use` describes how."""
+    """A type or property that one side dropped and the other side changed or began to use.
+
+    `use` describes the change or the new use.
+    """
 
     entity: EntityReference
     dropped_by: Side
@@ -66,7 +69,10 @@ def _drops_of_edited_values(sides: MergeSides, dropped_edits: Sequence[DroppedEd
 
 
 def _declaring_entities(schema: SchemaSlots, edit: DroppedEdit) -> Iterator[EntityReference]:
-    """Yield the edited type or property. For an inherited property, yield the interface properties that declare it."""
+    """Yield the type or property that the edit changed.
+
+    For an inherited property, yield the interface properties that declare it.
+    """
     owner = schema.get(edit.type_id)
     if owner is None or edit.property_id is None or edit.property_id in owner.properties:
         yield EntityReference(edit.type_id, edit.property_id)
@@ -142,7 +148,7 @@ def _used_columns(type_slots: TypeSlots) -> Iterator[ColumnReference]:
 
 
 def _describe_use(type_slots: TypeSlots, column: int) -> str | None:
-    """Describe the first of a type's constraints and embeddings that uses a column, or return None if there is none."""
+    """Describe the first constraint or embedding in a type that uses a column, or return None if none uses it."""
     for group, content in sorted(type_slots.constraints.items(), key=str):
         if column in group_columns(group, content):
             return describe_details(group, content, type_slots)

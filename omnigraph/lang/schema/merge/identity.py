@@ -1,8 +1,10 @@
-"""Assign ids in a merged schema. Our id takes precedence over their id, and a new id is the last resort.
+"""Assign ids in a merged schema. The id from our side takes precedence over the id from the other side.
 
 If one side adds a property to an interface and the other side adds a node that implements the interface, the merged
-schema contains a property that neither side has. Only such a property gets a new id. This module also reports required
-properties that would have no value in existing entities, and distinct inherited properties that would share a name.
+schema contains a property that neither side has. Such a property gets a new id, and no other property does.
+
+This module also reports required properties that would have no value in existing entities, and distinct inherited
+properties that would share a name.
 """
 
 from collections.abc import Iterator
@@ -62,7 +64,10 @@ class MergedIdentity:
         return TypeIdentity(slots.kind, slots.name, slots.type_id, slots.table_id, tuple(sorted(property_ids.items())))
 
     def _inherited_ids(self, slots: TypeSlots, definition: PropertyDefinition) -> Iterator[int]:
-        """Yield the ids of our and then their properties that satisfy one of the same interface properties."""
+        """Yield the ids of both sides' properties that satisfy an interface property that `definition` satisfies.
+
+        The ids from our side come first.
+        """
         satisfied_ids = set(self._satisfied_ids(slots, definition))
         for side_schema in (self.sides.ours, self.sides.theirs):
             owner = side_schema.get(slots.type_id)
@@ -89,7 +94,7 @@ class MergedIdentity:
         self.conflicts.append(SchemaConflict("unresolvable", f"{slots.label}.{definition.name}", reason=reason))
 
     def _check_value_exists(self, slots: TypeSlots, definition: PropertyDefinition, property_id: int) -> None:
-        """Report a required property that has no value in one side's entities."""
+        """Report a required property for which the entities on one side have no value."""
         base_type = self.sides.base.get(slots.type_id)
         is_old = base_type is not None and property_id in base_type.property_ids.values()
         is_decided = property_id in slots.properties  # only one side adds the property to a type that both sides add

@@ -39,7 +39,7 @@ from .source_parts import read_source_parts
 
 
 class _EveryName:
-    """A collection that contains every name, to exempt all names in accepted schemas from the length limit."""
+    """A collection that contains every name. It exempts the names in accepted schemas from the length limit."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -58,9 +58,11 @@ def merge_schemas(
     schemas. Additions made on a branch by an earlier release have sequential ids, which are renumbered
     (`SchemaMerge.their_numbers`).
 
-    `decide` is called with each conflict and returns `ours`, `theirs`, `base` to make neither change, or None to leave
-    the conflict open. `dropped_edits` are values that one side wrote to types or properties that the other side
-    dropped. Such edits turn the drop into a conflict.
+    `decide` is called with each conflict and returns `ours`, `theirs`, `base` or None. If it returns `base`, neither
+    change is made. If it returns None, the conflict stays open.
+
+    `dropped_edits` are values that one side wrote to types or properties that the other side dropped. Such edits turn
+    the drop into a conflict.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> from omnigraph.lang.schema.assign_identity import new_identity, resolve_identity
@@ -223,7 +225,7 @@ class _SchemaMerger:
 
 
 def _pass_limit(sides: MergeSides) -> int:
-    """Return an upper bound on the number of passes. Each decision drops, restores or renames one item."""
+    """Return an upper bound on the number of passes. Each decision drops, restores, renames or redefines one item."""
     schemas = (sides.base, sides.ours, sides.theirs)
     entity_count = sum(1 + len(slots.properties) for schema in schemas for slots in schema.values())
     return 4 * entity_count + 1

@@ -83,7 +83,7 @@ def _merge_forms(
 def describe_details(
     group: ConstraintGroup, details: Iterable[ConstraintDetail], owner: TypeSlots | None
 ) -> str | None:
-    """Return the constraints in a group as text, or None if there are none."""
+    """Return a group's constraints with the given details as text, or None if there are no details."""
 
     def column_name(reference: ColumnReference) -> str:
         known_name = owner.property_name(reference) if owner is not None and isinstance(reference, int) else None

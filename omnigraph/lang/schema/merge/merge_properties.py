@@ -35,13 +35,13 @@ def merge_property(
 
 
 def merge_name(log: ConflictLog, subject: str, base: str | None, ours: str, theirs: str) -> str:
-    """Return the merged name. `base` is None for a type or property that both sides added and one side renamed."""
+    """Return the merged name of a type or property. `base` is None if both sides added it."""
     states: tuple[str | None, str | None, str | None] = (base, ours, theirs)
     return merge_slot(log, "renamed_differently", subject, states, lambda name: name) or ours
 
 
 def _merge_added_property(log: ConflictLog, subject: str, ours: PropertySlots, theirs: PropertySlots) -> PropertySlots:
-    """Merge the name and annotations of a property that both sides added. Its definition is already merged."""
+    """Merge a property that both sides added with the same type, default and embedding."""
     return replace(
         ours,
         name=merge_name(log, subject, None, ours.name, theirs.name),

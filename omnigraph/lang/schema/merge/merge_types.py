@@ -1,6 +1,6 @@
 """Merge whole schemas type by type: first decide which types exist, then merge each slot of each type.
 
-Types and properties that one side dropped are absent from the result. Conflicts between a drop and a change are
+Types and properties that one side dropped are absent from the result. Conflicts between such a drop and a change are
 resolved earlier (see `drop_conflicts`), so they do not occur in this module.
 """
 
@@ -111,7 +111,10 @@ class _TypeMerger:
         return merged
 
     def _is_wanted(self, property_id: int, ours: PropertySlots | None, theirs: PropertySlots | None) -> bool:
-        """Return whether to keep a property that one side added. The other side may have no values for it."""
+        """Return whether to keep a property that one side added.
+
+        If the property requires a value and entities on the other side have none, the sides conflict.
+        """
         added, other_side = (ours, self._theirs) if ours is not None else (theirs, self._ours)
         if added is None or self._base is not None or self._ours.kind == "interface":
             return True

@@ -41,7 +41,7 @@ class WrittenSchema:
 
 
 def column_names(type_slots: TypeSlots) -> Callable[[ColumnReference], str]:
-    """Return a function that maps a type's columns to their names in this side's schema."""
+    """Return a function that maps a type's columns to their names in `type_slots`."""
 
     def column_name(reference: ColumnReference) -> str:
         known_name = type_slots.property_name(reference) if isinstance(reference, int) else None

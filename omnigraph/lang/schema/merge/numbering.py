@@ -35,9 +35,9 @@ def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: 
 
 @record
 class CommonNumbering:
-    """The base schema and the other side's schema, both with our ids.
+    """The base schema and the other side's schema, with ids that are comparable with ours.
 
-    `their_numbers` maps the other side's original ids to the new ids.
+    `their_numbers` maps the other side's original ids to the ids in `theirs`.
     """
 
     base: SchemaIR
@@ -46,7 +46,7 @@ class CommonNumbering:
 
 
 def number_like_ours(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> CommonNumbering:
-    """Return the base schema and the other side's schema, both with our ids.
+    """Return the base schema and the other side's schema, with ids that are comparable with ours.
 
     Base ids and derived ids do not change. If the other side made an addition with a sequential id, and our side made
     an addition of the same kind and name, both get our id. The other side's remaining additions keep their ids if all
@@ -111,7 +111,7 @@ class SeparatedSides:
 
 
 def separate_unlike_properties(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SeparatedSides:
-    """Assign separate ids to properties that share an id but have types that cannot be converted.
+    """Assign separate ids to properties that share an id but whose values cannot be converted to each other's types.
 
     An earlier merge replaced such a property with one that the other branch had added under the same name. This merge
     treats it as if one side had dropped the property and added another.
@@ -144,7 +144,7 @@ def restore_numbers(ir: SchemaIR, lowest_next_id: int) -> SchemaIR:
 
 
 def find_repeated_number(ir: SchemaIR) -> str | None:
-    """Return the label of a property that has the same id as another property of its type, or None."""
+    """Return the label of a property whose original id is also the id of another property of its type, or None."""
     for identity in ir.type_identities:
         numbers = {number for _, number in identity.property_ids}
         for name, number in identity.property_ids:

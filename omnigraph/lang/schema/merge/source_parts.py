@@ -1,7 +1,7 @@
 """Split a schema file into declarations and members, each with its comments.
 
 A comment belongs to the item that follows it, or to the item before it on the same line. A comment followed by a blank
-line does not belong to the next declaration. This module splits text but never changes it.
+line does not belong to the next declaration. Splitting never changes the text.
 """
 
 import re

@@ -24,7 +24,7 @@ _VALIDATION_CODES = {"unique": "OG-MF-107", "range": "OG-MF-108", "check": "OG-M
 
 
 def constraint_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
-    """Yield the steps for body constraints: drops, changed options and additions."""
+    """Yield the steps for body constraints: refused key changes, drops, changed index options and additions."""
     if type_pair.has_rows:
         yield from _key_change_steps(type_pair)
     dropped, option_changes, added = _compare_constraints(type_pair)
@@ -58,7 +58,7 @@ def inline_constraint_steps(type_pair: TypePair) -> dict[str, list[MigrationStep
 
 
 def dropped_column_steps(type_pair: TypePair) -> dict[str, list[MigrationStep]]:
-    """Return the drop steps for constraints that use dropped columns, keyed by the first dropped column."""
+    """Return the drop steps for constraints on dropped columns, keyed by the alphabetically first dropped column."""
     steps_by_column: dict[str, list[MigrationStep]] = {}
     for constraint in type_pair.old_constraints.values():
         dropped_columns = type_pair.dropped_names.intersection(constraint_columns(constraint))
@@ -99,7 +99,10 @@ _OptionChanges = list[tuple[Index, Index]]
 
 
 def _compare_constraints(type_pair: TypePair) -> tuple[list[Constraint], _OptionChanges, list[Constraint]]:
-    """Return the dropped, changed and added constraints, except keys and constraints on dropped columns."""
+    """Return the dropped constraints, changed indexes and added constraints.
+
+    Exclude keys and constraints on dropped columns.
+    """
     old_constraints, new_constraints = type_pair.old_constraints, type_pair.new_constraints
     dropped = [
         constraint

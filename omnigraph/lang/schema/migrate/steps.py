@@ -29,7 +29,7 @@ class CardinalityBounds:
     high: int | None
 
     def includes(self, other_bounds: "CardinalityBounds") -> bool:
-        """Return whether these bounds allow every count that the other bounds allow."""
+        """Return whether these bounds allow every count that `other_bounds` allow."""
         fits_above = self.high is None or (other_bounds.high is not None and other_bounds.high <= self.high)
         return self.low <= other_bounds.low and fits_above
 
@@ -113,7 +113,7 @@ class RenameType(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateTypeMetadata(TypeStep):
-    """The description or instruction changes. `annotations` contains all annotations on the new type."""
+    """The description or instruction of a type changes. `annotations` contains all annotations after the change."""
 
     kind: ClassVar[str] = "update_type_metadata"
     annotations: tuple[StoredAnnotation, ...]
@@ -232,7 +232,7 @@ class RestateConstraint(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePropertyMetadata(PropertyStep):
-    """The description changes. `annotations` contains all annotations on the new property."""
+    """The description of a property changes. `annotations` contains all annotations after the change."""
 
     kind: ClassVar[str] = "update_property_metadata"
     annotations: tuple[StoredAnnotation, ...]

@@ -1,4 +1,4 @@
-"""A type before and after a migration. Every comparison takes such a pair as its input.
+"""A type before and after a migration. The comparisons in this package take such a pair as their input.
 
 Old names are translated to new names, so that a rename is never mistaken for any other change.
 """
@@ -76,7 +76,10 @@ class TypePair:
         }
 
     def _is_same_property(self, old_name: str, new_name: str) -> bool:
-        """Return whether two properties with the same id are the same property. In a plan, their types are ignored."""
+        """Return whether two properties with the same id are the same property.
+
+        Unless `is_accepted` is true, ignore their types.
+        """
         old_property, new_property = self.old_type.property(old_name), self.new_type.property(new_name)
         if not self.is_accepted or old_property is None or new_property is None:
             return True

@@ -79,7 +79,7 @@ def _model_field(name: str, info: Any) -> ClassField:
 
 
 def _endpoint_type(field: ClassField, classes: Mapping[str, type]) -> type | None:
-    """Return the class that a field refers to, either as its type or in `Annotated[str, Person]`."""
+    """Return the class that a field refers to (by its type or in `Annotated[str, Person]`), or None."""
     candidates = (field.type.type, *field.type.metadata)
     return next((candidate for candidate in candidates if any(candidate is cls for cls in classes.values())), None)
 

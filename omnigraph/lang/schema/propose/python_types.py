@@ -99,7 +99,7 @@ def _plain_type(python_type: Any) -> PropertyType | None:
 
 
 def _enum_type(values: Sequence[Any]) -> PropertyType | None:
-    """Return an enum if all values are words, or else the type that all values have in common."""
+    """Return an enum if all values are words. Otherwise, return the type that all values share, or None."""
     if values and all(isinstance(value, str) and _ENUM_VALUE.fullmatch(value) for value in values):
         return PropertyType(ScalarType.STRING, enum_values=tuple(values))
     value_types = {type(value) for value in values}
