@@ -162,24 +162,26 @@ def http_page() -> str:
 
 
 _KEYS = """\
-The header `Idempotency-Key` prevents a repeated request from being applied twice. If an earlier request of the same
-caller with the same key made a commit on the branch in the last 24 hours, the operation changes nothing and returns the
-result of that request. The response then has the header `Idempotent-Replay: true`. If the earlier request was a
-different one, the status is 400.
+The header `Idempotency-Key` prevents a repeated request from being applied twice. If the same caller has sent the same
+request with the same key in the last 24 hours, and that request made a commit on the branch, the operation changes
+nothing and returns the result of the first request. The response then has the header `Idempotent-Replay: true`. If the
+caller has used the key for a different request, the status is 400.
 
-- A request with a failure or without an effect does not use its key, so it runs again when it is repeated. This is
-  safe, because at most one commit has the key. However, it may now have an effect: a repeated merge merges what the
-  source has received since then, and `HEAD~1` is another commit if the branch has moved. A condition prevents this.
-- Revisions are compared as they were written. After the first request has made a commit, `HEAD~1` in a repeated request
-  is therefore the same request, although the branch has moved.
-- A repeated merge with `delete_branch` deletes the source if the first request did not, but only if the head of the
-  source is still the merged commit.
-- A condition, a message and limits are not compared. The condition applies only to the first request.
-- If a cleanup has removed the rows that were merged, `stats` does not contain the numbers of changes.
+- A request that failed or had no effect does not use up its key. If such a request is repeated, it runs again. At most
+  one commit has the key, but the repeated request may have an effect that the first one did not have: a merge includes
+  the commits that the source has received since then, and `HEAD~1` refers to a different commit if the branch has
+  moved. To prevent this, add a condition.
+- Revisions are compared as text. A repeated request with the revision `HEAD~1` is therefore the same request, although
+  `HEAD~1` refers to a different commit after the first request.
+- The counts and ids in the response are derived from the commit. If a cleanup has removed the rows of the commit, the
+  response does not contain them.
+- If a merge with `delete_branch` made its commit but did not delete the source, the repeated request deletes the
+  source, unless the source has new commits.
+- Conditions, messages and limits are not compared. The condition applies only to the first request.
 
-Creating, renaming and deleting branches and tags makes no commit, so these operations reject keys. If the response is
-lost, read the branch or the tag: after a deletion, 404 means success. To create a branch, repeat the request with
-`exist_ok`.
+Operations that create, rename or delete branches and tags make no commit, so they reject keys. If the response to such
+an operation is lost, read the branch or tag. After a deletion, status 404 means that the deletion succeeded. To create
+a branch, you can repeat the request with `exist_ok`.
 
 These operations accept keys, and so do their forms below `/if-graph-commit`:
 
