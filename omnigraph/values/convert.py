@@ -8,7 +8,7 @@ a graph rule. The errors that users see are raised by `coerce`.
 import math
 import re
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -219,9 +219,17 @@ def _convert_time(
         stored_number = int(value) if allowed_range[0] <= value <= allowed_range[1] else None
     if stored_number is None:
         time_form = f"{scalar_type.value} ({_TIME_FORMS[scalar_type]})"
-        can_add_offset = scalar_type is ScalarType.DATETIME or not isinstance(value, str)
-        raise ConversionMismatch(time_form, describe(value), hint_for(value) if can_add_offset else None)
+        hint = hint_for(value) if scalar_type is ScalarType.DATETIME else _date_hint(value)
+        raise ConversionMismatch(time_form, describe(value), hint)
     return stored_number
+
+
+def _date_hint(value: object) -> str | None:
+    """Return a hint for a time that was passed as a Date.
+
+    The hint does not suggest a time zone, because the date would then depend on it.
+    """
+    return "pass only the date, as in value.date()" if isinstance(value, datetime) else None
 
 
 def _is_unicode(text: str) -> bool:

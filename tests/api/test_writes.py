@@ -570,6 +570,12 @@ def test_connect_nodes_writes_edges_even_if_a_node_type_has_the_same_name(tmp_pa
     assert [tuple(row) for row in found.to_records()] == [("ann", 1), ("bob", 2)]
 
 
+def test_a_time_in_a_date_property_is_refused_with_a_hint(graphs: GraphHost) -> None:
+    graph = graphs.init("node Event { name: String @key  day: Date? }")
+    with pytest.raises(PropertyValueError, match=r"as in value.date\(\)"):
+        graph.insert("Event", {"name": "a", "day": datetime(2024, 5, 1, 12)})
+
+
 def test_times_without_a_zone_are_errors_or_utc(tmp_path: Path) -> None:
     schema = "node Event { name: String @key  at: DateTime? }"
     graph = omnigraph.init(tmp_path / "g", schema, durability="os")
