@@ -99,7 +99,7 @@ def fix_query_files(schema: SourceText, query_paths: Sequence[str]) -> None:
 
 def _fix_file(path: str, lint: Linter, formatter: Callable[[str, str], str]) -> None:
     if path == files.STDIN:
-        raise click.UsageError("--fix changes files; standard input cannot be changed")
+        raise click.UsageError("--fix rewrites files, so it cannot be used with standard input")
     try:
         original_text = files.read_source(path).text
     except LanguageError:

@@ -63,7 +63,7 @@ class SourceText:
         return self._line_offsets
 
     def locate(self, offset: int) -> tuple[int, int]:
-        """Return the line and column at an offset. Both start at 1, and columns count characters."""
+        """Return the line and column at an offset. Both start at 1, and the column counts characters, not bytes."""
         line_starts = self._line_starts()
         clamped_offset = max(0, min(offset, len(self.text)))
         line_number = bisect_right(line_starts, clamped_offset)

@@ -1,4 +1,4 @@
-"""Wait for a blocking call while watching whether its client disconnects."""
+"""Wait for a blocking call while watching for the client to disconnect."""
 
 import asyncio
 from typing import Any, TypeVar

@@ -54,7 +54,8 @@ class GraphRegistry:
         failures = [self._try_open(location) for location in self._locations.values()]
         if not self._served or (self._settings.requires_all_graphs and self._quarantined):
             reasons = "; ".join(sorted({failure for failure in failures if failure}))
-            raise ConfigError(reason=f"no graph can be served: {reasons}")
+            extent = "not all graphs" if self._served else "no graph"
+            raise ConfigError(reason=f"{extent} can be served: {reasons}")
 
     def find(self, graph_id: str) -> ServedGraph:
         """Return a graph by its id; raise `InputError` for an invalid id and `GraphNotFound` for an unknown one."""

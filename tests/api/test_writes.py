@@ -33,7 +33,7 @@ from omnigraph.errors import (
     VersionConflict,
     root,
 )
-from tests.rig.graph_hosts import open_again
+from tests.rig.graph_hosts import GraphHost, open_again
 
 COUNT = "match { $p: Person } return { count($p) as n }"
 

@@ -98,7 +98,7 @@ def test_lint_fix_leaves_what_it_cannot_correct(omnigraph: Program) -> None:
     assert ended.code == 1
     assert Path("q.gq").read_text() == text
     wrong = omnigraph("lint", "--schema", "-", "--fix", stdin=b"node A {}")
-    assert (wrong.code, "standard input cannot be changed" in wrong.err) == (2, True)
+    assert (wrong.code, "cannot be used with standard input" in wrong.err) == (2, True)
 
 
 def test_quiet_prints_nothing_but_results_and_errors(omnigraph: Program, monkeypatch: pytest.MonkeyPatch) -> None:

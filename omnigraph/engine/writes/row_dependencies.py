@@ -111,7 +111,7 @@ class HasId:
 
 @dataclass(slots=True)
 class TableDependency:
-    """A filter that selects the rows in a table that match a predicate, and the edges of nodes that a delete matches.
+    """A filter that selects the rows that match any of the predicates, and the edges of nodes that a delete matches.
 
     Every selected row depends on the columns of all predicates, because a statement may test a row that an earlier
     statement changed.
