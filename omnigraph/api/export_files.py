@@ -82,7 +82,7 @@ def require_single_type(
         return entity_types[0]
     names = ", ".join(entity_type.name for entity_type in entity_types[:3]) + ", …" * (len(entity_types) > 3)
     raise InputError(
-        f"a {file_format} file contains a single type, but {len(entity_types)} are selected: {names}",
+        f"a {file_format} file can contain only one type, but {len(entity_types)} are selected: {names}",
         reason="several types",
         hint="select one type, or write an .ndjson file, which can contain all types",
     )

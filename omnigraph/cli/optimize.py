@@ -77,7 +77,7 @@ def _describe_dataset(dataset: Any) -> str:
         return f"{dataset.type_key}: indexes now cover all rows"
     removed_fragments = show.count(dataset.fragments_removed, "fragment")
     if dataset.fragments_removed == dataset.fragments_added:
-        return f"{dataset.type_key}: {removed_fragments} rewritten without deleted rows"
+        return f"{dataset.type_key}: {removed_fragments} rewritten to remove deleted rows"
     return f"{dataset.type_key}: {removed_fragments} compacted into {dataset.fragments_added}"
 
 

@@ -1,4 +1,4 @@
-"""Blocks and pages of changes that a server sends. They have the same members as on an embedded graph.
+"""Blocks and pages of changes that a server sends. They have the same members as in an embedded graph.
 
 A block's commit, and the schema that determines the types of values, are requested on first use.
 """

@@ -37,7 +37,7 @@ from .load_runs import (
 
 @record
 class ClientLoadOptions:
-    """The options of one load that the client handles without sending them to the server."""
+    """Load options that the client handles itself and does not send to the server."""
 
     on_error: Any = "raise"
     max_errors: int | None = None

@@ -9,7 +9,7 @@ _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5  # wire types
 
 
 def parse_record(record_bytes: bytes) -> Members:
-    r"""Return the values of each member in a record, in the order in which they were written.
+    r"""Return the values of each field in a message, in the order in which they were written.
 
     >>> parse_record(b"\x08\x96\x01\x12\x02ok\x08\x01")
     {1: [150, 1], 2: [b'ok']}

@@ -90,8 +90,8 @@ def test_the_format_takes_precedence_over_the_suffix(graph: Graph, tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("a.parquet", {}, "a parquet file contains a single type, but 4 are selected: All, Bare, Near, …"),
-        ("a.csv", {"types": ["All", "Bare"]}, "a csv file contains a single type, but 2 are selected: All, Bare"),
+        ("a.parquet", {}, "a parquet file can contain only one type, but 4 are selected: All, Bare, Near, …"),
+        ("a.csv", {"types": ["All", "Bare"]}, "a csv file can contain only one type, but 2 are selected: All, Bare"),
         ("a.parquet", {"types": ["Nope"]}, "unknown type 'Nope'"),
         ("a.tsv", {"types": ["Bare"]}, ".tsv files are not supported"),
         ("a.parquet.gz", {"types": ["Bare"]}, "parquet files are already compressed; omit the suffix .gz"),

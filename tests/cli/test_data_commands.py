@@ -311,7 +311,7 @@ def test_export_chooses_the_format_by_the_suffix(omnigraph: Program, graph: str)
     assert Path("x.parquet").read_text() == omnigraph("export", "g").out
     assert omnigraph("export", "g", "--format", "ndjson").out == omnigraph("export", "g").out
     for words, message in (
-        (("--out", "all.parquet"), "a parquet file contains a single type, but"),
+        (("--out", "all.parquet"), "a parquet file can contain only one type, but"),
         (("--out", "all.xlsx"), "cannot export to all.xlsx: .xlsx files are not supported"),
         (("--format", "csv"), "an export as csv requires a path"),
         (("--out", "folder", "--format", "parquet", "--since", "HEAD"), "--since cannot be combined with a folder"),

@@ -196,7 +196,7 @@ def test_singular_and_zero_counts_are_worded_correctly(shell: Program, graph: Gr
     graph.maintenance.optimize()
     graph.delete("Person", where='name >= "n"')
     told = shell("optimize", graph.uri).out
-    assert "node:Person: 1 fragment rewritten without deleted rows" in told
+    assert "node:Person: 1 fragment rewritten to remove deleted rows" in told
 
 
 def shell_status(shell: Program, tmp_path: Path) -> str:

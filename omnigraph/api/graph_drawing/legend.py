@@ -31,7 +31,7 @@ class Legend:
 
 
 def lay_out_legend(entries: Sequence[LegendEntry], max_width: float) -> Legend:
-    """Lay out a limited number of entries. An entry that does not fit in a row moves to the next row."""
+    """Lay out the first entries, up to a maximum number. An entry that does not fit in a row moves to the next row."""
     parts, left, row, widest = [], 0.0, 0, 0.0
     for entry in entries[:_MAX_ENTRIES]:
         text = f"{entry.name[:40]} ({entry.count})"

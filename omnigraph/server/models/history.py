@@ -204,7 +204,7 @@ class ChangeBlockOutput(Struct, kw_only=True):
 
 
 class CommitChangesOutput(ChangeBlockOutput, kw_only=True):
-    """A page of the changes of one commit."""
+    """One page of the changes in a commit."""
 
     next_page_token: str | UnsetType = UNSET
 
