@@ -17,6 +17,7 @@ from .failures import DamagedError, failure_reason, to_storage_error
 # The message of an exception that was raised in Rust ends with a source location. If a Python wrapper raised the
 # exception, the message does not.
 _RUST_LOCATION = re.compile(r",? ?/[^\s,]+\.rs:\d+:\d+$")
+_RUST_FILE = re.compile(r"/lance[^\s,]*\.rs:\d+")
 
 
 def lance_storage_error(error: BaseException, *, effect: Effect = "none") -> StorageError | None:
@@ -43,6 +44,9 @@ def _is_raised_by_lance(error: BaseException) -> bool:
     for package in _frame_packages(error.__traceback__):
         # Start over at each frame of this package, because only the call made by the innermost of them matters.
         called_package = "" if package == "omnigraph" else called_package or package
+    if called_package == "" and isinstance(error, pa.ArrowException | OSError):
+        # A scan is read through Arrow's reader, so no frame of Lance's Python package is in the traceback.
+        return _RUST_FILE.search(str(error)) is not None
     return called_package == "lance"
 
 

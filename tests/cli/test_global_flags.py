@@ -95,7 +95,6 @@ def test_command_flag_overrides_the_global_flag(omnigraph: Program, graph: str) 
         ("--yes branch create b --store g", "--yes"),
         ("branch --yes create b --store g", "--yes"),
         ("--store g copy g h", "--store"),
-        ("--store g init --schema small.pg h", "--store"),
         ("--store g version", "--store"),
         ("--as ann schema check small.pg", "--as"),
     ],

@@ -24,7 +24,7 @@ def test_master_and_remote_together_are_rejected() -> None:
 
 def test_master_other_than_the_running_one_is_rejected(spark: Any) -> None:
     assert spark_session(master="local[2]") is spark
-    with pytest.raises(ConfigError, match=r"already runs Spark on local\[2\], not on local\[7\]"):
+    with pytest.raises(ConfigError, match=r"already running Spark on local\[2\]"):
         spark_session(master="local[7]")
 
 

@@ -36,14 +36,15 @@ def test_null_vectors_do_not_prevent_an_index(graph: Graph) -> None:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What Lance does for every filter that it is given from now on."""
     seen: list[str] = []
-    original = lance.LanceDataset.to_table
+    original = lance.LanceDataset.scanner
 
-    def to_table(dataset: Any, *given: Any, **how: Any) -> Any:
+    def scanner(dataset: Any, *given: Any, **how: Any) -> Any:
+        scan = original(dataset, *given, **how)
         if how.get("filter") is not None:
-            seen.append(dataset.scanner(columns=["id"], filter=how["filter"]).explain_plan())
-        return original(dataset, *given, **how)
+            seen.append(scan.explain_plan())
+        return scan
 
-    monkeypatch.setattr(lance.LanceDataset, "to_table", to_table)
+    monkeypatch.setattr(lance.LanceDataset, "scanner", scanner)
     return seen
 
 
