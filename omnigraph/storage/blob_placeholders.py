@@ -154,4 +154,5 @@ def content_range(value: bytes | None) -> ContentRange | None:
         contents = _contents.get(value)
     if not contents:
         raise InternalError(reason="a pending blob was used after its write had finished")
-    return contents[0]
+    # The files of an abandoned write are removed before its placeholders are discarded.
+    return next((content for content in contents if content.path.exists()), contents[0])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.storage import batch_sizes, blob_pieces
+from omnigraph.storage import blob_pieces
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.testing import graph as new_graph
 
@@ -10,7 +10,7 @@ PIECE_BYTES = 1 << 20
 
 
 def test_pieces_of_long_texts_have_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_sizes, "MAX_BATCH_BYTES", PIECE_BYTES)
+    monkeypatch.setattr(blob_pieces, "_PIECE_VALUE_BYTES", PIECE_BYTES)
     with new_graph("node P { k: String @key  text: String? }") as graph:
         graph.insert("P", *({"k": f"{number:04}", "text": "x" * 10_000} for number in range(1_500)))
         snapshot = graph.snapshot

@@ -67,6 +67,7 @@ EMBEDDED_ONLY: dict[str, tuple[str, ...]] = {
     ),
     LIMITS: (
         "api/blobs/test_write_blobs.py::test_blobs_are_bytes_paths_and_files_in_every_write",
+        "api/blobs/test_write_blobs.py::test_large_blob_is_not_held_in_memory",
         "api/blobs/test_write_blobs.py::test_unchanged_file_is_not_written_again",
         "api/blobs/test_write_blobs.py::test_value_above_the_limit_names_the_way_out",
     ),
