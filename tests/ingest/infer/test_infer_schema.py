@@ -227,7 +227,7 @@ def test_the_same_data_can_be_loaded(tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("t.csv", "a,b\n1\n", "expected 2 cells, got 1"),
-        ("t.csv", "a,a\n1,2\n", "name every column once"),
+        ("t.csv", "a,a\n1,2\n", "name every column exactly once"),
         ("t.ndjson", "{oops\n", "line 1"),
         ("t.ndjson", "[1]\n[2]\n", "expected a JSON object"),
         ("t.parquet", "no parquet", "cannot read"),
