@@ -16,6 +16,8 @@ import pyarrow.types as kinds
 
 FIRST_BATCH_ROWS = 1024  # for narrow rows, batches of this size are about as fast as larger ones
 MAX_BATCH_BYTES = 64 << 20  # the target for a batch; a batch with a single row may be larger
+_MAX_BATCH_ROWS = 8192  # maximum number of rows per batch in later scans, if all rows are narrow
+_WIDTH_MARGIN = 16  # later rows may be this many times as wide as the widest rows so far
 _OVERFLOW_DIVISOR = 16  # how many times fewer rows to read after an overflow, when the size of the rows is unknown
 _MAX_GROWTH = 8  # the number of rows grows at most eightfold per block, because later values may be longer
 _MAX_BLOCK_ROWS = 1 << 18
@@ -87,12 +89,13 @@ def read_batches_of_bounded_size(scan_key: str, start_scan: StartScan) -> Iterat
     yielded are skipped. `scan_key` identifies the scanned values, so that a later scan of the same values starts with a
     batch size that is small enough.
     """
-    batch_rows, yielded_rows = min(_remembered_rows.get(scan_key, FIRST_BATCH_ROWS), FIRST_BATCH_ROWS), 0
+    batch_rows, yielded_rows, widest_row = _remembered_rows.get(scan_key, FIRST_BATCH_ROWS), 0, 1
     while True:
         smaller_batch_rows = batch_rows
         try:
             for batch in _skip_rows(start_scan(batch_rows), yielded_rows):
                 yielded_rows += batch.num_rows
+                widest_row = max(widest_row, batch.nbytes // max(batch.num_rows, 1))
                 yield batch
                 if batch.nbytes > 2 * MAX_BATCH_BYTES and batch_rows > 1:
                     smaller_batch_rows = max(1, min(_fitting_rows(batch.num_rows, batch.nbytes), batch_rows // 2))
@@ -102,6 +105,8 @@ def read_batches_of_bounded_size(scan_key: str, start_scan: StartScan) -> Iterat
                 raise
             smaller_batch_rows = max(1, batch_rows // _OVERFLOW_DIVISOR)
         if smaller_batch_rows == batch_rows:
+            if batch_rows >= FIRST_BATCH_ROWS and yielded_rows > batch_rows:
+                _remember_rows(scan_key, max(batch_rows, batch_rows_for(_WIDTH_MARGIN * widest_row, _MAX_BATCH_ROWS)))
             return
         batch_rows = smaller_batch_rows
         _remember_rows(scan_key, batch_rows)
