@@ -2,8 +2,8 @@
 
 An Arrow array holds at most 2 GiB of text, and Lance fails or panics if a batch needs more. The file size does not
 indicate how much memory the values need, because compression shrinks repetitive text several thousandfold. Scans
-therefore start with few rows per batch, and start again with fewer rows if a batch is too large. This module never
-opens a table.
+therefore start with few rows per batch, and start again with fewer rows if a batch is too large. If all rows were
+narrow, the next scan reads larger batches. This module never opens a table.
 """
 
 from collections import OrderedDict
@@ -17,7 +17,7 @@ import pyarrow.types as kinds
 FIRST_BATCH_ROWS = 1024  # for narrow rows, batches of this size are about as fast as larger ones
 MAX_BATCH_BYTES = 64 << 20  # the target for a batch; a batch with a single row may be larger
 _MAX_BATCH_ROWS = 8192  # maximum number of rows per batch in later scans, if all rows are narrow
-_WIDTH_MARGIN = 16  # later rows may be this many times as wide as the widest rows so far
+_WIDTH_MARGIN = 16  # later rows may be this many times as wide as the average row in the widest batch
 _OVERFLOW_DIVISOR = 16  # how many times fewer rows to read after an overflow, when the size of the rows is unknown
 _MAX_GROWTH = 8  # the number of rows grows at most eightfold per block, because later values may be longer
 _MAX_BLOCK_ROWS = 1 << 18
