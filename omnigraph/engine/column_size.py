@@ -7,6 +7,7 @@ This module never reads or builds a column.
 import pyarrow as pa
 
 from omnigraph.errors import ResourceLimitExceeded
+from omnigraph.storage.batch_sizes import is_overflow
 
 _MAX_COLUMN_BYTES = (1 << 31) - 1
 COLUMN_RESOURCE = "query_column_bytes"
@@ -20,7 +21,7 @@ def check_column_bytes(byte_count: int, max_bytes: int) -> None:
 
 def overflow_error(error: pa.ArrowInvalid) -> Exception:
     """Convert an Arrow error to `ResourceLimitExceeded` if a column was too large; return any other error unchanged."""
-    return _column_too_large(_MAX_COLUMN_BYTES, None) if "overflow" in str(error) else error
+    return _column_too_large(_MAX_COLUMN_BYTES, None) if is_overflow(error) else error
 
 
 def is_column_limit(error: ResourceLimitExceeded) -> bool:

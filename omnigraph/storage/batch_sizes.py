@@ -94,11 +94,11 @@ def read_batches_of_bounded_size(scan_key: str, start_scan: StartScan) -> Iterat
         smaller_batch_rows = batch_rows
         try:
             for batch in _skip_rows(start_scan(batch_rows), yielded_rows):
-                yielded_rows += batch.num_rows
-                widest_row = max(widest_row, batch.nbytes // max(batch.num_rows, 1))
+                yielded_rows, batch_bytes = yielded_rows + batch.num_rows, batch.nbytes
+                widest_row = max(widest_row, batch_bytes // max(batch.num_rows, 1))
                 yield batch
-                if batch.nbytes > 2 * MAX_BATCH_BYTES and batch_rows > 1:
-                    smaller_batch_rows = max(1, min(_fitting_rows(batch.num_rows, batch.nbytes), batch_rows // 2))
+                if batch_bytes > 2 * MAX_BATCH_BYTES and batch_rows > 1:
+                    smaller_batch_rows = max(1, min(_fitting_rows(batch.num_rows, batch_bytes), batch_rows // 2))
                     break
         except BaseException as error:  # Lance panics are not exceptions
             if batch_rows == 1 or not is_overflow(error):

@@ -13,7 +13,7 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.diff import diff_snapshots
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.revisions import resolve_revision
-from omnigraph.history.snapshot import Snapshot, manifest_snapshot
+from omnigraph.history.snapshot import manifest_snapshot
 from omnigraph.records.frozen import record
 
 
@@ -28,16 +28,13 @@ class RecordedChanges:
 
 def read_recorded_changes(branch_state: BranchState, commit: Commit) -> RecordedChanges | None:
     """Return what a commit changed, or None if a cleanup has removed the commit or its first parent."""
+    store, newest = branch_state.store, manifest_snapshot(branch_state.store, branch_state, branch_state.last_known())
     try:
-        before, after = (_state_at(branch_state, commit_id) for commit_id in (commit.parents[0], commit.id))
+        before = resolve_revision(store, branch_state, newest, commit.parents[0])
+        after = resolve_revision(store, branch_state, newest, commit.id)
         return _count_changes(list(diff_snapshots(before, after)))
     except (HistoryReclaimed, NotFound):
         return None
-
-
-def _state_at(branch_state: BranchState, commit_id: str) -> Snapshot:
-    newest = manifest_snapshot(branch_state.store, branch_state, branch_state.last_known())
-    return resolve_revision(branch_state.store, branch_state, newest, commit_id)
 
 
 def _count_changes(tables: Sequence[TableChanges]) -> RecordedChanges:
