@@ -1,6 +1,6 @@
 """`omnigraph export`: write a snapshot as NDJSON that can be loaded again, or a type in another format."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,9 +100,10 @@ def _export_from_disk(
         entity_count = graph.export(out, types=types, format=options["form"], **selection)
         _report_file(uri, out, entity_count, graph.snapshot.commit_id)
         return
+    from omnigraph.api.byte_blocks import join_small_pieces
     from omnigraph.api.exports import export_parts
 
-    for chunk in _join_small(export_parts(graph._handle, types, **selection)):
+    for chunk in join_small_pieces(export_parts(graph._handle, types, **selection), _BLOCK_BYTES):
         click.echo(chunk, nl=False)
 
 
@@ -140,20 +141,6 @@ def _report_file(uri: str, out: str, entity_count: int, commit_id: str | None) -
         show.document({"uri": uri, "path": out, "entities": entity_count, "graph_commit_id": commit_id})
     else:
         show.note(f"exported {show.count(entity_count, 'entity')} to {out}")
-
-
-def _join_small(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small parts into larger blocks, because a system call for each line would be slow."""
-    block: list[bytes] = []
-    block_bytes = 0
-    for part in parts:
-        block.append(part)
-        block_bytes += len(part)
-        if block_bytes >= _BLOCK_BYTES:
-            yield b"".join(block)
-            block, block_bytes = [], 0
-    if block:
-        yield b"".join(block)
 
 
 def _export_with_spark(

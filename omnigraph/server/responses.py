@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMappi
 from functools import partial
 from typing import Any
 
+from omnigraph.api.byte_blocks import join_small_pieces
+
 from .disconnects import finish_unless_gone, wait_for_disconnect
 from .lanes import Lane, LaneContext
 from .large_bodies import LARGE_BYTES, BodySpooling, RemainingBody, send_large_body
@@ -102,7 +104,7 @@ async def send_stream(
 
     The first chunk is produced before the headers are sent, so that an immediate error gets its own status.
     """
-    next_chunk: Callable[[], bytes | None] = partial(_join_next_chunks, answer.chunks)
+    next_chunk: Callable[[], bytes | None] = partial(next, join_small_pieces(answer.chunks, _JOINED_BYTES), None)
     has_started = False
     try:
         while True:
@@ -126,21 +128,6 @@ async def send_stream(
     finally:
         stream.close()
         await asyncio.shield(_close_chunks(answer.chunks, lane_context))
-
-
-def _join_next_chunks(chunks: Iterator[bytes]) -> bytes | None:
-    """Return the next chunks of an iterator, joined if they are small, or None at its end.
-
-    Each call runs in a thread of a lane, and passing a small chunk between threads costs more than producing it.
-    """
-    parts: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        parts.append(chunk)
-        size += len(chunk)
-        if size >= _JOINED_BYTES:
-            break
-    return (parts[0] if len(parts) == 1 else b"".join(parts)) if parts else None
 
 
 async def _close_chunks(chunks: Iterator[bytes], lane_context: LaneContext) -> None:
