@@ -74,10 +74,6 @@ class ConnectionPool:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
-    def __del__(self) -> None:
-        if self._process_id == os.getpid():  # an abandoned graph must not leave open sockets behind
-            self.close()
-
     def take(self, timeout: float | None) -> http.client.HTTPConnection:
         """Return an open connection. If none can be opened, raise `OSError` before anything has been sent."""
         connection = self._take_idle() or self._open()
@@ -130,7 +126,8 @@ class ConnectionPool:
         connection.connect()
         if address.socket_path is None:
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # The garbage collector finalizes a cycle in any order, so it may reach the socket before the pool's `__del__`.
+        # An abandoned graph must not leave open sockets behind. A `__del__` method might run too late, because the
+        # garbage collector finalizes a cycle in any order, and may reach the socket first.
         weakref.finalize(connection, connection.sock.close)
         return connection
 
