@@ -18,6 +18,7 @@ from tests.rig.http_writers import SCHEMA, WriteLog, Writers, check_writes
 from tests.rig.plugin import S3
 
 CLIENTS = 8
+KILLS = 50  # with the wait for an answer after each, about a minute on an idle machine
 LONG_RUN_KILLS = repeats(60)  # OMNIGRAPH_TEST_DEPTH=5 runs 300 kills, which takes at least five minutes
 # A write outlives a few kills at most: each worker that dies is replaced, and the others serve.
 MOST_KILLS_DURING_A_WRITE = 30
@@ -64,8 +65,10 @@ def run_kills(folder: Path, uri: str, *, kills: int, workers: int) -> WriteLog:
     return writers.log
 
 
+@pytest.mark.timeout(900)
 def test_writes_survive_killed_workers(tmp_path: Path) -> None:
-    log = run_kills(tmp_path, str(tmp_path / "graph"), kills=10, workers=2)
+    """About one minute of kills."""
+    log = run_kills(tmp_path, str(tmp_path / "graph"), kills=KILLS, workers=2)
     assert log.repeated, "no kill hit a write"
 
 
