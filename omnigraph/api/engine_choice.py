@@ -35,9 +35,9 @@ def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> 
         return None
     if spark is not None:
         return spark
-    from omnigraph.spark.session import spark_session, spark_session_if_available
+    from omnigraph.spark.session import spark_session, spark_session_or_none
 
-    return spark_session() if engine == "spark" else spark_session_if_available()
+    return spark_session() if engine == "spark" else spark_session_or_none()
 
 
 def choose_optimize_executor(

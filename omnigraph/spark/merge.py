@@ -53,7 +53,7 @@ from .merge_tasks import (
     make_write_task,
 )
 from .pinned_graph import pin_graph
-from .session import spark_session, spark_session_if_available, translate_spark_errors
+from .session import spark_session, spark_session_or_none, translate_spark_errors
 from .table_scan import group_fragments
 from .versions import check_versions
 
@@ -90,7 +90,7 @@ class SparkMerge:
         if sum(changed_rows.values()) < min_rows:
             return frozenset()
         if self.session is None:
-            self.session = spark_session_if_available()
+            self.session = spark_session_or_none()
         if self.session is None:
             _log.info("running a large merge in this process because Spark is not available")
             return frozenset()

@@ -170,8 +170,8 @@ def can_start_session() -> bool:
     return is_imported or find_java(os.environ, Path(sys.prefix)) is not None
 
 
-def spark_session_if_available() -> "SparkSession | None":
-    """Return a session, or None if no session can be started."""
+def spark_session_or_none() -> "SparkSession | None":
+    """Find or start a session; return None if no session can be started."""
     if not can_start_session():
         return None
     try:

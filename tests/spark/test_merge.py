@@ -107,7 +107,7 @@ def test_auto_uses_spark_only_for_large_tables(
     def session(*_: Any) -> None:
         asked.append("a session")
 
-    monkeypatch.setattr(large, "spark_session_if_available", session)
+    monkeypatch.setattr(large, "spark_session_or_none", session)
     assert not graph.merge("dev", dry_run=True).merged.plan.offloaded_tables
     assert not asked
     monkeypatch.setenv(large.THRESHOLD_VARIABLE, "40")
@@ -131,7 +131,7 @@ def test_moved_rows_do_not_count_as_merge_size(graph: Any, monkeypatch: pytest.M
     monkeypatch.setattr(large, "_MIN_TABLE_ROWS", 0)
     monkeypatch.setenv(large.THRESHOLD_VARIABLE, "50")
     looked: list[str] = []
-    monkeypatch.setattr(large, "spark_session_if_available", lambda *_: looked.append("a session"))
+    monkeypatch.setattr(large, "spark_session_or_none", lambda *_: looked.append("a session"))
     assert graph.refresh().merge("dev", dry_run=True).outcome == "merged"
     assert looked == []
 
