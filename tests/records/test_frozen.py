@@ -118,3 +118,30 @@ def test_record_without_slots_allows_cached_properties_and_own_methods() -> None
 
 def test_each_record_has_its_own_default_values() -> None:
     assert Mine(1).c is not Mine(1).c
+
+
+def test_records_of_the_same_shape_keep_their_own_fields_and_defaults() -> None:
+    @record
+    class Point:
+        x: int
+        y: int = 7
+
+    @record
+    class Name:
+        put: str
+        field_0: str = "last"
+
+    assert (Point(1), Name("first")) == (Point(x=1, y=7), Name(put="first", field_0="last"))
+    assert repr((Point(1), Name("first"))) == "(Point(x=1, y=7), Name(put='first', field_0='last'))"
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'put'"):
+        Name()  # type: ignore[call-arg]
+
+
+def test_field_without_a_default_may_not_follow_a_field_with_a_default() -> None:
+    @record
+    class Disordered:
+        a: int = 1
+        b: int  # type: ignore[misc]
+
+    with pytest.raises(TypeError, match="without a default"):
+        Disordered(1, 2)
