@@ -14,6 +14,10 @@ from .parse_tree import ParseTree, Token
 
 END = "$END"  # the terminal after the last token
 
+# A state, the tree or token that led to it, and the start and end of its text. The text includes the brackets and
+# keywords that the tree omits; if there is no text, the start and the end are None.
+_StackEntry = tuple[int, Any, int | None, int | None]
+
 
 @record
 class KeptChild:
@@ -42,6 +46,11 @@ class Rule:
     unwraps: bool
     kept_children: tuple[KeptChild, ...] | None
     missing_at_end: int
+
+    @property
+    def is_renaming(self) -> bool:
+        """Whether the rule only gives another name to a symbol, so that the symbol's value does not change."""
+        return self.unwraps and self.symbol_count == 1 and self.kept_children is None
 
 
 @record
@@ -97,41 +106,11 @@ class _StateMatchers(dict[int, TerminalMatcher]):
         allowed = self._actions[state]
         terminals = [terminal for terminal in self._ranked_terminals if terminal.name in allowed]
         names = tuple([terminal.name for terminal in terminals])
-        self[state] = self._matchers_by_names.setdefault(names, TerminalMatcher(terminals))
-        return self[state]
-
-
-class _Stack:
-    """The parser stack: the states, and the tree or token that led to each state.
-
-    `starts` and `ends` contain the extent of each value, including the brackets and keywords that its tree omits. For a
-    value without text, both are None.
-    """
-
-    __slots__ = ("ends", "starts", "states", "values")
-
-    def __init__(self, start_state: int) -> None:
-        self.states = [start_state]
-        self.values: list[Any] = []
-        self.starts: list[int | None] = []
-        self.ends: list[int | None] = []
-
-    def push(self, state: int, value: Any, start_pos: int | None, end_pos: int | None) -> None:
-        """Push a state, and the value that led to it."""
-        self.states.append(state)
-        self.values.append(value)
-        self.starts.append(start_pos)
-        self.ends.append(end_pos)
-
-    def pop(self, count: int) -> tuple[list[Any], int | None, int | None]:
-        """Pop the top `count` states, and return their values and the extent of these values."""
-        if not count:
-            return [], None, None
-        values, starts, ends = self.values[-count:], self.starts[-count:], self.ends[-count:]
-        del self.states[-count:], self.values[-count:], self.starts[-count:], self.ends[-count:]
-        start_pos = next((start for start in starts if start is not None), None)
-        end_pos = next((end for end in reversed(ends) if end is not None), None)
-        return values, start_pos, end_pos
+        matcher = self._matchers_by_names.get(names)
+        if matcher is None:
+            matcher = self._matchers_by_names[names] = TerminalMatcher(terminals)
+        self[state] = matcher
+        return matcher
 
 
 class Parser:
@@ -147,12 +126,12 @@ class Parser:
     def parse(self, text: str) -> ParseTree:
         """Return the tree of a declaration. Raise `UnexpectedText` if the text is not a declaration."""
         stack = self._read_tokens(text, [])
-        while stack.states[-1] != self._tables.end_state:
-            action = self._actions[stack.states[-1]].get(END)
+        while (state := stack[-1][0]) != self._tables.end_state:
+            action = self._actions[state].get(END)
             if action is None:
                 raise UnexpectedText(len(text), self._allowed_terminals(stack))
             self._reduce(stack, self._tables.rules[-1 - action])
-        tree: ParseTree = stack.values[-1]
+        tree: ParseTree = stack[-1][1]
         return tree
 
     def read_prefix(self, text: str) -> tuple[list[Token], frozenset[str]]:
@@ -163,11 +142,12 @@ class Parser:
         tokens: list[Token] = []
         return tokens, self._allowed_terminals(self._read_tokens(text, tokens))
 
-    def _read_tokens(self, text: str, tokens: list[Token]) -> _Stack:
-        """Process all tokens in a text, and append them to `tokens`."""
-        stack, offset = _Stack(self._tables.start_state), 0
+    def _read_tokens(self, text: str, tokens: list[Token]) -> list[_StackEntry]:
+        """Process all tokens in a text, and append them to `tokens`. Return the stack."""
+        stack: list[_StackEntry] = [(self._tables.start_state, None, None, None)]
+        offset = 0
         while (offset := self._skip_ignored(text, offset).end()) < len(text):
-            terminal_match = self._matchers[stack.states[-1]].match(text, offset)
+            terminal_match = self._matchers[stack[-1][0]].match(text, offset)
             if terminal_match is None:
                 raise UnexpectedText(offset, self._allowed_terminals(stack))
             token = Token(*terminal_match, offset)
@@ -176,36 +156,37 @@ class Parser:
             offset = token.end_pos
         return stack
 
-    def _shift(self, stack: _Stack, token: Token) -> None:
+    def _shift(self, stack: list[_StackEntry], token: Token) -> None:
         """Perform the reductions that the token requires, then push the token."""
         while True:
-            action = self._actions[stack.states[-1]].get(token.type)
+            action = self._actions[stack[-1][0]].get(token.type)
             if action is None:
                 raise UnexpectedText(token.start_pos, self._allowed_terminals(stack))
             if action >= 0:
-                stack.push(action, token, token.start_pos, token.end_pos)
+                stack.append((action, token, token.start_pos, token.end_pos))
                 return
             self._reduce(stack, self._tables.rules[-1 - action])
 
-    def _reduce(self, stack: _Stack, rule: Rule) -> None:
+    def _reduce(self, stack: list[_StackEntry], rule: Rule) -> None:
         """Replace the values that match a rule with the rule's tree."""
-        values, start_pos, end_pos = stack.pop(rule.symbol_count)
-        children = values if rule.kept_children is None else _select_children(values, rule)
-        if rule.unwraps and len(children) == 1:
-            value = children[0]
-            if isinstance(value, ParseTree):
-                _locate_empty_tree(value, start_pos, end_pos)
-            else:  # brackets around a token are not part of the token's extent
-                start_pos, end_pos = (value.start_pos, value.end_pos) if value is not None else (None, None)
+        if rule.is_renaming:
+            _, value, start_pos, end_pos = stack.pop()
         else:
-            value = ParseTree(rule.tree_name, children, start_pos, end_pos)
-        stack.push(self._actions[stack.states[-1]][rule.origin], value, start_pos, end_pos)
+            values, start_pos, end_pos = _pop_values(stack, rule.symbol_count)
+            children = values if rule.kept_children is None else _select_children(values, rule.kept_children)
+            children += [None] * rule.missing_at_end
+            if rule.unwraps and len(children) == 1:
+                value, start_pos, end_pos = _unwrap(children[0], start_pos, end_pos)
+            else:
+                value = ParseTree(rule.tree_name, children, start_pos, end_pos)
+        stack.append((self._actions[stack[-1][0]][rule.origin], value, start_pos, end_pos))
 
-    def _allowed_terminals(self, stack: _Stack) -> frozenset[str]:
+    def _allowed_terminals(self, stack: Sequence[_StackEntry]) -> frozenset[str]:
         """Return the terminals that the parser would accept next."""
         # A state's table also lists terminals that turn out to be impossible after a reduction.
-        candidates = [symbol for symbol in self._actions[stack.states[-1]] if symbol.isupper()]
-        return frozenset(terminal for terminal in candidates if self._would_accept(stack.states, terminal))
+        states = [entry[0] for entry in stack]
+        candidates = [symbol for symbol in self._actions[states[-1]] if symbol.isupper()]
+        return frozenset(terminal for terminal in candidates if self._would_accept(states, terminal))
 
     def _would_accept(self, states: Sequence[int], terminal: str) -> bool:
         reached = list(states)
@@ -219,10 +200,24 @@ class Parser:
         return True
 
 
-def _select_children(values: Sequence[Any], rule: Rule) -> list[Any]:
+def _pop_values(stack: list[_StackEntry], count: int) -> tuple[list[Any], int | None, int | None]:
+    """Pop the top `count` entries, and return their values and the extent of these values."""
+    if not count:
+        return [], None, None
+    entries = stack[-count:]
+    del stack[-count:]
+    start_pos, end_pos = entries[0][2], entries[-1][3]
+    if start_pos is None:
+        start_pos = next((entry[2] for entry in entries if entry[2] is not None), None)
+    if end_pos is None:
+        end_pos = next((entry[3] for entry in reversed(entries) if entry[3] is not None), None)
+    return [entry[1] for entry in entries], start_pos, end_pos
+
+
+def _select_children(values: Sequence[Any], kept_children: Sequence[KeptChild]) -> list[Any]:
     """Return the children of a rule's tree, with None for missing parts and with inlined symbols expanded."""
     children: list[Any] = []
-    for kept in rule.kept_children or ():
+    for kept in kept_children:
         children += [None] * kept.missing_before
         if not kept.is_inlined:
             children.append(values[kept.index])
@@ -230,12 +225,15 @@ def _select_children(values: Sequence[Any], rule: Rule) -> list[Any]:
             children += values[kept.index].children
         else:  # a long repetition is a chain of inlined trees, so its list is extended instead of copied
             children = values[kept.index].children
-    return children + [None] * rule.missing_at_end if rule.missing_at_end else children
+    return children
 
 
-def _locate_empty_tree(tree: ParseTree, start_pos: int | None, end_pos: int | None) -> None:
-    """Set the extent of a tree without text to the extent of the brackets around it."""
-    if tree.start_pos is None:
-        tree.start_pos = start_pos
-    if tree.end_pos is None:
-        tree.end_pos = end_pos
+def _unwrap(value: Any, start_pos: int | None, end_pos: int | None) -> tuple[Any, int | None, int | None]:
+    """Return a value without the brackets around it, and its extent."""
+    if not isinstance(value, ParseTree):  # brackets around a token are not part of the token's extent
+        return (value, value.start_pos, value.end_pos) if value is not None else (None, None, None)
+    if value.start_pos is None:  # a tree without text has the extent of the brackets around it
+        value.start_pos = start_pos
+    if value.end_pos is None:
+        value.end_pos = end_pos
+    return value, start_pos, end_pos

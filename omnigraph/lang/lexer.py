@@ -1,7 +1,8 @@
 """A contextual lexer with almost no start-up cost.
 
-The lexer tries only the terminals that the parser state allows, and tries a keyword only where its word occurs. Each
-terminal is compiled once, when it is first tried.
+The lexer tries only the terminals that the parser state allows and that can match where they are tried: a keyword only
+where its word occurs, and other terminals only at their first characters. Regular expressions are compiled when they
+are first used, and keywords and punctuation need none.
 """
 
 import re
@@ -11,9 +12,15 @@ from typing import Any
 
 from omnigraph.records.frozen import record
 
-_WORD_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_match_word = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").match
 # Matches keyword patterns that end in a lookahead, such as `and(?!..)`, `(?:asc|desc)(?!..)` and `count(?=..)`.
 _KEYWORD_PATTERN = re.compile(r"(?:\(\?:)?([A-Za-z0-9_|]+)\)?\(\?[!=]")
+# Matches keyword patterns in which the word only has to end, such as `and(?![A-Za-z0-9_])`.
+_WHOLE_WORD_PATTERN = re.compile(r"(?:\(\?:)?[A-Za-z0-9_|]+\)?\(\?!\[A-Za-z0-9_\]\)")
+# Matches patterns of punctuation, such as `\{`, `,` and `\->`.
+_PUNCTUATION_PATTERN = re.compile(r"(?:\\[^\w\s\\]|[-=<>%/:,])+")
+# Matches the beginning of patterns whose first character is in a set or is always the same, such as `-?[0-9]` and `@`.
+_FIRST_CHARACTER = re.compile(r"""(-\?)?\[([^]^]+)\](?![*?{])|\\?([-$"@])(?![*?{])""")
 
 
 @record
@@ -30,30 +37,61 @@ class TerminalMatcher:
 
     def __init__(self, ranked_terminals: Sequence[Terminal]) -> None:
         self._ranked_terminals = ranked_terminals
-        self._candidates_by_word: dict[str, list[Terminal]] = {}
+        self._keywords: frozenset[str] = frozenset().union(
+            *[pattern_keywords(terminal.pattern) for terminal in ranked_terminals]
+        )
+        self._candidates_by_beginning: dict[str, list[tuple[Terminal, str | None]]] = {}
 
     def match(self, text: str, offset: int) -> tuple[str, str] | None:
         """Return the first matching terminal's name and the text that it matches, or None if no terminal matches."""
-        for terminal in self._candidate_terminals(text, offset):
-            pattern_match = compile_matcher(terminal.pattern)(text, offset)
-            if pattern_match is not None:
+        word_match = _match_word(text, offset)
+        beginning = word_match.group() if word_match is not None else text[offset]
+        if beginning not in self._keywords:
+            beginning = text[offset]
+        candidates = self._candidates_by_beginning.get(beginning)
+        if candidates is None:
+            candidates = self._candidates_by_beginning[beginning] = self._find_candidates(beginning)
+        for terminal, exact_text in candidates:
+            if exact_text is not None:
+                if text.startswith(exact_text, offset):
+                    return terminal.name, exact_text
+            elif (pattern_match := compile_matcher(terminal.pattern)(text, offset)) is not None:
                 return terminal.name, pattern_match.group()
         return None
 
-    def _candidate_terminals(self, text: str, offset: int) -> list[Terminal]:
-        word_match = _WORD_PATTERN.match(text, offset)
-        word = word_match.group() if word_match is not None else ""
-        candidates = self._candidates_by_word.get(word)
-        if candidates is None:
-            candidates = [terminal for terminal in self._ranked_terminals if _can_match_word(terminal.pattern, word)]
-            self._candidates_by_word[word] = candidates
+    def _find_candidates(self, beginning: str) -> list[tuple[Terminal, str | None]]:
+        """Return the terminals that can match a keyword or at a first character, with their text if only one can match.
+
+        A keyword that only the end of the word must follow needs no regular expression, because `match` reads whole
+        words.
+        """
+        candidates: list[tuple[Terminal, str | None]] = []
+        for terminal in self._ranked_terminals:
+            if keywords := pattern_keywords(terminal.pattern):
+                is_whole_word = _WHOLE_WORD_PATTERN.fullmatch(terminal.pattern) is not None
+                candidates += [(terminal, beginning if is_whole_word else None)] if beginning in keywords else []
+            elif (punctuation := _punctuation_of(terminal.pattern)) is not None:
+                candidates += [(terminal, punctuation)] if punctuation[0] == beginning else []
+            elif _can_begin_with(terminal.pattern, beginning[0]):
+                candidates.append((terminal, None))
         return candidates
 
 
-def _can_match_word(pattern: str, word: str) -> bool:
-    """Return whether a terminal can match where `word` occurs. An empty `word` means that the text is not a word."""
-    keywords = pattern_keywords(pattern)
-    return word in keywords if keywords else True
+@cache
+def _punctuation_of(pattern: str) -> str | None:
+    """Return the only text that a terminal can match, or None if the terminal is not fixed punctuation."""
+    return pattern.replace("\\", "") if _PUNCTUATION_PATTERN.fullmatch(pattern) else None
+
+
+def _can_begin_with(pattern: str, character: str) -> bool:
+    """Return false if a terminal cannot match text that begins with a character."""
+    first_match = _FIRST_CHARACTER.match(pattern)
+    if first_match is None:
+        return True
+    minus, characters, only_character = first_match.groups()
+    if only_character is not None:
+        return bool(only_character == character)
+    return re.match(f"[{'-' if minus else ''}{characters}]", character) is not None
 
 
 @cache
