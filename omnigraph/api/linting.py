@@ -6,7 +6,6 @@ library. Invalid text produces a finding, never an exception.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,6 +122,8 @@ class LintReport:
         return f"<LintReport: {errors}, {warning_count} warning{'s'[: warning_count != 1]}>"
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         rows = "".join(
             f"<tr><td>{escape(finding.severity)}</td><td>{escape(finding.code or '')}</td>"
             f"<td>{escape(f'{finding.path}:{finding.line}:{finding.column}')}</td>"

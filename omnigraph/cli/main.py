@@ -103,7 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):  # file names may contain any bytes
             stream.reconfigure(errors="backslashreplace")
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    sys.exit(_run_to_exit(arguments))
+    exit_code = _run_to_exit(arguments)
+    gc.freeze()  # otherwise, the interpreter would search all objects for garbage before it exits
+    sys.exit(exit_code)
 
 
 def _run_to_exit(arguments: Sequence[str] | None) -> int:
