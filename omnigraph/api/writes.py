@@ -23,15 +23,12 @@ from omnigraph.api.builders.prepared_queries import (
 )
 from omnigraph.api.conflict_retries import retry_call
 from omnigraph.api.handle import Handle, report_missing_branch
-from omnigraph.api.load_routing import EngineOptions
-from omnigraph.api.loads import load_source
 from omnigraph.api.log_events import log_operation
 from omnigraph.api.queries import Params, QueryCall
 from omnigraph.api.record_writes import write_partial_records
 from omnigraph.api.results.receipt import Receipt, build_receipt
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_plain_value
 from omnigraph.errors import UsageError
-from omnigraph.ingest.load import LoadMode
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values.naive_times import naive_times_as_utc
@@ -39,6 +36,7 @@ from omnigraph.values.name_rules import require_text
 
 if TYPE_CHECKING:
     from omnigraph.api.transactions import Transaction
+    from omnigraph.ingest.load import LoadMode
 
 Answer = TypeVar("Answer")
 
@@ -252,8 +250,11 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
     return replace(build_receipt(outcome, branch, event.elapsed_seconds(), query.name), commit=commit)
 
 
-def write_records(handle: Handle, records: Any, mode: LoadMode, options: RecordKeywords) -> Receipt:
+def write_records(handle: Handle, records: Any, mode: "LoadMode", options: RecordKeywords) -> Receipt:
     """Write records, given per type or with an envelope, using the caller's options."""
+    from omnigraph.api.load_routing import EngineOptions
+    from omnigraph.api.loads import load_source
+
     target, write_options = handle.for_branch(options.get("branch")), _write_options_of(options)
     with naive_times_as_utc(options.get("assume_utc", False)):
         receipt = load_source(target, records, mode, EngineOptions(), write_options, records=True)

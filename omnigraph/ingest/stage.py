@@ -5,6 +5,7 @@ row ids. The inserts, updates and deletes for one table form a single operation.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,8 @@ from omnigraph.storage.tail_compaction import with_tail_maintenance
 from omnigraph.storage.wide_rows import take_positions
 from omnigraph.values.table_key import TableKey
 
-from .patch_rows import PatchedTable
+if TYPE_CHECKING:
+    from .patch_rows import PatchedTable
 
 
 def stage(txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Requirement] = ()) -> PublishPlan | None:
@@ -38,7 +40,7 @@ def stage(txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Re
 
 
 def stage_patches(
-    txn: WriteTxn, patched_tables: Iterable[PatchedTable], operation: str, requirements: Iterable[Requirement] = ()
+    txn: WriteTxn, patched_tables: "Iterable[PatchedTable]", operation: str, requirements: Iterable[Requirement] = ()
 ) -> PublishPlan | None:
     """Build the plan for patched rows, or return None if no row changes."""
     writes = {patched.table_key: _stage_patch(txn, patched) for patched in patched_tables if patched.rows.num_rows}
@@ -100,7 +102,7 @@ def _stage_row_changes(txn: WriteTxn, table: Table, table_delta: TableDelta, row
     )
 
 
-def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
+def _stage_patch(txn: WriteTxn, patched: "PatchedTable") -> StagedChange:
     """Stage either new columns or whole rows, whichever is likely to be cheaper."""
     table, columns = txn.table(patched.table_key), patched.rows.select(patched.patched_names)
     if pays_off(table, patch_size(patched), patched.patched_names):
@@ -110,14 +112,14 @@ def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
     return stage_change(txn.store, table, removed_addresses=patched.addresses.tolist(), replacements=replacements)
 
 
-def patch_size(patched: PatchedTable) -> PatchSize:
+def patch_size(patched: "PatchedTable") -> PatchSize:
     """Return how many rows and bytes a patch changes, and which fragments it affects."""
     fragment_ids = np.unique(patched.addresses >> np.uint64(32)).tolist()
     column_bytes = patched.rows.select(patched.patched_names).nbytes
     return PatchSize(frozenset(fragment_ids), patched.rows.num_rows, column_bytes)
 
 
-def patched_whole_rows(table: Table, patched: PatchedTable) -> pa.Table:
+def patched_whole_rows(table: Table, patched: "PatchedTable") -> pa.Table:
     """Return the patched rows with all of the table's columns."""
     whole_rows = take_with_blobs(table, pa.array(patched.row_ids.astype(np.uint64)))
     whole_rows = whole_rows.cast(row_schema(table.schema))

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 from omnigraph.errors import StorageError, VersionConflict
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.publish.conflicting_commit import find_conflicting_commit
 from omnigraph.publish.requirements import SameContent
 from omnigraph.publish.unread_changes import (
     IncomparableVersionsError,
@@ -69,6 +68,8 @@ class UnchangedTable:
         return kept_step
 
     def _raise_conflict(self, txn: WriteTxn, step: UnreadStep | None, changed_ids: Iterable[str] = ()) -> NoReturn:
+        from omnigraph.publish.conflicting_commit import find_conflicting_commit
+
         base_entry, entity_ids = txn.table_entry(self.table_key), list(changed_ids)
         commit = find_conflicting_commit(txn, self.table_key, step, entity_ids) if step is not None else None
         raise VersionConflict(

@@ -22,10 +22,8 @@ from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 
 from . import intent as intents
-from .intent import IntentListing, PendingIntent, UnreadableIntent
+from .intent import IntentListing, PendingIntent, SetAsideIntent, UnreadableIntent
 from .recovery_failure import judge_failure
-from .set_aside import set_operation_aside
-from .settle_operation import can_settle, settle_operation
 
 RecoveryResult = TypeVar("RecoveryResult")
 UNFINISHED_FILE_AGE = timedelta(hours=1)  # age at which a temporary file counts as abandoned
@@ -43,14 +41,11 @@ def recover(store: Store) -> list[RecoveryRecord]:
     """Resolve every operation whose lease has expired. If there is nothing to recover, this only lists files."""
     intent_listing = intents.list_intents(store)
     unfinished_files = store.objects.list_unfinished(*_CONTROL_DIRECTORIES)
-    settleable = [
-        set_aside_intent for set_aside_intent in intent_listing.set_aside if can_settle(set_aside_intent.needs)
-    ]
     if not (
         intent_listing.pending
         or intent_listing.unreadable
         or intent_listing.leftovers
-        or settleable
+        or _find_settleable(intent_listing)
         or unfinished_files
     ):
         return []
@@ -110,12 +105,21 @@ def _end_recovery(root_identity: str, started_at: float | None) -> None:
             _last_recovery[root_identity] = started_at
 
 
+def _find_settleable(intent_listing: IntentListing) -> list[SetAsideIntent]:
+    """Return the operations that an older release set aside, and that this release can resolve."""
+    if not intent_listing.set_aside:
+        return []
+    from .settle_operation import can_settle
+
+    return [set_aside_intent for set_aside_intent in intent_listing.set_aside if can_settle(set_aside_intent.needs)]
+
+
 def _settle_expired(store: Store, intent_listing: IntentListing, store_time: datetime) -> list[RecoveryRecord | None]:
     """Resolve operations whose lease has expired, starting with operations that an older release set aside."""
     settleable = [
-        listed_intent.listed_intent
-        for listed_intent in intent_listing.set_aside
-        if can_settle(listed_intent.needs) and isinstance(listed_intent.listed_intent, PendingIntent)
+        set_aside_intent.listed_intent
+        for set_aside_intent in _find_settleable(intent_listing)
+        if isinstance(set_aside_intent.listed_intent, PendingIntent)
     ]
     expired_intents = [
         listed_intent for listed_intent in intent_listing.pending if intents.is_expired(listed_intent, store_time)
@@ -131,6 +135,8 @@ def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside:
 
     An unclear failure counts as permanent only if it occurs twice while the store responds.
     """
+    from .settle_operation import settle_operation
+
     for is_last_try in (False, True):
         try:
             with as_storage_errors("unknown"):
@@ -161,6 +167,8 @@ def _store_responds(store: Store) -> bool:
 def _try_set_aside(
     store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
 ) -> RecoveryRecord | None:
+    from .set_aside import set_operation_aside
+
     return _run_logging_failure(operation.id, partial(set_operation_aside, store, operation, error))
 
 

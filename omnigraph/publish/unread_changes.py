@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.diff import diff_tables, match_rows_by_id
 from omnigraph.history.entities import TableChanges
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.blobs import row_schema
@@ -98,6 +97,8 @@ def read_changes(
     """Return the changes in an unread step that may affect a write, and the step to keep for later writes."""
     if step.changes is not None:
         return step.changes, step
+    from omnigraph.history.diff import diff_tables, match_rows_by_id
+
     older_table, newer_table = (
         open_table(txn.store, entry.location, entry.lance_version) for entry in (step.older, step.newer)
     )

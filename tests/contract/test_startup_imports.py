@@ -23,6 +23,20 @@ NO_STORAGE = (
 NO_TABLE = LIBRARIES | SLOW_MODULES | {f"omnigraph.{part}" for part in PARTS} | LANGUAGES | {"omnigraph.storage.table"}
 NO_WRITE = frozenset(f"omnigraph.{part}" for part in PARTS - {"engine"}) | {"obstore", "pyspark", "pandas", "asyncio"}
 NO_REMOTE = LIBRARIES | {"asyncio", "httpx", "requests", "urllib3", "aiohttp", "starlette", "uvicorn", "msgspec"}
+# Parts of writing that a single-row insert does not run: loads, comparisons of versions, recovery and schema changes.
+NO_INSERT = frozenset(
+    f"omnigraph.{part}"
+    for part in (
+        "api.loads",
+        "engine.writes.record_writes",
+        "history.diff",
+        "ingest.load",
+        "ingest.record_intake",
+        "ingest.streaming",
+        "lang.schema.migrate",
+        "publish.settle_operation",
+    )
+)
 QUERY = "match { $p: Person } return { $p.name }"
 
 # All commands run in one process, and each is followed by the list of modules loaded so far. If a module is absent at
@@ -132,3 +146,9 @@ def test_a_query_loads_only_the_query_engine(root: str) -> None:
         assert "lance" in modules
         assert modules & NO_WRITE == set(), command
         assert not {"omnigraph.engine.search.scoring", "omnigraph.engine.operators.find_paths"} & modules, command
+
+
+def test_an_insert_loads_no_other_kind_of_write(root: str) -> None:
+    for command, modules in loaded_modules(["mutate", "--store", root, "-e", 'insert Person { name: "cyd" }']):
+        assert "lance" in modules
+        assert modules & NO_INSERT == set(), command

@@ -8,13 +8,12 @@ same timestamp and generated ids.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InputError, ReadSetConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.schemas import read_schema
-from omnigraph.ingest.load import ParsedLoad
 from omnigraph.ingest.stage import stage
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
@@ -41,6 +40,9 @@ from .recorded_outcome import read_recorded_changes
 from .row_dependencies import RowDependencies
 from .statements import WriteStats, run_statement
 from .touched_rows import TouchedRows
+
+if TYPE_CHECKING:
+    from omnigraph.ingest.load import ParsedLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def bind_mutation(query: CompiledQuery, params: Mapping[str, Any], mode: Paramet
     return BoundMutation(write_plan.statements, bound_params)
 
 
-def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
+def load_operation(parsed_load: "ParsedLoad") -> WriteOperation:
     """Return a write operation for an append or merge load that is part of a larger write."""
     if parsed_load.mode == "overwrite":
         raise InputError(reason="a transaction cannot overwrite whole types")

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from omnigraph.errors import HistoryReclaimed, NotFound
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import diff_snapshots
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.revisions import resolve_revision
 from omnigraph.history.snapshot import manifest_snapshot
@@ -28,6 +27,8 @@ class RecordedChanges:
 
 def read_recorded_changes(branch_state: BranchState, commit: Commit) -> RecordedChanges | None:
     """Return what a commit changed, or None if a cleanup has removed the commit or its first parent."""
+    from omnigraph.history.diff import diff_snapshots
+
     store, newest = branch_state.store, manifest_snapshot(branch_state.store, branch_state, branch_state.last_known())
     try:
         before = resolve_revision(store, branch_state, newest, commit.parents[0])
