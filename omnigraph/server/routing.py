@@ -5,7 +5,7 @@ The path is split before its segments are percent-decoded, so that `review%2Fx` 
 example, a branch named `merge` can be deleted even though `POST /branches/merge` exists.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import unquote_to_bytes
 
 from omnigraph.errors import InputError, MethodNotAllowed, NotFound
@@ -23,15 +23,51 @@ class MatchedRoute:
     is_flat: bool = False
 
 
+class _PathPrefix:
+    """The routes whose paths begin with the same segments: those that end there, and those that continue."""
+
+    __slots__ = ("after_placeholder", "after_segment", "routes")
+
+    def __init__(self) -> None:
+        self.routes: list[Route] = []
+        self.after_segment: dict[bytes, _PathPrefix] = {}
+        self.after_placeholder: _PathPrefix | None = None
+
+    def add(self, route: Route) -> None:
+        """Add a route whose path continues after this prefix."""
+        prefix = self
+        for segment in route.segments:
+            if not is_placeholder(segment):
+                prefix = prefix.after_segment.setdefault(segment.encode(), _PathPrefix())
+                continue
+            if prefix.after_placeholder is None:
+                prefix.after_placeholder = _PathPrefix()
+            prefix = prefix.after_placeholder
+        prefix.routes.append(route)
+
+    def find(self, segments: Sequence[bytes], position: int = 0) -> list[Route]:
+        """Return the routes for a path. Those with a fixed segment come before those with a placeholder."""
+        if position == len(segments):
+            return self.routes
+        segment = segments[position]
+        fixed, placeholder = self.after_segment.get(segment), self.after_placeholder
+        routes = [] if fixed is None else fixed.find(segments, position + 1)
+        if placeholder is not None and segment:
+            routes = routes + placeholder.find(segments, position + 1)
+        return routes
+
+
 class Router:
-    """The routes, grouped by their number of segments. A flat path omits the prefix of one graph, the default graph."""
+    """The routes, in a tree of path segments. A flat path omits the prefix of one graph, the default graph."""
 
     def __init__(self, routes: Iterable[Route], flat_graph_id: str | None = None) -> None:
-        self._routes_by_length: dict[int, list[Route]] = {}
+        self._root = _PathPrefix()
+        self._placeholders: dict[Route, tuple[tuple[int, str], ...]] = {}  # the positions and names in each path
         for route in routes:
-            self._routes_by_length.setdefault(len(route.segments), []).append(route)
-        for same_length in self._routes_by_length.values():
-            same_length.sort(key=lambda route: [is_placeholder(segment) for segment in route.segments])
+            self._root.add(route)
+            self._placeholders[route] = tuple(
+                (position, segment[1:-1]) for position, segment in enumerate(route.segments) if is_placeholder(segment)
+            )
         self._flat_graph_id = flat_graph_id
 
     def match(self, method: str, raw_path: bytes) -> MatchedRoute:
@@ -43,11 +79,11 @@ class Router:
         {'graph_id': 'g', 'branch': 'review/x'}
         """
         segments = tuple(raw_path.split(b"/"))[1:]
-        candidates = self._find_candidates(segments)
+        candidates = self._root.find(segments)
         is_flat = False
         if not candidates and self._flat_graph_id is not None:
             segments = (b"graphs", self._flat_graph_id.encode(), *segments)
-            candidates, is_flat = self._find_candidates(segments), True
+            candidates, is_flat = self._root.find(segments), True
         if not candidates:
             raise NotFound("no such path", hint="see /openapi.json for the routes that this server supports")
         route = next((route for route in candidates if route.method == method), None)
@@ -55,11 +91,8 @@ class Router:
             route = next((route for route in candidates if route.method == "GET" and EVENTS not in route.answers), None)
         if route is None:
             raise MethodNotAllowed(f"{method} is not allowed on this path", method=method, allowed=allowed(candidates))
-        return MatchedRoute(route, _read_placeholders(route, segments), is_flat)
-
-    def _find_candidates(self, segments: tuple[bytes, ...]) -> list[Route]:
-        same_length = self._routes_by_length.get(len(segments), ())
-        return [route for route in same_length if _fits_route(route, segments)]
+        path_values = {name: _decode_segment(segments[position]) for position, name in self._placeholders[route]}
+        return MatchedRoute(route, path_values, is_flat)
 
 
 def allowed(routes: Iterable[Route]) -> str:
@@ -70,21 +103,6 @@ def allowed(routes: Iterable[Route]) -> str:
 def is_placeholder(segment: str) -> bool:
     """Return whether a segment of a path template is a placeholder."""
     return segment.startswith("{")
-
-
-def _fits_route(route: Route, segments: tuple[bytes, ...]) -> bool:
-    return all(
-        bool(segment) if is_placeholder(expected) else segment == expected.encode()
-        for expected, segment in zip(route.segments, segments, strict=True)
-    )
-
-
-def _read_placeholders(route: Route, segments: tuple[bytes, ...]) -> dict[str, str]:
-    return {
-        expected[1:-1]: _decode_segment(segment)
-        for expected, segment in zip(route.segments, segments, strict=True)
-        if is_placeholder(expected)
-    }
 
 
 def _decode_segment(segment: bytes) -> str:
