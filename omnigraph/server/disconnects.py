@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, TypeVar
 
-from .lanes import LaneContext
+from .lanes import LaneContext, LaneFuture
 from .wire.body import ClientGoneError, Receive
 
 CallResult = TypeVar("CallResult")
@@ -38,31 +38,24 @@ class DisconnectWatch:
             self._watcher.cancel()
 
 
-async def wait_for_read(
-    future: "asyncio.Future[CallResult]", lane_context: LaneContext, receive: Receive
-) -> CallResult:
+async def wait_for_read(future: LaneFuture[CallResult], lane_context: LaneContext, receive: Receive) -> CallResult:
     """Return the result of a read. If the client disconnects, stop the read, which raises `Cancelled`."""
     watch = DisconnectWatch(receive, lane_context)
     try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        await lane_context.stop(future)
-        raise
+        return await future
     finally:
         watch.end()
 
 
-async def finish_unless_gone(
-    future: "asyncio.Future[CallResult]", lane_context: LaneContext, watcher: "asyncio.Future[None]"
-) -> CallResult:
+async def finish_unless_gone(future: LaneFuture[CallResult], watcher: "asyncio.Future[None]") -> CallResult:
     """Return the result of a call. If the client disconnects first, stop the call and raise `ClientGoneError`."""
     waiting: list[asyncio.Future[Any]] = [future, watcher]
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
-        await lane_context.stop(future)
+        await future.stop()
         raise
     if future.done():
         return future.result()
-    await lane_context.stop(future)
+    await future.stop()
     raise ClientGoneError

@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
@@ -23,29 +24,65 @@ ObserveCalls = Callable[[str, int], None]  # receives the name of a lane and its
 class LaneContext:
     """The context in which the calls of one request run, one after another, and the event that stops them."""
 
-    __slots__ = ("_pool_future", "context", "stop_event")
+    __slots__ = ("context", "stop_event")
 
     def __init__(self) -> None:
         self.stop_event = threading.Event()
-        self._pool_future: Future[Any] | None = None
         self.context: Context = copy_context()
         self.context.run(STOP_EVENT.set, self.stop_event)
 
-    def submit(self, pool: ThreadPoolExecutor, call: Callable[[], CallResult]) -> "asyncio.Future[CallResult]":
-        """Start a call in a thread of a pool."""
-        self._pool_future = pool_future = pool.submit(self.context.run, call)
-        return asyncio.wrap_future(pool_future)
 
-    async def stop(self, future: "asyncio.Future[Any]") -> None:
-        """Signal a call to stop, wait for the call to finish, and discard its result."""
-        self.stop_event.set()
-        # Cancelling `future` would not wait for a running thread. The future of the pool can be cancelled only while
-        # the call is still queued.
-        if self._pool_future is not None:
-            self._pool_future.cancel()
-        await asyncio.wait([future])
-        if not future.cancelled():
-            future.exception()
+class LaneFuture(asyncio.Future[CallResult]):
+    """The result of a call in a thread. `cancel` signals the call to stop, but the wait goes on until the call ends.
+
+    So a task that awaits this future is canceled only after its call has ended. Two cancellations end the wait early:
+    that of a queued call, and a repeated one.
+    """
+
+    def __init__(self, lane_context: LaneContext, count_finished: Callable[[], None]) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self._lane_context, self._count_finished = lane_context, count_finished
+        self._pool_future: Future[None] | None = None
+        self._is_stopping = False
+
+    def start(self, pool: ThreadPoolExecutor, call: Callable[[], CallResult]) -> None:
+        """Start the call in a thread of a pool."""
+        self._pool_future = pool.submit(self._run, call)
+
+    def _run(self, call: Callable[[], CallResult]) -> None:
+        try:
+            result = self._lane_context.context.run(call)
+        except BaseException as error:
+            self._report(self.set_exception, error)
+        else:
+            self._report(self.set_result, result)
+
+    def _report(self, set_outcome: Callable[[Any], None], outcome: Any) -> None:
+        with suppress(RuntimeError):  # raised if the event loop is closed, and nobody waits any longer
+            self.get_loop().call_soon_threadsafe(self._finish, set_outcome, outcome)
+
+    def _finish(self, set_outcome: Callable[[Any], None], outcome: Any) -> None:
+        self._count_finished()
+        if not self.done():
+            set_outcome(outcome)
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Signal the call to stop, and return whether this ends the wait."""
+        if self.done():
+            return False
+        self._lane_context.stop_event.set()
+        if self._pool_future is not None and self._pool_future.cancel():
+            self._count_finished()
+            return super().cancel(msg)
+        is_repeated, self._is_stopping = self._is_stopping, True
+        return is_repeated and super().cancel(msg)
+
+    async def stop(self) -> None:
+        """Signal the call to stop, wait for the call to end, and discard its result."""
+        self.cancel()
+        await asyncio.wait([self])
+        if not self.cancelled():
+            self.exception()
 
 
 class Lane:
@@ -60,7 +97,7 @@ class Lane:
 
     def start(
         self, call: Callable[[], CallResult], lane_context: LaneContext, *, is_admitted: bool = False
-    ) -> "asyncio.Future[CallResult]":
+    ) -> LaneFuture[CallResult]:
         """Start a call in this lane; raise `ServerBusy` if its queue is full.
 
         Set `is_admitted` for a request whose response has already started, for example to produce the next chunk of a
@@ -69,22 +106,17 @@ class Lane:
         if self._call_count >= self._max_calls and not is_admitted:
             raise ServerBusy()
         self._change_call_count(1)
-        future = lane_context.submit(self._pool, call)
-        future.add_done_callback(self._count_finished)
+        future: LaneFuture[CallResult] = LaneFuture(lane_context, self._count_finished)
+        future.start(self._pool, call)
         return future
 
     async def run(
         self, call: Callable[[], CallResult], lane_context: LaneContext, *, is_admitted: bool = False
     ) -> CallResult:
-        """Run a call in this lane, and stop it if the caller is cancelled."""
-        future = self.start(call, lane_context, is_admitted=is_admitted)
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            await lane_context.stop(future)
-            raise
+        """Run a call in this lane, and stop it if the caller is canceled."""
+        return await self.start(call, lane_context, is_admitted=is_admitted)
 
-    def _count_finished(self, _: "asyncio.Future[Any]") -> None:
+    def _count_finished(self) -> None:
         self._change_call_count(-1)
 
     def _change_call_count(self, difference: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from omnigraph.api.byte_blocks import join_small_pieces
 
 from .disconnects import finish_unless_gone, wait_for_disconnect
-from .lanes import Lane, LaneContext
+from .lanes import Lane, LaneContext, LaneFuture
 from .large_bodies import LARGE_BYTES, BodySpooling, RemainingBody, send_large_body
 from .wire.answer import Answer, EventAnswer, StreamAnswer
 from .wire.body import ClientGoneError, Receive, discard_body
@@ -69,9 +69,9 @@ class ResponseStream:
         """Whether the client has closed the connection."""
         return self._watcher.done()
 
-    async def wait_for_chunk(self, future: "asyncio.Future[bytes | None]", lane_context: LaneContext) -> bytes | None:
+    async def wait_for_chunk(self, future: LaneFuture[bytes | None]) -> bytes | None:
         """Return a chunk from a thread; raise `ClientGoneError` if the client disconnects first."""
-        return await finish_unless_gone(future, lane_context, self._watcher)
+        return await finish_unless_gone(future, self._watcher)
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
         """Send the status and the headers."""
@@ -109,7 +109,7 @@ async def send_stream(
     try:
         while True:
             future = lane.start(next_chunk, lane_context, is_admitted=True)
-            chunk = await stream.wait_for_chunk(future, lane_context)
+            chunk = await stream.wait_for_chunk(future)
             if chunk is None:
                 break
             if not has_started:
