@@ -73,6 +73,9 @@ class ServerApp:
         self._state = state
         self._router = Router(routes, state.settings.flat_graph_id)
         self._handlers = {route: _load_handler(route.handler) for route in routes}
+        self._coroutines = {
+            route: handler for route, handler in self._handlers.items() if inspect.iscoroutinefunction(handler)
+        }
         self._prechecks = {route: _load_handler(route.precheck) for route in routes if route.precheck is not None}
         self._decoders = {
             route: msgspec.json.Decoder(route.body | None if route.body_optional else route.body)
@@ -149,13 +152,13 @@ class ServerApp:
         return limit
 
     async def _run_call(self, call: ServerCall, receive: Receive) -> AnyAnswer:
-        handler, route = self._handlers[call.route], call.route
+        route = call.route
         call.has_begun = True
-        if inspect.iscoroutinefunction(handler):
-            answer: AnyAnswer = await handler(call)
+        if route in self._coroutines:
+            answer: AnyAnswer = await self._coroutines[route](call)
             return answer
         lane = self._state.lanes.heavy if route.lane == "heavy" else self._state.lanes.read
-        work = partial(_run_handler, handler, call, clock_and_ids.monotonic())
+        work = partial(_run_handler, self._handlers[route], call, clock_and_ids.monotonic())
         if call.writes:
             return await lane.run(work, call.lane_context)
         return await wait_for_read(lane.start(work, call.lane_context), call.lane_context, receive)

@@ -73,7 +73,8 @@ class BodyReader:
 
     async def _next_message(self) -> Message:
         try:
-            return await asyncio.wait_for(self._receive(), self._seconds or None)
+            async with asyncio.timeout(self._seconds or None):  # unlike `wait_for`, needs no task
+                return await self._receive()
         except TimeoutError:
             raise RequestTimeout("the request body did not arrive in time") from None
 

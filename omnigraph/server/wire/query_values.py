@@ -23,6 +23,8 @@ def read_query_values(route: Route, query_string: bytes, *, ignores_unknown: boo
     >>> dict(read_query_values(route, b"limit=3&type=A&type=B"))
     {'limit': 3, 'type': ['A', 'B']}
     """
+    if not query_string and not route.parameters:
+        return {}
     values = _read_texts(query_string)
     parameters = {parameter.name: parameter for parameter in route.parameters}
     if route.takes_any_parameter:
