@@ -25,7 +25,7 @@ from .access.permissions import NO_BRANCH, authorize
 from .access.scopes import branch_scope
 from .call import ServerCall
 from .cross_origin import CrossOrigin
-from .disconnects import wait_for_read
+from .disconnects import DisconnectWatch, wait_for_read
 from .engine_warnings import WARNINGS_HEADER
 from .lanes import LaneContext
 from .large_bodies import BodySpooling
@@ -55,6 +55,7 @@ from .wire.body_memory import BodyAccount
 from .wire.errors import encode_error
 from .wire.media_types import check_content_type
 from .wire.query_values import read_query_values
+from .wire.shared_timer import TaskLimit
 from .worker_state import WorkerState
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ class ServerApp:
         check_content_type(headers.get("content-type"), route.body_media_types, is_empty=is_empty)
         limit = self._body_limit(route)
         resource = _LIMITED_RESOURCES.get(route.body_limit, "request_bytes")
-        reader = BodyReader(receive, content_length, limit, resource, limits.body_seconds)
+        message_time = TaskLimit(self._state.timer, limits.body_seconds) if limits.body_seconds else nullcontext()
+        reader = BodyReader(receive, content_length, limit, resource, message_time)
         if route.is_raw_body:
             call.body = await reader.read_file()
             return
@@ -161,7 +163,8 @@ class ServerApp:
         work = partial(_run_handler, self._handlers[route], call, clock_and_ids.monotonic())
         if call.writes:
             return await lane.run(work, call.lane_context)
-        return await wait_for_read(lane.start(work, call.lane_context), call.lane_context, receive)
+        future = lane.start(work, call.lane_context)
+        return await wait_for_read(future, DisconnectWatch(receive, call.lane_context, self._state.timer))
 
 
 class _Exchange:

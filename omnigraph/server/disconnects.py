@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from .lanes import LaneContext, LaneFuture
 from .wire.body import ClientGoneError, Receive
+from .wire.shared_timer import SharedTimer
 
 CallResult = TypeVar("CallResult")
 _WATCH_AFTER_SECONDS = 0.05  # most calls end before this time and need no watcher
@@ -19,10 +20,11 @@ async def wait_for_disconnect(receive: Receive) -> None:
 class DisconnectWatch:
     """Stops a read when its client disconnects. Watching starts only if the read takes a while."""
 
-    def __init__(self, receive: Receive, lane_context: LaneContext) -> None:
+    def __init__(self, receive: Receive, lane_context: LaneContext, timer: SharedTimer) -> None:
         self._receive, self._lane_context = receive, lane_context
         self._watcher: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER_SECONDS, self._begin_watch)
+        self._timer = timer
+        self._delay = timer.start(_WATCH_AFTER_SECONDS, self._begin_watch)
 
     def _begin_watch(self) -> None:
         self._watcher = asyncio.ensure_future(self._stop_when_gone())
@@ -33,14 +35,13 @@ class DisconnectWatch:
 
     def end(self) -> None:
         """Stop watching the client."""
-        self._timer.cancel()
+        self._timer.end(self._delay)
         if self._watcher is not None:
             self._watcher.cancel()
 
 
-async def wait_for_read(future: LaneFuture[CallResult], lane_context: LaneContext, receive: Receive) -> CallResult:
+async def wait_for_read(future: LaneFuture[CallResult], watch: DisconnectWatch) -> CallResult:
     """Return the result of a read. If the client disconnects, stop the read, which raises `Cancelled`."""
-    watch = DisconnectWatch(receive, lane_context)
     try:
         return await future
     finally:

@@ -16,6 +16,7 @@ from omnigraph.api.error_boundary import guarded
 from omnigraph.api.graph import Graph
 from omnigraph.api.opening import open as open_graph
 from omnigraph.api.results.json_encoding import iter_json_rows
+from omnigraph.api.results.result import Result
 from omnigraph.errors import InputError, OmnigraphError
 from omnigraph.errors.diagnostics import SourceText
 
@@ -61,9 +62,9 @@ def schema_text(text: str) -> SourceText:
     return SourceText("<schema>", text)
 
 
-def encode_rows(table: pa.Table, *, integers_as_text: bool = False) -> bytes:
-    """Return the rows of a table as a JSON array of objects."""
-    rows = list(iter_json_rows(table))
+def encode_rows(result: Result, *, integers_as_text: bool = False) -> bytes:
+    """Return the rows of a result as a JSON array of objects."""
+    rows = list(iter_json_rows(result._rows))  # `result.table` would build a table first
     return orjson.dumps([_with_text_integers(row) for row in rows] if integers_as_text else rows)
 
 
@@ -113,4 +114,4 @@ def warm_up(graph: Graph) -> None:
         return
     with suppress(OmnigraphError):  # a damaged table must not prevent the graph from being served
         text = f"match {{ $n: {node_types[0]} }} return {{ $n.id }} limit 1"
-        encode_rows(graph.query(query_text(text)).table)
+        encode_rows(graph.query(query_text(text)))

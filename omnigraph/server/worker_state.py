@@ -12,6 +12,7 @@ from .jobs import JobStore
 from .lanes import Lanes
 from .settings import ServerSettings
 from .wire.body_memory import BodyMemory
+from .wire.shared_timer import SharedTimer
 
 if TYPE_CHECKING:
     from .metrics import ServerMetrics
@@ -34,6 +35,7 @@ class WorkerState:
     stopping: threading.Event = field(default_factory=threading.Event)
     watches: BranchWatches = field(init=False)
     body_memory: BodyMemory = field(init=False)
+    timer: SharedTimer = field(default_factory=SharedTimer)
 
     def __post_init__(self) -> None:
         self.watches = BranchWatches(self.stopping)

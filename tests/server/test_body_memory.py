@@ -1,6 +1,7 @@
 """The limit for the request bodies that a worker holds in memory."""
 
 import asyncio
+from contextlib import nullcontext
 
 import pytest
 
@@ -16,7 +17,7 @@ def body_reader(chunks: list[bytes]) -> BodyReader:
     async def receive() -> Message:
         return messages.pop(0)
 
-    return BodyReader(receive, None, 100, "request_bytes", 1.0)
+    return BodyReader(receive, None, 100, "request_bytes", nullcontext())
 
 
 def test_bodies_share_a_limit_and_release_it() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.engine.result_rows import ProjectedRows, as_table
 from omnigraph.values import format_blob
 
 JsonEncoder = Callable[[Any], Any]
@@ -86,12 +87,21 @@ def _format_timestamps(timestamps: Any) -> Any:
     return pc.binary_join_element_wise(pc.utf8_replace_slice(text, 10, 11, "T"), "Z", "")
 
 
-def iter_json_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+def iter_json_rows(rows: pa.Table | ProjectedRows) -> Iterator[dict[str, Any]]:
     """Yield each row as an object keyed by column name, holding only a few thousand rows in memory at a time."""
-    column_names = table.column_names
-    for batch in table.to_batches(max_chunksize=_ROWS_PER_BATCH):
-        for row_values in zip(*(encode_column(column) for column in batch.columns), strict=True):
+    column_names = rows.schema.names
+    for columns in _iter_columns(rows):
+        for row_values in zip(*(encode_column(column) for column in columns), strict=True):
             yield dict(zip(column_names, row_values, strict=True))
+
+
+def _iter_columns(rows: pa.Table | ProjectedRows) -> Iterator[list[pa.Array]]:
+    """Yield the columns of a few thousand rows at a time."""
+    if isinstance(rows, ProjectedRows) and rows.num_rows <= _ROWS_PER_BATCH:
+        yield rows.arrays
+        return
+    for batch in as_table(rows).to_batches(max_chunksize=_ROWS_PER_BATCH):
+        yield batch.columns
 
 
 def _encode_float(number: float) -> Any:

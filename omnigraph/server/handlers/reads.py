@@ -42,7 +42,7 @@ def rows_answer(call: ServerCall, graph: Graph, body: QueryRequest, *, with_comm
     )
     _check_row_count(call, body, result.num_rows)
     with call.timing.measure("encode"):
-        rows = engine_access.encode_rows(result.table, integers_as_text=_wants_text_integers(call, body))
+        rows = engine_access.encode_rows(result, integers_as_text=_wants_text_integers(call, body))
         document = _read_output(result, rows)
         if with_commit:
             document.graph_commit_id = result.commit_id

@@ -187,7 +187,7 @@ def _run_query(running: Transaction, operation: TransactionOperation, *, with_ar
     """Run a query in a transaction; raise `ReadSetConflict` if the client previously saw a different result."""
     source = engine_access.query_text(_require_member(operation, "query"))
     result = running.query(source, name=operation.name, params=operation.params)
-    rows = engine_access.encode_rows(result.table)
+    rows = engine_access.encode_rows(result)
     digest = hashlib.sha256(rows).hexdigest()
     if operation.digest is not None and operation.digest != digest:
         raise ReadSetConflict(member="query")

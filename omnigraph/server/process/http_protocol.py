@@ -47,10 +47,12 @@ class LimitedProtocol(HttpToolsProtocol):
         """Feed the parser, unless the headers are already too large."""
         if not self._is_inside_request:
             self._header_bytes += len(data)
-            if self._header_timer is None:
-                self._start_timer()
         super().data_received(data)
-        if not self._is_inside_request and self._header_bytes > self.limits.header_bytes:
+        if self._is_inside_request or not self._header_bytes:
+            return
+        if self._header_timer is None:  # most headers arrive at once and need no timer
+            self._start_timer()
+        if self._header_bytes > self.limits.header_bytes:
             self._refuse_request(_TOO_LARGE, "the headers are too large")
 
     def on_headers_complete(self) -> None:

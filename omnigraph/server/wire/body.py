@@ -6,7 +6,7 @@ concurrent uploads do not fill the memory.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
@@ -29,11 +29,18 @@ class ClientGoneError(Exception):
 
 
 class BodyReader:
-    """Reads the body of one request, at most once."""
+    """Reads the body of one request, at most once. `message_time` limits the time between two pieces."""
 
-    def __init__(self, receive: Receive, content_length: int | None, limit: int, resource: str, seconds: float) -> None:
-        self._receive = receive
-        self._limit, self._resource, self._seconds = limit, resource, seconds
+    def __init__(
+        self,
+        receive: Receive,
+        content_length: int | None,
+        limit: int,
+        resource: str,
+        message_time: AbstractContextManager[None],
+    ) -> None:
+        self._receive, self._message_time = receive, message_time
+        self._limit, self._resource = limit, resource
         if content_length is not None and limit and content_length > limit:
             raise self._limit_error(content_length)
 
@@ -73,7 +80,7 @@ class BodyReader:
 
     async def _next_message(self) -> Message:
         try:
-            async with asyncio.timeout(self._seconds or None):  # unlike `wait_for`, needs no task
+            with self._message_time:
                 return await self._receive()
         except TimeoutError:
             raise RequestTimeout("the request body did not arrive in time") from None
