@@ -4,11 +4,9 @@ The phases become the `Server-Timing` header and, if tracing is enabled, spans. 
 code, so they never contain data from a request.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 
 ENGINE_PHASE = "engine"
@@ -16,8 +14,7 @@ ENGINE_PHASE = "engine"
 _ENGINE_PHASES = {"state": "probe", "compile": "plan", "run": "execute", "write": "execute"}
 
 
-@record
-class PhaseInterval:
+class PhaseInterval(NamedTuple):
     """A phase with its start and its end, in seconds on the monotonic clock."""
 
     phase: str
@@ -40,14 +37,9 @@ class Timing:
         ended = clock_and_ids.monotonic()
         self.add(_ENGINE_PHASES.get(phase, phase), ended - seconds, ended)
 
-    @contextmanager
-    def measure(self, phase: str) -> Iterator[None]:
+    def measure(self, phase: str) -> "MeasuredPhase":
         """Record a `with` block as a phase."""
-        started = clock_and_ids.monotonic()
-        try:
-            yield
-        finally:
-            self.add(phase, started, clock_and_ids.monotonic())
+        return MeasuredPhase(self, phase)
 
     def to_header(self) -> str:
         """Return the value of the `Server-Timing` header, in milliseconds.
@@ -62,3 +54,18 @@ class Timing:
         for interval in self.intervals:
             totals[interval.phase] = totals.get(interval.phase, 0.0) + interval.ended - interval.started
         return ", ".join(f"{phase};dur={seconds * 1000:.1f}" for phase, seconds in totals.items())
+
+
+class MeasuredPhase:
+    """A `with` block that is recorded as a phase."""
+
+    __slots__ = ("_phase", "_started", "_timing")
+
+    def __init__(self, timing: Timing, phase: str) -> None:
+        self._timing, self._phase = timing, phase
+
+    def __enter__(self) -> None:
+        self._started = clock_and_ids.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._timing.add(self._phase, self._started, clock_and_ids.monotonic())

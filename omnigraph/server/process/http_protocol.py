@@ -58,14 +58,15 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begin the request, unless its headers are too large or ambiguous."""
         self._stop_timer()
-        header_bytes = sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
+        header_bytes = sum([len(name) + len(value) for name, value in self.headers], len(self.url))
         if header_bytes > self.limits.header_bytes:
             self._refuse_request(_TOO_LARGE, "the headers are too large")
             return
-        if not self._has_host():
+        names = [name for name, _ in self.headers]
+        if not self._has_host(names):
             self._refuse_request(_MALFORMED, "the request must have exactly one Host header")
             return
-        if self._has_ambiguous_length():
+        if _has_ambiguous_length(names):
             self._refuse_request(_MALFORMED, "the length of the body is ambiguous")
             return
         self._is_inside_request, self._header_bytes = True, 0
@@ -86,20 +87,14 @@ class LimitedProtocol(HttpToolsProtocol):
         """Reject a request that is not valid HTTP."""
         self._refuse_request(_MALFORMED, "this is not a valid HTTP request")
 
-    def _has_host(self) -> bool:
+    def _has_host(self, names: list[bytes]) -> bool:
         """Return whether the request has one Host header, as HTTP/1.1 requires. An HTTP/1.0 request may omit it."""
-        host_count = sum(name == b"host" for name, _ in self.headers)
+        host_count = names.count(b"host")
         return host_count == 1 or (host_count == 0 and self.parser.get_http_version() == "1.0")
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Start the application for a request, and watch how the response ends."""
         super()._start_asgi_task(cycle, EndingApp(app, cycle))
-
-    def _has_ambiguous_length(self) -> bool:
-        """Return whether a proxy and this server could disagree about where the request ends."""
-        names = [name for name, _ in self.headers]
-        length_count = names.count(b"content-length")
-        return length_count > 1 or (length_count == 1 and b"transfer-encoding" in names)
 
     def _start_timer(self) -> None:
         self._header_timer = self.loop.call_later(self.limits.header_seconds, self._refuse_late_headers)
@@ -131,3 +126,9 @@ class LimitedProtocol(HttpToolsProtocol):
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self.transport.write(b"HTTP/1.1 %s\r\n%s\r\n%s" % (status, lines.encode(), body))
         self.transport.close()
+
+
+def _has_ambiguous_length(names: list[bytes]) -> bool:
+    """Return whether a proxy and this server could disagree about where a request with these headers ends."""
+    length_count = names.count(b"content-length")
+    return length_count > 1 or (length_count == 1 and b"transfer-encoding" in names)

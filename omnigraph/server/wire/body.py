@@ -5,7 +5,7 @@ concurrent uploads do not fill the memory.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AbstractContextManager, suppress
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
@@ -41,42 +41,42 @@ class BodyReader:
     ) -> None:
         self._receive, self._message_time = receive, message_time
         self._limit, self._resource = limit, resource
+        self._received_bytes, self._is_complete = 0, False
         if content_length is not None and limit and content_length > limit:
             raise self._limit_error(content_length)
 
     async def read_bytes(self, account: BodyAccount) -> bytes:
         """Return the whole body; raise `ServerBusy` if request bodies exceed the worker's memory limit."""
         chunks = []
-        async for chunk in self._iter_chunks():
-            account.add(len(chunk))
-            chunks.append(chunk)
+        while not self._is_complete:
+            if chunk := await self._read_chunk():
+                account.add(len(chunk))
+                chunks.append(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def read_file(self) -> IO[bytes]:
         """Return the body as a file that is rewound to its beginning."""
         spooled: IO[bytes] = SpooledTemporaryFile(_SPOOLED_BYTES)  # noqa: SIM115 - the handler of the request closes it
         try:
-            async for chunk in self._iter_chunks():
-                spooled.write(chunk)
+            while not self._is_complete:
+                spooled.write(await self._read_chunk())
         except BaseException:
             spooled.close()
             raise
         spooled.seek(0)
         return spooled
 
-    async def _iter_chunks(self) -> AsyncIterator[bytes]:
-        received_bytes, is_complete = 0, False
-        while not is_complete:
-            message = await self._next_message()
-            if message["type"] == "http.disconnect":
-                raise ClientGoneError
-            chunk: bytes = message.get("body", b"")
-            is_complete = not message.get("more_body", False)
-            received_bytes += len(chunk)
-            if self._limit and received_bytes > self._limit:
-                raise self._limit_error(received_bytes)
-            if chunk:
-                yield chunk
+    async def _read_chunk(self) -> bytes:
+        """Return the next bytes, which may be empty."""
+        message = await self._next_message()
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        chunk: bytes = message.get("body", b"")
+        self._is_complete = not message.get("more_body", False)
+        self._received_bytes += len(chunk)
+        if self._limit and self._received_bytes > self._limit:
+            raise self._limit_error(self._received_bytes)
+        return chunk
 
     async def _next_message(self) -> Message:
         try:
