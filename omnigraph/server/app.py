@@ -15,7 +15,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from starlette.datastructures import Headers
 
 from omnigraph.errors import OmnigraphError, Shutdown
 from omnigraph.values import clock_and_ids
@@ -55,6 +54,7 @@ from .wire.body_memory import BodyAccount
 from .wire.errors import encode_error
 from .wire.media_types import check_content_type
 from .wire.query_values import read_query_values
+from .wire.request_headers import RequestHeaders
 from .wire.shared_timer import TaskLimit
 from .worker_state import WorkerState
 
@@ -174,7 +174,7 @@ class _Exchange:
         self._app, self._state = app, app._state
         self._scope, self._receive_message, self._send = scope, receive, send
         self._is_body_complete = False
-        self._headers = Headers(scope=scope)
+        self._headers = RequestHeaders(scope)
         self._request_id = _read_request_id(self._headers)
         self._call: ServerCall | None = None
         self._status = _CLIENT_GONE_STATUS

@@ -4,6 +4,7 @@ This module defines the types that `routes` uses. It depends neither on handlers
 OpenAPI document and tests can read the table without a server.
 """
 
+from functools import cached_property
 from typing import Any, Literal
 
 from omnigraph.records.frozen import record
@@ -62,7 +63,7 @@ class HeaderParameter:
     description: str = ""
 
 
-@record(eq=False)
+@record(slots=False, eq=False)
 class Route:
     """One operation: its path, its input and output, its required permission, and how it runs.
 
@@ -101,32 +102,32 @@ class Route:
     successor: str | None = None
     success_status: int = 200
 
-    @property
+    @cached_property
     def is_graph_route(self) -> bool:
         """Whether the operation applies to a single graph."""
         return self.path.startswith(GRAPH_PREFIX)
 
-    @property
+    @cached_property
     def operation_id(self) -> str:
         """The id in the OpenAPI document."""
         return f"cluster_{self.operation}" if self.is_graph_route else self.operation
 
-    @property
+    @cached_property
     def segments(self) -> tuple[str, ...]:
         """The segments of the path template."""
         return tuple(self.path.strip("/").split("/"))
 
-    @property
+    @cached_property
     def is_raw_body(self) -> bool:
         """Whether the body is a stream of bytes instead of a JSON document."""
         return isinstance(self.body, str | tuple)
 
-    @property
+    @cached_property
     def is_json_body(self) -> bool:
         """Whether the operation takes a JSON document."""
         return self.body is not None and not self.is_raw_body
 
-    @property
+    @cached_property
     def body_media_types(self) -> tuple[str, ...]:
         """The media types that the body may have; empty if the operation takes no body."""
         if self.body is None:
