@@ -86,7 +86,8 @@ class ResponseStream:
     async def _write_piece(self, piece: bytes, *, is_last: bool) -> None:
         message = {"type": "http.response.body", "body": piece, "more_body": not is_last}
         try:
-            await asyncio.wait_for(self._send(message), self._write_seconds)
+            async with asyncio.timeout(self._write_seconds):  # unlike `wait_for`, needs no task
+                await self._send(message)
         except TimeoutError:
             raise ClientGoneError from None
         if self.is_client_gone and not is_last:
