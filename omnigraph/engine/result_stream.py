@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from omnigraph.lang.query import plan
 from omnigraph.storage import scan as storage
+from omnigraph.storage.range_scans import stream_rows
 from omnigraph.values.table_key import TableKey
 
 from .execution_context import ExecutionContext, ScannedRows
@@ -25,7 +26,6 @@ from .operators.scan import split_filters
 from .search.rank import has_scores
 
 BATCH_ROWS = 16_384
-_BATCH_BYTES = 8 << 20  # if rows contain long texts, a batch has fewer rows
 
 
 def can_stream(read_plan: plan.ReadPlan | plan.UnionPlan) -> TypeGuard[plan.ReadPlan]:
@@ -101,10 +101,7 @@ def _scan_seed_rows(context: ExecutionContext, scan: plan.NodeScan, shown_column
         storage_filter, remaining_filters = split_filters(context, table_key, scan.filters)
         read_columns = sorted(shown_columns | {type_name for _, type_name in columns_read(*remaining_filters)})
         table = context.table(table_key)
-        batches = storage.scan_batches(
-            table, read_columns, storage_filter, row_ids=True, batch_rows=BATCH_ROWS, batch_bytes=_BATCH_BYTES
-        )
-        for batch in batches:
+        for batch in stream_rows(table, read_columns, storage_filter, batch_rows=BATCH_ROWS):
             context.meter.check_timeout()
             passing_rows = _filter_piece(context, pa.Table.from_batches([batch]), remaining_filters)
             row_ids = storage.row_id_array(passing_rows)

@@ -28,7 +28,7 @@ from .decisions import DecidedEntity, Decisions, decide_entities, decisions_by_t
 from .discarded_changes import DiscardedChange, find_discarded_changes
 from .lookup_sides import LookupSides
 from .lost_edges import LostEdge, find_lost_edges
-from .merge_limits import MergeLimits, check_delta_size
+from .merge_limits import MergeLimits, check_delta_size, too_large_changes
 from .merged_schema import MergedSchema
 from .offloaded_table import OffloadedDelta, OffloadEngine, unchanged_sides
 from .parallel_edges import ParallelEdgePair, find_parallel_edges
@@ -92,12 +92,14 @@ class MergePlanner:
         all_keys = sorted({*self.merge_inputs.target_snapshot.tables, *self.merge_inputs.source_snapshot.tables})
         return [key for key in all_keys if self._source_changed(key)]
 
+    @too_large_changes()
     def table_sides(self, table_key: TableKey) -> TableSides:
         """Return the changes that both sides made to a table."""
         if table_key not in self._sides_by_key:
             self._sides_by_key[table_key] = self._compare_sides(table_key)
         return self._sides_by_key[table_key]
 
+    @too_large_changes()
     def make_plan(self, decisions: Decisions) -> MergePlan:
         """Plan the change to the target under the given decisions, and check the result against the rules."""
         target = self.merge_inputs.target_snapshot

@@ -125,21 +125,33 @@ def read_table_in_bounded_batches(scan_key: str, start_scan: StartScan) -> pa.Ta
     return pa.Table.from_batches(batches, schemas[0])
 
 
-def take_in_blocks(keys: pa.Array, take: Callable[[pa.Array], pa.Table]) -> Iterator[pa.Table]:
-    """Yield the rows that `take` returns for the keys, in the order of the keys and in blocks of bounded size."""
-    block_size, block_start = BlockSize(), 0
-    while block_start < len(keys):
-        block_keys = keys.slice(block_start, block_size.rows)
+def read_in_blocks(
+    row_count: int, read: Callable[[int, int], pa.Table], block_size: BlockSize | None = None
+) -> Iterator[pa.Table]:
+    """Yield the rows that `read` returns, in blocks of bounded size.
+
+    `read` is called with the number of the first row and with the number of rows, and must return all of them.
+    """
+    block_size, first_row = block_size or BlockSize(), 0
+    while first_row < row_count:
+        block_rows = min(block_size.rows, row_count - first_row)
         try:
-            rows = take(block_keys)
+            rows = read(first_row, block_rows)
         except BaseException as error:  # Lance panics are not exceptions
-            if len(block_keys) == 1 or not is_overflow(error):
+            if block_rows == 1 or not is_overflow(error):
                 raise
-            block_size.shrink(len(block_keys))
+            block_size.shrink(block_rows)
             continue
-        block_start += len(block_keys)
-        block_size.adapt(len(block_keys), rows.nbytes)
+        first_row += block_rows
+        block_size.adapt(block_rows, rows.nbytes)
         yield rows
+
+
+def take_in_blocks(
+    keys: pa.Array, take: Callable[[pa.Array], pa.Table], block_size: BlockSize | None = None
+) -> Iterator[pa.Table]:
+    """Yield the rows that `take` returns for the keys, in the order of the keys and in blocks of bounded size."""
+    return read_in_blocks(len(keys), lambda start, count: take(keys.slice(start, count)), block_size)
 
 
 def take_all(keys: pa.Array, take: Callable[[pa.Array], pa.Table]) -> pa.Table:
