@@ -54,7 +54,7 @@ RESERVED_ERRORS = {
 _ERRORS = """\
 In programs, distinguish outcomes by class, `.code`, `status` or typed members, never by message.
 The classes and their attributes are part of the [stable interface](stability.md#public). A class marked *reserved*
-belongs to a component that is not built yet, such as clusters; no code raises it ([list](#reserved)).
+belongs to a component that is not built yet, such as cluster support; no code raises it ([list](#reserved)).
 
 - *class* is the Python class in `omnigraph.errors`. Each `›` before the name stands for one level of subclassing.
 - *`.code`* is the stable name of the outcome: `error.code` in Python and `kind` in JSON. It equals
@@ -170,7 +170,7 @@ caller has used the key for a different request, the status is 400.
 - A request that failed or had no effect does not use up its key. If such a request is repeated, it runs again. At most
   one commit has the key, but the repeated request may have an effect that the first one did not have: a merge includes
   the commits that the source has received since then, and `HEAD~1` refers to a different commit if the branch has
-  moved. To prevent this, send the request to the operation's `/if-graph-commit` form.
+  moved. To prevent this, use the operation with the suffix `/if-graph-commit`.
 - Revisions are compared as text. A repeated request with the revision `HEAD~1` is therefore the same request, although
   `HEAD~1` refers to a different commit after the first request.
 - The counts and ids in the response are derived from the commit. If a cleanup has removed the rows of the commit, the
