@@ -40,7 +40,7 @@ def errors_page() -> str:
         + _table(head, (_error_row(cls, depth) for cls, depth in family))
         + "\n## Hints\n\nThe following table lists what to do after each error.\n\n"
         + _table(("class", "hint"), ((f"`{name}`", hint) for name, hint in hints))
-        + "\n## Reserved\n\nNo code raises these classes yet, because the component that needs them is not built.\n\n"
+        + "\n## Reserved\n\nNo code raises these classes yet, because the components that need them are not built.\n\n"
         + _table(("class", "part"), ((f"`{name}`", part) for part, names in RESERVED_ERRORS.items() for name in names))
     )
 
@@ -54,9 +54,9 @@ RESERVED_ERRORS = {
 _ERRORS = """\
 In programs, distinguish outcomes by class, `.code`, `status` or typed members, never by message.
 The classes and their attributes are part of the [stable interface](stability.md#public). A class marked *reserved*
-belongs to a component that is not built yet, such as a cluster; no code raises it ([list](#reserved)).
+belongs to a component that is not built yet, such as cluster support; no code raises it ([list](#reserved)).
 
-- *class* is the Python class in `omnigraph.errors`. Each `›` before the name is one level of subclassing.
+- *class* is the Python class in `omnigraph.errors`. Each `›` before the name stands for one level of subclassing.
 - *`.code`* is the stable name of the outcome: `error.code` in Python and `kind` in JSON. It equals
   the name of the class, except where it is shown in bold.
 - *HTTP `code`* is the member `code` in JSON, and *status* is the HTTP status.
@@ -170,7 +170,7 @@ caller has used the key for a different request, the status is 400.
 - A request that failed or had no effect does not use up its key. If such a request is repeated, it runs again. At most
   one commit has the key, but the repeated request may have an effect that the first one did not have: a merge includes
   the commits that the source has received since then, and `HEAD~1` refers to a different commit if the branch has
-  moved. To prevent this, add a condition.
+  moved. To prevent this, use the operation with the suffix `/if-graph-commit`.
 - Revisions are compared as text. A repeated request with the revision `HEAD~1` is therefore the same request, although
   `HEAD~1` refers to a different commit after the first request.
 - The counts and ids in the response are derived from the commit. If a cleanup has removed the rows of the commit, the
@@ -183,7 +183,7 @@ Operations that create, rename or delete branches and tags make no commit, so th
 an operation is lost, read the branch or tag. After a deletion, status 404 means that the deletion succeeded. To create
 a branch, you can repeat the request with `exist_ok`.
 
-These operations accept keys, and so do their forms below `/if-graph-commit`:
+These operations accept keys, and so do the same operations with the suffix `/if-graph-commit`:
 
 """
 

@@ -19,8 +19,8 @@ LIMITATIONS: dict[str, str] = {
     "acting": "open the graph with the token of the other actor, because the token determines the actor",
     "schema.contract": "use `graph.schema.source`",
     "schema.ir": "permanent ids are not sent to clients; use `graph.schema.current`",
-    "idempotency_key=…, strategy=function": "a retry calls the function again, and different answers would"
-    " make it a different request; pass sides as `strategy`",
+    "idempotency_key=…, strategy=function": "a retry calls the function again, and a different result would"
+    " change the request; pass `ours`, `theirs` or a dict as `strategy`",
     "engine='spark'": "Spark jobs need direct access to the files",
     "spark": "Spark jobs need direct access to the files",
     "maintenance.copy_to": f"{_LOCAL}, and run `omnigraph copy` there; or use `graph.export`",
