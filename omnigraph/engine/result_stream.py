@@ -1,11 +1,11 @@
 """Return results in batches and, where possible, with memory use that does not grow with the result.
 
-The first scan is read in batches, and each batch passes through the rest of the plan. Rows are returned in storage
-order. A plan that needs all rows at once (for sorting, grouping, ranking or distinct rows) and a union run as a whole,
+The first scan is read in batches, and each batch passes through the rest of the plan. Rows of a large table are
+returned in storage order. A plan that needs all rows at once (for sorting, grouping, ranking or distinct rows) and a union run as a whole,
 and the result is then split into batches.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -18,11 +18,12 @@ from omnigraph.values.table_key import TableKey
 
 from .execution_context import ExecutionContext, ScannedRows
 from .expressions.evaluate import TableSource, true_mask
+from .expressions.hot_columns import hot_columns
 from .operators.dispatch import run_operators
 from .operators.fetch import columns_read
 from .operators.project import project, projected_columns
-from .operators.rows import Rows, VariableBinding
-from .operators.scan import split_filters
+from .operators.rows import IntArray, Rows, VariableBinding
+from .operators.scan import filtered_row_ids, split_filters
 from .search.rank import has_scores
 
 BATCH_ROWS = 16_384
@@ -98,6 +99,10 @@ def _scan_seed_rows(context: ExecutionContext, scan: plan.NodeScan, shown_column
     if context.catalog.node(scan.type_name) is not None:
         table_keys = [TableKey.node(scan.type_name)]
     for type_index, table_key in enumerate(table_keys):
+        cached_rows = _scan_small_table(context, table_key, scan, shown_columns)
+        if cached_rows is not None:
+            yield _bind_rows(scan, table_keys, type_index, cached_rows)
+            continue
         storage_filter, remaining_filters = split_filters(context, table_key, scan.filters)
         read_columns = sorted(shown_columns | {type_name for _, type_name in columns_read(*remaining_filters)})
         table = context.table(table_key)
@@ -106,8 +111,29 @@ def _scan_seed_rows(context: ExecutionContext, scan: plan.NodeScan, shown_column
             passing_rows = _filter_piece(context, pa.Table.from_batches([batch]), remaining_filters)
             row_ids = storage.row_id_array(passing_rows)
             context.scanned_rows[table_key] = ScannedRows(row_ids, passing_rows)
-            type_indexes = np.full(len(row_ids), type_index, np.int16) if len(table_keys) > 1 else None
-            yield Rows(len(row_ids), {scan.variable: VariableBinding(tuple(table_keys), row_ids, type_indexes)})
+            yield _bind_rows(scan, table_keys, type_index, row_ids)
+
+
+def _bind_rows(scan: plan.NodeScan, table_keys: Sequence[TableKey], type_index: int, row_ids: IntArray) -> Rows:
+    type_indexes = np.full(len(row_ids), type_index, np.int16) if len(table_keys) > 1 else None
+    return Rows(len(row_ids), {scan.variable: VariableBinding(tuple(table_keys), row_ids, type_indexes)})
+
+
+def _scan_small_table(
+    context: ExecutionContext, table_key: TableKey, scan: plan.NodeScan, shown_columns: set[str]
+) -> IntArray | None:
+    """Return the rows of a small table that pass the filters, or None if the table is too large for one batch.
+
+    The shown columns of a small table are kept in memory, because starting a scan takes longer than reading them.
+    """
+    row_count = context.row_count(table_key)
+    if row_count > BATCH_ROWS:
+        return None
+    columns = hot_columns(context, table_key, sorted(shown_columns), row_count)
+    if columns is None:
+        return None
+    row_bytes = sum(column.values.nbytes / max(len(column.values), 1) for column in columns)
+    return filtered_row_ids(context, table_key, scan.filters) if row_bytes * row_count <= _BATCH_BYTES else None
 
 
 def _filter_piece(
