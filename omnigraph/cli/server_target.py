@@ -1,7 +1,7 @@
 """A graph on a server, as a command addresses it: its URL and the token to send.
 
-This module turns `--server`, `--graph`, URLs and profiles into a served graph. It contacts the server only if the
-command names no graph, to list the graphs on the server.
+This module turns `--server`, `--graph`, URLs and profiles into a served graph, and lists the graphs on a server. It
+contacts the server only for such a list, which it also needs if a command names no graph.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -73,17 +73,11 @@ def _find_only_graph(server_url: str, token: str | None) -> str:
     """
     from omnigraph.client.exchange import Exchange
     from omnigraph.client.locations import parse_server_address
-    from omnigraph.errors import NotFound, PermissionDenied
+    from omnigraph.errors import PermissionDenied
 
     exchange = Exchange(parse_server_address(server_url), token=token)
     try:
-        graphs: list[Any] = exchange.get("graphs")["graphs"]
-    except NotFound:
-        base_url, _, path = server_url.rpartition("/")
-        if not path or base_url.endswith("/"):
-            raise
-        example = f"to address a graph, write {base_url}/graphs/{path}"
-        raise click.UsageError(f"{server_url} is not a valid server URL; {example}") from None
+        graphs = _read_graphs(exchange, server_url)
     except PermissionDenied:
         if _can_read_default_graph(exchange):
             show.note(f"using graph {_DEFAULT_GRAPH_ID} on {server_url}")
@@ -97,6 +91,36 @@ def _find_only_graph(server_url: str, token: str | None) -> str:
         raise click.UsageError(f"{server_url} has {len(graph_ids)} graphs ({available}): choose one with --graph")
     show.note(f"using graph {graph_ids[0]}, the only one on {server_url}")
     return str(graph_ids[0])
+
+
+def list_served_graphs(url: str, token_reference: str | None = None) -> list[Any]:
+    """Return the graphs on a server as the server lists them, each with its `graph_id` and `uri`."""
+    from omnigraph.client.exchange import Exchange
+    from omnigraph.client.locations import parse_server_address
+
+    from .credentials import find_token
+    from .operator_config import load_config
+
+    address = parse_server_address(url.partition("/graphs/")[0])
+    exchange = Exchange(address, token=find_token(load_config(), str(address), token_reference))
+    try:
+        return _read_graphs(exchange, str(address))
+    finally:
+        exchange.close()
+
+
+def _read_graphs(exchange: "Exchange", server_url: str) -> list[Any]:
+    from omnigraph.errors import NotFound
+
+    try:
+        graphs: list[Any] = exchange.get("graphs")["graphs"]
+    except NotFound:
+        base_url, _, path = server_url.rpartition("/")
+        if not path or base_url.endswith("/"):
+            raise
+        example = f"to address a graph, write {base_url}/graphs/{path}"
+        raise click.UsageError(f"{server_url} is not a valid server URL; {example}") from None
+    return graphs
 
 
 def _can_read_default_graph(exchange: "Exchange") -> bool:

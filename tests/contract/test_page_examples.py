@@ -27,6 +27,7 @@ PAGES = (
     "docs/how-to/blobs.md",
     "docs/how-to/serve.md",
     "docs/how-to/use-a-server-from-python.md",
+    "docs/how-to/use-a-server-from-the-command-line.md",
     "docs/how-to/secure-a-server.md",
     "docs/how-to/deploy-a-server.md",
     "docs/reference/json.md",

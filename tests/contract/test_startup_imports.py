@@ -37,6 +37,7 @@ NO_INSERT = frozenset(
         "publish.settle_operation",
     )
 )
+TOKEN = "og_secret"
 QUERY = "match { $p: Person } return { $p.name }"
 
 # All commands run in one process, and each is followed by the list of modules loaded so far. If a module is absent at
@@ -92,12 +93,17 @@ def test_commands_without_tables_load_neither_lance_nor_arrow(root: str) -> None
         assert modules & NO_TABLE == set(), command
 
 
-def test_commands_on_a_server_load_no_libraries(tmp_path: Path) -> None:
+def test_commands_on_a_server_load_no_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_TOKEN", TOKEN)
     (tmp_path / "more.ndjson").write_text('{"type": "Person", "data": {"name": "zed"}}\n')
     (tmp_path / "people.csv").write_text("name,age\nyan,3\n")
     (tmp_path / "new.pg").write_text(SCHEMA + "node Note { text: String }")
     (tmp_path / "q.gq").write_text(f"query all() {{ {QUERY} }}")
-    with serving(tmp_path, make_graph(tmp_path / "graph"), "--unauthenticated") as server:
+    (tmp_path / "stored").mkdir()
+    (tmp_path / "stored" / "people.gq").write_text(f"query adults() {{ {QUERY} }}")
+    tokens = {"OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": json.dumps({"ann": {"token": TOKEN, "permission": "admin"}})}
+    arguments = (make_graph(tmp_path / "graph"), "--queries", str(tmp_path / "stored"))
+    with serving(tmp_path, *arguments, variables=tokens, token=TOKEN) as server:
         url = f"http://{server.address}/graphs/default"
         commands = [
             ["branch", "list", url],
@@ -133,6 +139,9 @@ def test_commands_on_a_server_load_no_libraries(tmp_path: Path) -> None:
             ["repair", url],
             ["recovery", "list", url],
             ["job", "list", url],
+            ["graphs", "list", "--server", f"http://{server.address}"],
+            ["queries", "list", url],
+            ["queries", "show", "adults", "--store", url],
             ["doctor", url],
         ]
         for command, modules in loaded_modules(*commands):

@@ -103,6 +103,11 @@ class CommandGraph(ServedHandle):
         with pa.ipc.open_stream(reply.read()) as reader:
             return Result(reader.read_all(), commit_id=reply.headers.get("Omnigraph-Snapshot-Id"))
 
+    def stored_queries(self) -> list[Any]:
+        """Return the queries that are stored on the server, sorted by name."""
+        entries: list[Any] = self.exchange.get("queries")["queries"]
+        return entries
+
     def stored_query(self, name: str, params: Any, *, is_mutation: bool) -> Any:
         """Run a query that is stored on the server."""
         body = {"params": params, "expect_mutation": is_mutation} | self.position
