@@ -23,6 +23,7 @@ from omnigraph.api.operations import Operations
 from omnigraph.api.revisions import Revisions
 from omnigraph.api.schema import Schema
 from omnigraph.api.spark import Spark
+from omnigraph.api.stored_queries import StoredQueries, StoredQuery
 from omnigraph.api.tags import Tags
 from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
 from omnigraph.api.type_info import EdgeTypeInfo, NodeTypeInfo
@@ -251,6 +252,58 @@ class AsyncChanges(AsyncFacet[Changes]):
         """Return the current content of the branch; see `Changes.baseline`."""
         baseline = await run(self.sync.baseline, path, types=types, kinds=kinds, ops=ops)
         return AsyncBaseline(baseline)
+
+
+class AsyncStoredQuery(AsyncFacet[StoredQuery]):
+    """A query that is stored on a server, called like an asynchronous function."""
+
+    def __init__(self, sync: StoredQuery) -> None:
+        super().__init__(sync)
+        self.name, self.kind, self.params = sync.name, sync.kind, sync.params
+        self.description, self.instruction = sync.description, sync.instruction
+        self.__doc__ = sync.__doc__
+
+    async def __call__(self, /, **params: Any) -> Any:
+        """Run the query. A read returns a `Result`, and a mutation returns a `Receipt`."""
+        return await run(self.sync, **params)
+
+
+class AsyncStoredQueries(AsyncFacet[StoredQueries]):
+    """The queries that are stored on a server, as in `await graph.queries.adults(min=18)`.
+
+    `async for name in graph.queries` lists the names, and `await graph.queries["adults"]` returns a query with its
+    parameters and description.
+    """
+
+    names = in_thread(StoredQueries.names)
+
+    async def values(self) -> list[AsyncStoredQuery]:
+        """Return all stored queries, sorted by name."""
+        return list(map(AsyncStoredQuery, await run(self.sync.values)))
+
+    async def get(self, name: str) -> AsyncStoredQuery | None:
+        """Return a stored query by name, or None."""
+        query = await run(self.sync.get, name)
+        return None if query is None else AsyncStoredQuery(query)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        for name in await self.names():
+            yield name
+
+    def __getitem__(self, name: str) -> Coroutine[Any, Any, AsyncStoredQuery]:
+        """Return an awaitable that resolves to the stored query with the given name."""
+        return run(lambda: AsyncStoredQuery(self.sync[name]))
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        if name.startswith("_"):  # tools look for special methods, which are not queries
+            raise AttributeError(name)
+        return lambda **params: run(lambda: getattr(self.sync, name)(**params))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.sync._ipython_key_completions_()
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._ipython_key_completions_()]
 
 
 class AsyncOperations(AsyncFacet[Operations]):

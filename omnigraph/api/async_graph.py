@@ -17,6 +17,7 @@ from omnigraph.api.async_facets import (
     AsyncMaintenance,
     AsyncRevisions,
     AsyncSpark,
+    AsyncStoredQueries,
     AsyncTags,
 )
 from omnigraph.api.async_pool import AsyncQueryPool
@@ -139,6 +140,11 @@ class AsyncGraph(AsyncFacet[Graph]):
     def changes(self) -> AsyncChanges:
         """The change feed."""
         return AsyncChanges(self.sync.changes)
+
+    @property
+    def queries(self) -> AsyncStoredQueries:
+        """The queries that are stored on a server, by name. Call them like asynchronous functions."""
+        return AsyncStoredQueries(self.sync.queries)
 
     @property
     def maintenance(self) -> AsyncMaintenance:

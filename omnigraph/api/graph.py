@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.result import Result, ResultStream
     from omnigraph.api.revisions import Revisions
     from omnigraph.api.spark import Spark
+    from omnigraph.api.stored_queries import StoredQueries
     from omnigraph.api.surface import GraphSurface
     from omnigraph.api.tags import Tags
     from omnigraph.history.tags import Tag
@@ -92,13 +93,10 @@ class Graph(Guarded):
         return self._handle.store
 
     def _repr_html_(self) -> str:
-        from omnigraph.api.results.notebook_cards import facts_card
+        from omnigraph.api.results.notebook_cards import graph_card
 
-        head, tables = self.head, sorted(self.snapshot.tables.items())[:200]
-        when = f"{head.published:%Y-%m-%d %H:%M:%S} UTC"
-        author = head.actor or "unknown actor"
-        facts: dict[str, Any] = {"branch": self.branch_name, "head": f"{head.id} by {author}, {when}"}
-        return facts_card(self.uri, facts | {key: entry.row_count for key, entry in tables})
+        row_counts = {key: entry.row_count for key, entry in self.snapshot.tables.items()}
+        return graph_card(self.uri, self.branch_name, self.head, row_counts)
 
     # State --------------------------------------------------------------------------------------
 
@@ -188,6 +186,13 @@ class Graph(Guarded):
         from omnigraph.api.changes import Changes
 
         return Changes(self._handle)
+
+    @property
+    def queries(self) -> "StoredQueries":
+        """The queries that are stored on a server. A graph on disk has none: use `prepare` for queries in files."""
+        from omnigraph.api.stored_queries import StoredQueries, reject_stored_queries
+
+        return StoredQueries(reject_stored_queries, self._handle.describe())
 
     @property
     def maintenance(self) -> "Maintenance":

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.result import Result, ResultStream
     from omnigraph.api.results.subgraph import Subgraph
     from omnigraph.api.schema_surface import GraphSchemaSurface
+    from omnigraph.api.stored_queries import StoredQueries
     from omnigraph.api.transactions import Transaction
     from omnigraph.api.writes import RecordKeywords, WriteKeywords
     from omnigraph.history.commit import Commit
@@ -108,6 +109,9 @@ class GraphSurface(SearchSurface, Protocol):
 
     @property
     def changes(self) -> ChangesSurface: ...
+
+    @property
+    def queries(self) -> StoredQueries: ...
 
     @property
     def maintenance(self) -> MaintenanceSurface: ...

@@ -20,6 +20,7 @@ from omnigraph.api.results.diff import Diff
 from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.api.results.subgraph import Subgraph
+from omnigraph.api.stored_queries import StoredQueries
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import EntityNotFound
 from omnigraph.history.commit import Commit
@@ -31,6 +32,7 @@ from . import blobs, branches, changes, diffs, graph_card, maintenance, merges, 
 from .graph_reads import RemoteReads
 from .graph_writes import RemoteWrites
 from .handle import RemoteHandle
+from .stored_queries import stored_queries
 from .unsupported import reject
 
 if TYPE_CHECKING:
@@ -135,6 +137,11 @@ class RemoteGraph(RemoteReads, RemoteWrites):
     def schema(self) -> schema.RemoteSchema:
         """The schema. `.source` is its text, and `.apply` changes it."""
         return schema.RemoteSchema(self._handle)
+
+    @property
+    def queries(self) -> StoredQueries:
+        """The queries that are stored on the server, by name. Call them like functions."""
+        return stored_queries(self._handle)
 
     @property
     def maintenance(self) -> maintenance.RemoteMaintenance:

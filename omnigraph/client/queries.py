@@ -34,7 +34,11 @@ _COMMIT_HEADER, _NAME_HEADER = "Omnigraph-Snapshot-Id", "Omnigraph-Query-Name"
 def run_query(handle: RemoteHandle, call: QueryCall) -> Result:
     """Run a read query and return all of its rows."""
     started = clock_and_ids.monotonic()
-    reply = _send_query(handle, call, handle.exchange.fetch)
+    return read_arrow_result(handle, _send_query(handle, call, handle.exchange.fetch), call.arguments, started)
+
+
+def read_arrow_result(handle: RemoteHandle, reply: Reply, arguments: Mapping[str, Any], started: float) -> Result:
+    """Return the rows in a response as a result. `started` is the time when the request was sent."""
     try:
         with pa.ipc.open_stream(pa.BufferReader(reply.read())) as reader:
             table = reader.read_all()
@@ -43,7 +47,7 @@ def run_query(handle: RemoteHandle, call: QueryCall) -> Result:
     return Result(
         table,
         query_name=reply.headers.get(_NAME_HEADER, "query"),
-        params=dict(call.arguments),
+        params=dict(arguments),
         target=handle.result_target(),
         commit_id=reply.headers.get(_COMMIT_HEADER),
         elapsed=clock_and_ids.monotonic() - started,

@@ -19,6 +19,7 @@ from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.operations import Operations
 from omnigraph.api.revisions import Revisions
 from omnigraph.api.spark import Spark
+from omnigraph.api.stored_queries import StoredQueries
 from omnigraph.api.surface import GraphSurface
 from omnigraph.api.tags import Tags
 from omnigraph.api.transactions import Transaction
@@ -30,6 +31,7 @@ DEFERRED = {"nodes", "edges", "stream", "transaction", "export"}
 PAIRS: list[tuple[type[Any], type[Any]]] = [
     (Graph, AsyncGraph),
     *((facet, getattr(async_facets, f"Async{facet.__name__}")) for facet in FACETS),
+    (StoredQueries, async_facets.AsyncStoredQueries),
     (Transaction, AsyncTransaction),
 ]
 

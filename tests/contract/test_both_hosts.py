@@ -6,10 +6,11 @@ import pytest
 
 from omnigraph.api import facet_surfaces
 from omnigraph.api.schema_surface import GraphSchemaSurface
+from omnigraph.api.stored_queries import StoredQueries
 from omnigraph.api.surface import GraphSurface
 from omnigraph.client.unsupported import LIMITATIONS
 from tests.rig.embedded_only import EMBEDDED_ONLY, TESTS
-from tests.rig.exercised_members import exercised_members, names_of_tests
+from tests.rig.exercised_members import exercised_members, members_used_in, names_of_tests
 
 FACETS: dict[str, type[Any]] = {
     "branches": facet_surfaces.BranchesSurface,
@@ -20,6 +21,10 @@ FACETS: dict[str, type[Any]] = {
     "maintenance": facet_surfaces.MaintenanceSurface,
     "spark": facet_surfaces.SparkSurface,
 }
+
+
+# An embedded graph raises an error that says what to use instead, so a test of the client covers these members.
+SERVER_ONLY = {"queries": StoredQueries}
 
 
 def public_names(protocol: type[Any]) -> set[str]:
@@ -36,6 +41,12 @@ def offered_members() -> set[str]:
 
 def test_every_member_is_tested_on_both_hosts() -> None:
     assert offered_members() - exercised_members() == set()
+
+
+@pytest.mark.parametrize("facet", SERVER_ONLY)
+def test_every_member_that_only_a_server_has_is_tested(facet: str) -> None:
+    offered = {f"{facet}.{name}" for name in public_names(SERVER_ONLY[facet])}
+    assert offered - members_used_in(TESTS / "client" / f"test_stored_{facet}.py") == set()
 
 
 @pytest.mark.parametrize("name", sorted({name for names in EMBEDDED_ONLY.values() for name in names}))

@@ -12,6 +12,7 @@ import omnigraph
 from omnigraph import errors, testing
 from omnigraph.api.facet import Facet
 from omnigraph.api.graph import Graph
+from omnigraph.api.stored_queries import StoredQueries
 from scripts import make_docs
 
 MODULE = re.compile(r"`(omnigraph(?:\.[a-z_]+)+)`")
@@ -37,7 +38,11 @@ def test_every_public_class_and_facet_has_a_page() -> None:
     classes = [name for name in omnigraph.__all__ if isinstance(getattr(omnigraph, name), type)]
     with testing.graph("node Person { name: String @key }") as opened:
         properties = [name for name, member in vars(Graph).items() if isinstance(member, property)]
-        facets = [type(value).__name__ for name in properties if isinstance(value := getattr(opened, name), Facet)]
+        facets = [
+            type(value).__name__
+            for name in properties
+            if isinstance(value := getattr(opened, name), Facet | StoredQueries)
+        ]
     assert {"Branches", "Maintenance", "Spark"} <= set(facets)
     wanted = {f"docs/reference/api/{name}.md" for name in (*classes, *facets)}
     assert wanted - set(make_docs.PAGES) == set()

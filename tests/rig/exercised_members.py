@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.rig.embedded_only import TESTS, find_reason
 
-FACETS = ("branches", "tags", "revisions", "schema", "changes", "maintenance", "operations", "spark")
+FACETS = ("branches", "tags", "revisions", "schema", "changes", "maintenance", "operations", "queries", "spark")
 FOLDERS = ("api", "merging")
 _HOST_FIXTURE = "graphs"
 _Definitions = dict[str, ast.AST]
@@ -22,6 +22,12 @@ def exercised_members() -> set[str]:
     return {
         member for folder in FOLDERS for file in (TESTS / folder).rglob("test_*.py") for member in _members_in(file)
     }
+
+
+def members_used_in(file: Path) -> set[str]:
+    """Return the members that any test in a file uses."""
+    definitions = _definitions(file)
+    return {member for name in names_of_tests(file) for member in _used_members(definitions, name)}
 
 
 def names_of_tests(file: Path) -> set[str]:

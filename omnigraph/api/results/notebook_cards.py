@@ -16,10 +16,13 @@ from omnigraph.api.results.formats import format_cell
 from omnigraph.api.results.json_encoding import encode_column
 from omnigraph.errors.conflict import to_json_value
 from omnigraph.errors.counts import format_count
+from omnigraph.history.commit import Commit
 from omnigraph.history.entities import EntityChange
+from omnigraph.values.table_key import TableKey
 
 MAX_ROWS = 20
 MAX_COLUMNS = 50
+_MAX_TYPES = 200
 _MAX_CELL_LENGTH = 120  # maximum number of characters per cell, so that 20 rows with 50 cells stay below 200 kB
 _MAX_CAPTION_LENGTH = 200
 
@@ -72,6 +75,13 @@ def facts_card(title: str, facts: Mapping[str, Any]) -> str:
     )
     title_html = f"<b>{_escape_caption(title)}</b>"
     return f'<div class="og">{_CARD_STYLE}{title_html}<table>{rows_html}</table></div>'
+
+
+def graph_card(uri: str, branch_name: str, head: Commit, row_counts: Mapping[TableKey, int]) -> str:
+    """Return a card with a graph's branch, head and row counts."""
+    when, author = f"{head.published:%Y-%m-%d %H:%M:%S} UTC", head.actor or "unknown actor"
+    facts: dict[str, Any] = {"branch": branch_name, "head": f"{head.id} by {author}, {when}"}
+    return facts_card(uri, facts | dict(sorted(row_counts.items())[:_MAX_TYPES]))
 
 
 def diff_card(changes: Iterable[EntityChange], caption: str, counts: Mapping[str, Any] | None = None) -> str:
