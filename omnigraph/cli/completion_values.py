@@ -49,6 +49,7 @@ _ARGUMENT_VALUES = {
     "mutate NAME": "queries",
     "explain NAME": "queries",
     "profile show NAME": "profiles",
+    "alias NAME": "aliases",
 }
 
 
@@ -110,8 +111,8 @@ def _complete_kind(
 def _list_values(kind: str, context: click.Context, find_names: FindNames) -> Iterable[str]:
     if kind == "queries":
         return _query_names(context.params.get("query_path"))
-    if kind == "profiles":
-        return _profile_names()
+    if kind in ("profiles", "aliases"):
+        return _configured_names(kind)
     names = find_names(context)
     if kind == "properties":
         return _property_names(context, names)
@@ -138,11 +139,11 @@ def _query_names(query_path: str | None) -> list[str]:
     ]
 
 
-def _profile_names() -> list[str]:
+def _configured_names(section: str) -> list[str]:
     from .operator_config import config_path, parse_config
 
     path = config_path()
-    return list(parse_config(path, path.read_bytes()).profiles)
+    return list(getattr(parse_config(path, path.read_bytes()), section))
 
 
 def _complete_graphs(incomplete: str) -> list[CompletionItem[Any]]:

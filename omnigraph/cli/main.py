@@ -24,6 +24,7 @@ from .verbosity import stop_log
 _COMMANDS = {
     "init": LazyCommand("omnigraph.cli.init", "init", "Create a graph from a schema"),
     "query": LazyCommand("omnigraph.cli.query", "query", "Run a read query and print its rows"),
+    "alias": LazyCommand("omnigraph.cli.alias", "alias", "Run a stored query under a short name"),
     "mutate": LazyCommand("omnigraph.cli.mutate", "mutate", "Run a mutation in one commit"),
     "load": LazyCommand("omnigraph.cli.load", "load", "Load records in one commit"),
     "export": LazyCommand("omnigraph.cli.export", "export", "Export a graph as NDJSON"),

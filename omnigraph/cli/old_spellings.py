@@ -13,7 +13,7 @@ _OLD_FLAGS = {
     ("check", "--schema"): "`check` verifies a graph; to check queries, use `omnigraph lint`",
     ("export", "--jsonl"): "`export` writes NDJSON by default; omit --jsonl",
     ("*", "--target"): "use --store URI or --profile NAME instead of --target",
-    ("*", "--alias"): "aliases are not supported; use --query FILE or -e GQ instead of --alias",
+    ("*", "--alias"): "use `omnigraph alias NAME` instead of --alias",
     ("*", "--cluster-graph"): "use --graph instead of --cluster-graph",
 }
 

@@ -1,8 +1,8 @@
 """The operator configuration: `config.yaml` in `~/.omnigraph`, or in the directory given by `OMNIGRAPH_HOME`.
 
 This module reads and validates the file but never writes it. A missing file counts as an empty configuration, and a
-YAML parser is imported only if the file exists. A profile's binding is checked when the profile is used, so one invalid
-profile does not affect the others.
+YAML parser is imported only if the file exists. Profiles and aliases are checked when they are used, so an invalid one
+does not affect the others.
 """
 
 import os
@@ -56,6 +56,7 @@ class OperatorConfig:
     servers: Mapping[str, str] = field(default_factory=dict)
     clusters: Mapping[str, str] = field(default_factory=dict)
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
@@ -113,6 +114,7 @@ def parse_config(path: Path, text: bytes) -> OperatorConfig:
         servers=_read_locations(path, "servers", "url", sections["servers"]),
         clusters=_read_locations(path, "clusters", "root", sections["clusters"]),
         profiles=sections["profiles"],
+        aliases=sections["aliases"],
         warnings=tuple(f"{path}: unknown key '{key}' is ignored" for key in unknown_keys),
     )
     _reject_contradictions(config)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.result import Result
 
 _BINARY_FORMATS = ("arrow", "parquet")
-_FORMATS = ("table", "kv", "csv", "jsonl", "json", "md", "ndjson", *_BINARY_FORMATS)
+TEXT_FORMATS = ("table", "kv", "csv", "jsonl", "json", "md", "ndjson")
 _LINES_PER_WRITE = 1000  # lines per write
 _MAX_COLUMN_WIDTH = 80
 _UNKNOWN_ENUM_VALUE = "L206"
@@ -33,7 +33,7 @@ _UNKNOWN_ENUM_VALUE = "L206"
 @click.option(
     "--format",
     "form",
-    type=click.Choice(_FORMATS),
+    type=click.Choice((*TEXT_FORMATS, *_BINARY_FORMATS)),
     help="Output format; jsonl starts with a metadata line  [default: table, or the suffix of --out]",
 )
 @click.option(
@@ -52,7 +52,7 @@ def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> Non
     The query comes from a file or from -e, which also accepts a bare `match { … } return { … }`.
     """
     root = resolve_target(address)
-    form, style = _choose_format(options["form"], options["out"]), _choose_style(options)
+    form, style = choose_format(options["form"], options["out"]), _read_style(options)
     graph: Any = open_snapshot(root, options["branch"], options["snapshot"])
     result = _run_query(graph, query_input, options["timeout"], needs_arrow=options["out"] or form in _BINARY_FORMATS)
     show.warnings(_describe_impossible_values(result))
@@ -77,8 +77,8 @@ def _describe_impossible_values(result: Any) -> Iterator[str]:
             yield "; ".join(filter(None, (diagnostic.message, diagnostic.hint)))
 
 
-def _choose_format(explicit_format: str | None, out: str | None) -> Any:
-    """Return the format given by --format, by the suffix of --out, by --json, or by the configuration."""
+def choose_format(explicit_format: str | None, out: str | None = None) -> Any:
+    """Return the explicit format, or else the one given by the suffix of --out, by --json, or by the configuration."""
     if out is not None:
         from omnigraph.api.results.result_files import choose_file_format
 
@@ -111,13 +111,18 @@ def _write_file(result: "Result", path: Path, form: Any, style: "TextStyle") -> 
         show.note(f"wrote {show.count(result.num_rows, 'row')} to {path}")
 
 
-def _choose_style(options: dict[str, Any]) -> "TextStyle":
+def _read_style(options: dict[str, Any]) -> "TextStyle":
+    return choose_style(wrap=options["wrap"], max_width=options["max_width"], csv_null=options["csv_null"])
+
+
+def choose_style(*, wrap: bool | None = None, max_width: int | None = None, csv_null: str = "null") -> "TextStyle":
+    """Return the style for text. The configuration sets what the caller leaves open."""
     from omnigraph.api.results.formats import TextStyle
 
     config = load_config()
-    wrap = options["wrap"] if options["wrap"] is not None else config.table_cell_layout == "wrap"
-    max_width = options["max_width"] or config.table_max_column_width or _MAX_COLUMN_WIDTH
-    return TextStyle(max_width, "wrap" if wrap else "truncate", options["csv_null"])
+    wraps = wrap if wrap is not None else config.table_cell_layout == "wrap"
+    width = max_width or config.table_max_column_width or _MAX_COLUMN_WIDTH
+    return TextStyle(width, "wrap" if wraps else "truncate", csv_null)
 
 
 def print_lines(lines: Iterable[str]) -> None:

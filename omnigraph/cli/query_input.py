@@ -21,6 +21,12 @@ from . import files
 from .address import GraphAddress, graph_arguments, has_address
 
 _EXPECTED_PARAMETERS = """pass a JSON object such as '{"name": "ada"}', or --params-file FILE"""
+_PARAMETER_OPTIONS = (
+    click.option("--params", metavar="JSON", help="Query parameters as a JSON object"),
+    click.option(
+        "--params-file", metavar="PATH", type=click.Path(allow_dash=True), help="JSON file with the query parameters"
+    ),
+)
 _QUERY_OPTIONS = (
     click.option(
         "--query",
@@ -30,10 +36,7 @@ _QUERY_OPTIONS = (
         help="Query file (.gq); NAME selects a query if the file has several",
     ),
     click.option("-e", "--query-string", "text", metavar="GQ", help="Query text"),
-    click.option("--params", metavar="JSON", help="Query parameters as a JSON object"),
-    click.option(
-        "--params-file", metavar="PATH", type=click.Path(allow_dash=True), help="JSON file with the query parameters"
-    ),
+    *_PARAMETER_OPTIONS,
 )
 
 
@@ -44,6 +47,13 @@ class QueryInput:
     query_name: str | None
     source: SourceText
     params: dict[str, Any]
+
+
+def parameter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --params and --params-file to a command."""
+    for option in reversed(_PARAMETER_OPTIONS):
+        command = option(command)
+    return command
 
 
 def query_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -110,6 +120,18 @@ def read_parameters(params_text: str | None, params_path: str | None) -> dict[st
     return params
 
 
+def parse_json_value(text: str) -> Any:
+    """Return a JSON value, or the text itself if it is not JSON.
+
+    >>> parse_json_value("3"), parse_json_value("ada"), parse_json_value("NaN")
+    (3, 'ada', 'NaN')
+    """
+    try:
+        return json.loads(text, parse_constant=_reject_constant)
+    except (ValueError, RecursionError):
+        return text
+
+
 def _suggest_json(params_text: str) -> str:
     """Return a hint with the JSON form of parameters that were written as NAME=VALUE, or with the accepted form.
 
@@ -119,11 +141,7 @@ def _suggest_json(params_text: str) -> str:
     name, separator, text = params_text.partition("=")
     if not separator or not name.strip().isidentifier():
         return _EXPECTED_PARAMETERS
-    try:
-        value = json.loads(text, parse_constant=_reject_constant)
-    except (ValueError, RecursionError):
-        value = text
-    return f"use --params {shlex.quote(json.dumps({name.strip(): value}, ensure_ascii=False))}"
+    return f"use --params {shlex.quote(json.dumps({name.strip(): parse_json_value(text)}, ensure_ascii=False))}"
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -64,13 +64,15 @@ def complete(omnigraph: Program, monkeypatch: pytest.MonkeyPatch) -> Completer:
         ("omnigraph query people --query q.gq ", ["adults", "all"]),
         ("omnigraph --profile ", ["prod", "test"]),
         ("omnigraph log --profile t", ["test"]),
+        ("omnigraph alias ", ["adults"]),
         ("omnigraph completion p", ["powershell"]),
     ],
 )
 def test_names_are_offered(complete: Completer, graph: str, line: str, offered: list[str]) -> None:
     Path("q.gq").write_text("// query x(\nquery adults($a: I32) { match { } }\nquery all() {")
     home = Path(os.environ["OMNIGRAPH_HOME"])
-    (home / "config.yaml").write_text("profiles: {prod: {store: s3://lake/people}, test: {store: people}}\ncolour: red")
+    profiles = "profiles: {prod: {store: s3://lake/people}, test: {store: people}}"
+    (home / "config.yaml").write_text(f"{profiles}\naliases: {{adults: {{query: adults}}}}\ncolour: red")
     assert complete(line) == [f"plain,{value}" for value in offered]
 
 

@@ -68,6 +68,7 @@ def test_command_list_matches_the_expected_one() -> None:
         "recovery list",
         "recovery retry",
         "recovery drop",
+        "alias",
         "graphs",
         "graphs list",
         "queries",

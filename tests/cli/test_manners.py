@@ -142,7 +142,7 @@ def test_quiet_writes_print_nothing_and_previews_print_their_result(omnigraph: P
         ("query check --schema=s.pg --query q.gq", "use `omnigraph lint --schema FILE --query FILE`"),
         ("check --query q.gq", "`check` verifies a graph; to check queries, use `omnigraph lint`"),
         ("export g --jsonl", "`export` writes NDJSON by default"),
-        ("query all --alias a", "--query FILE or -e GQ instead of --alias"),
+        ("query all --alias a", "use `omnigraph alias NAME` instead of --alias"),
         ("commit list --target prod", "use --store URI or --profile NAME instead of --target"),
     ],
 )

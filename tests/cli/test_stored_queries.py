@@ -1,4 +1,4 @@
-"""Commands list the graphs of a server and their stored queries."""
+"""Commands list the graphs of a server, and list and run their stored queries."""
 
 import json
 from collections.abc import Iterator
@@ -133,3 +133,63 @@ def test_only_a_server_stores_queries(remote: Program, tmp_path: Path) -> None:
     ended = remote("queries", "list", "./g")
     assert (ended.code, ended.out) == (1, "")
     assert "queries are stored on a server" in ended.err
+
+
+@pytest.fixture
+def aliases(remote: Program, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """The program with a configuration that defines aliases."""
+    defined = f"""
+servers: {{prod: {{url: '{base}'}}}}
+aliases:
+  grown: {{server: prod, graph: people, query: adults, args: [min, since], params: {{min: 18}}, format: csv}}
+  young: {{server: prod, graph: people, query: adults, params: {{min: 1, since: 2024-01-31}}}}
+  add: {{server: prod, graph: people, query: add, args: [name]}}
+  lost: {{graph: people, query: adults}}
+  idle: {{server: prod, graph: people}}
+  loud: {{server: prod, query: adults, format: parquet}}
+  twice: {{server: prod, query: adults, args: [min, min]}}
+"""
+    configure(tmp_path, monkeypatch, defined)
+    return remote
+
+
+def test_an_alias_runs_a_stored_query(aliases: Program) -> None:
+    ended = aliases("alias", "grown")
+    assert (ended.code, ended.out) == (0, "p.name,p.age\nada,36\n"), ended.err
+    assert aliases("alias", "grown", "40").out == "p.name,p.age\n"
+    assert aliases("alias", "grown", "40", "--params", '{"min": 36}').out == "p.name,p.age\nada,36\n"
+    assert aliases("alias", "grown", "36", "2024-01-31").out == "p.name,p.age\nada,36\n"
+    assert aliases("alias", "young", "--format", "csv").out == "p.name,p.age\nada,36\n", "YAML reads dates"
+
+
+def test_the_format_of_an_alias_can_be_overridden(aliases: Program) -> None:
+    assert json.loads(aliases("alias", "grown", "--json").out)["rows"] == [{"p.name": "ada", "p.age": 36}]
+    assert aliases("alias", "grown", "--format", "ndjson").out == '{"p.name":"ada","p.age":36}\n'
+    assert "p.name | p.age" in aliases("alias", "young").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["grown", "1", "2024-01-31", "x"], 2, "alias 'grown' accepts MIN SINCE; unexpected argument 'x'"),
+        (["young", "1"], 2, "alias 'young' accepts no arguments; unexpected argument '1'"),
+        (["grown", "--server", "prod"], 2, "No such option"),
+        (["grow"], 1, "unknown alias 'grow'; available aliases: grown, young"),
+        (["add", "zed"], 1, "the stored query 'add' is a mutation"),
+        (["lost"], 1, "alias 'lost' has no 'server'"),
+        (["idle"], 1, "alias 'idle' has no 'query'"),
+        (["loud"], 1, "alias 'loud': 'format' must be one of table, kv"),
+        (["twice"], 1, "alias 'twice': 'args' must be a list of different parameter names"),
+        (["grown", "many"], 1, "expected I32, got string 'many'"),
+    ],
+)
+def test_a_wrong_use_of_an_alias_is_explained(aliases: Program, words: list[str], code: int, said: str) -> None:
+    ended = aliases("alias", *words)
+    assert (ended.code, ended.out) == (code, "")
+    assert said in " ".join(ended.err.split())
+
+
+def test_an_alias_accepts_no_address(aliases: Program) -> None:
+    ended = aliases("--server", "prod", "alias", "grown")
+    assert (ended.code, ended.out) == (2, "")
+    assert "omnigraph alias does not accept --server" in ended.err

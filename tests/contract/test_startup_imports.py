@@ -105,6 +105,8 @@ def test_commands_on_a_server_load_no_libraries(tmp_path: Path, monkeypatch: pyt
     arguments = (make_graph(tmp_path / "graph"), "--queries", str(tmp_path / "stored"))
     with serving(tmp_path, *arguments, variables=tokens, token=TOKEN) as server:
         url = f"http://{server.address}/graphs/default"
+        (tmp_path / "config.yaml").write_text(f"aliases: {{all: {{server: '{url}', query: adults}}}}")
+        monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path))
         commands = [
             ["branch", "list", url],
             ["tag", "list", url],
@@ -141,6 +143,7 @@ def test_commands_on_a_server_load_no_libraries(tmp_path: Path, monkeypatch: pyt
             ["job", "list", url],
             ["graphs", "list", "--server", f"http://{server.address}"],
             ["queries", "list", url],
+            ["alias", "all"],
             ["queries", "show", "adults", "--store", url],
             ["doctor", url],
         ]
