@@ -33,9 +33,13 @@ class CommitLog(list[Commit]):
         super().__init__(commits)
         self._load_ref_names = load_ref_names
 
-    def draw(self, *, limit: int | None = MAX_DRAWN_COMMITS) -> "LogDrawing":
-        """Draw the newest commits. `str()` returns the drawing as text, and a notebook shows it as a picture."""
-        return LogDrawing(self if limit is None else self[:limit], self._load_ref_names(), len(self))
+    def draw(self, *, limit: int | None = MAX_DRAWN_COMMITS, ascii: bool = False) -> "LogDrawing":
+        """Draw the newest commits. `str()` returns the drawing as text, and a notebook shows it as a picture.
+
+        If `ascii` is true, the lanes are drawn with ASCII characters, for terminals and files without Unicode, and a
+        notebook shows the text.
+        """
+        return LogDrawing(self if limit is None else self[:limit], self._load_ref_names(), len(self), ascii=ascii)
 
     def dag(self) -> "dict[str, tuple[str, ...]]":
         """Return the parents of each commit, keyed by commit id, newest first.
@@ -86,7 +90,15 @@ class CommitLog(list[Commit]):
 class LogDrawing:
     """A drawn log. `str()` returns it as text, and `.svg` is a picture without scripts or external resources."""
 
-    def __init__(self, commits: Iterable[Commit], ref_names: Mapping[str, tuple[str, ...]], total_count: int) -> None:
+    def __init__(
+        self,
+        commits: Iterable[Commit],
+        ref_names: Mapping[str, tuple[str, ...]],
+        total_count: int,
+        *,
+        ascii: bool = False,
+    ) -> None:
+        self._ascii = ascii
         self.positioned_commits = assign_lanes(list(commits))
         self.ref_names = ref_names
         self.hidden_count = total_count - len(self.positioned_commits)
@@ -97,12 +109,16 @@ class LogDrawing:
     def __repr__(self) -> str:
         return self.text()
 
-    def text(self, *, ascii: bool = False, label: Callable[[Commit, tuple[str, ...]], str] | None = None) -> str:
-        """Return the drawing as text. `label` returns the text to show next to a commit."""
+    def text(self, *, ascii: bool | None = None, label: Callable[[Commit, tuple[str, ...]], str] | None = None) -> str:
+        """Return the drawing as text, by default with the characters that `draw` chose.
+
+        `label` returns the text to show next to a commit.
+        """
         make_label = label or format_commit_line
+        uses_ascii = self._ascii if ascii is None else ascii
         drawn_lines = [
             lane_text if commit is None else f"{lane_text}  {make_label(commit, self.ref_names.get(commit.id, ()))}"
-            for lane_text, commit in draw_rows(self.positioned_commits, ascii=ascii)
+            for lane_text, commit in draw_rows(self.positioned_commits, ascii=uses_ascii)
         ]
         footer = f"{self.hidden_count} older commit{'s'[: self.hidden_count > 1]} not shown"
         return "\n".join([*drawn_lines, *([footer] if self.hidden_count else [])])
@@ -131,6 +147,8 @@ class LogDrawing:
         )
 
     def _repr_html_(self) -> str:
+        if self._ascii:
+            return f"<pre>{escape(self.text())}</pre>"
         return f'<div class="og" style="overflow:auto">{self.svg}</div>'
 
     def _svg_edges(self) -> Iterable[str]:

@@ -53,6 +53,15 @@ def anonymous(text: str) -> str:
     return re.sub("[0-9A-Z]{26}", lambda m: seen.setdefault(m[0], f"id{len(seen):02}"), text)
 
 
+def test_ascii_drawing_is_text_in_a_notebook(braided: Graph) -> None:
+    drawing = braided.log(all=True).draw(ascii=True)
+    assert str(drawing).isascii()
+    assert (drawing.text(ascii=False).isascii(), braided.log().draw().text().isascii()) == (False, False)
+    html = drawing._repr_html_()
+    assert html.startswith("<pre>* ")
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp; co" in html
+
+
 def test_text_drawing_matches_the_golden_file(braided: Graph) -> None:
     told = f"{braided.log().draw()}\n---\n{braided.log(all=True).draw().text(ascii=True)}\n"
     told += f"---\n{braided.log(limit=4).draw(limit=3)}\n"
