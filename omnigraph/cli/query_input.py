@@ -94,8 +94,8 @@ def read_query_source(query_path: str | None, query_text: str | None) -> SourceT
         return SourceText("-e", query_text)
     if query_path is None:
         raise click.UsageError(
-            "no query specified: use --query FILE or -e GQ; queries that are stored on a server cannot"
-            " be run by name yet"
+            "no query specified: use --query FILE or -e GQ; to run a query that is stored on a server, use"
+            " `omnigraph alias`"
         )
     return files.read_source(query_path)
 

@@ -126,7 +126,7 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
     ("words", "code", "told"),
     [
         ("query --store g", 2, "no query specified"),
-        ("query older --store g", 2, "no query specified"),
+        ("query older --store g", 2, "to run a query that is stored on a server, use `omnigraph alias`"),
         ("query lint q.gq", 2, "use `omnigraph lint --schema FILE --query FILE`"),
         ("query check q.gq", 2, "use `omnigraph lint --schema FILE --query FILE`"),
         ("query lint --query q.gq", 2, "use `omnigraph lint --schema FILE --query FILE`"),
