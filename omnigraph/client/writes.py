@@ -12,6 +12,7 @@ from typing import Any
 from omnigraph.api.builders.mutation_text import (
     build_delete,
     build_update,
+    name_assignments,
     normalize_records,
     require_edge_tuple,
     suggest_upsert,
@@ -64,7 +65,8 @@ def update_entities(  # noqa: PLR0913, PLR0917 - the options of one public metho
     """Set properties on the entities that match a predicate."""
     catalog = handle.for_read(branch, None).schema_ir().catalog
     text, parameters = build_update(catalog, type_name, where, new_values, call.arguments)
-    return run_mutation(handle, QueryCall(text, None, parameters, assume_utc=call.assume_utc), branch, options)
+    with name_assignments(new_values):
+        return run_mutation(handle, QueryCall(text, None, parameters, assume_utc=call.assume_utc), branch, options)
 
 
 def delete_entities(
