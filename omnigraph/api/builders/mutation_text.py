@@ -141,7 +141,7 @@ def require_edge_tuple(edge_tuple: Any) -> tuple[Any, ...]:
 
 
 def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
-    """Return a node's id. `key` is a value, a tuple or mapping of key members, or an id.
+    """Return a node's id. `key` is a value, a tuple, list or mapping of key members, or an id.
 
     If the type has no key, or if the key is composite and a string is passed, the value is taken to be the id.
     """
@@ -164,7 +164,7 @@ def _resolve_keyed_id(ir: SchemaIR, entity_type: NodeType | EdgeType, key: Any) 
     if isinstance(key, Mapping):
         key_values = [key.get(column_name) for column_name in key_columns]
     else:
-        key_values = list(key) if isinstance(key, tuple) else [key]
+        key_values = list(key) if isinstance(key, tuple | list) else [key]
     if len(key_values) != len(key_columns):
         message = f"incomplete key for {entity_type.name}; expected ({', '.join(key_columns)})"
         raise InputError(message, reason="incomplete key")
