@@ -6,7 +6,7 @@ properties. A test checks that `AsyncGraph` has the same methods and parameters 
 
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from omnigraph.api.async_blobs import AsyncBlob
@@ -22,6 +22,7 @@ from omnigraph.api.async_facets import (
 )
 from omnigraph.api.async_pool import AsyncQueryPool
 from omnigraph.api.async_results import AsyncEdgeSet, AsyncNodeSet, AsyncPrepared, AsyncResultStream, AsyncTransaction
+from omnigraph.api.block_guards import AsyncBlockGuard
 from omnigraph.api.branch_exits import BranchExit
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
@@ -370,8 +371,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         """Return a graph on a different branch."""
         return AsyncGraph(await run(self.sync.checkout, branch))
 
-    @asynccontextmanager
-    async def branch(
+    def branch(
         self,
         name: str,
         *,
@@ -379,20 +379,25 @@ class AsyncGraph(AsyncFacet[Graph]):
         exist_ok: bool = False,
         delete: bool = False,
         on_exit: BranchExit = "keep",
-    ) -> "AsyncIterator[AsyncGraph]":
+    ) -> "AbstractAsyncContextManager[AsyncGraph]":
         """Yield a graph on a new branch for the duration of an `async with` block; see `Graph.branch`."""
         block = self.sync.branch(name, from_=from_, exist_ok=exist_ok, delete=delete, on_exit=on_exit)
-        graph = await run(block.__enter__)
-        try:
-            yield AsyncGraph(graph)
-        except BaseException:
-            await run(block.__exit__, *sys.exc_info())
-            raise
-        await run(block.__exit__, None, None, None)
+        return AsyncBlockGuard(name, _run_block(block))
 
     async def at(self, point: Revision) -> "AsyncGraph":
         """Return a read-only graph pinned to a revision; see `Graph.at`."""
         return AsyncGraph(await run(self.sync.at, point))
+
+
+@asynccontextmanager
+async def _run_block(block: "AbstractContextManager[Any]") -> "AsyncIterator[AsyncGraph]":
+    graph = await run(block.__enter__)
+    try:
+        yield AsyncGraph(graph)
+    except BaseException:
+        await run(block.__exit__, *sys.exc_info())
+        raise
+    await run(block.__exit__, None, None, None)
 
 
 async def _lines(open_lines: Callable[[], Iterator[bytes]]) -> AsyncIterator[bytes]:

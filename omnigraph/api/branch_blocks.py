@@ -7,6 +7,7 @@ never deleted if the block raised an exception, and unmerged commits are discard
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from omnigraph.api.block_guards import BlockGuard
 from omnigraph.api.branch_exits import BranchExit, check_branch_exit
 from omnigraph.api.branches import fork_branch, open_or_fork_branch
 from omnigraph.api.handle import Handle
@@ -50,7 +51,7 @@ def branch(
     (['ada'], ['main'])
     """
     check_branch_exit(on_exit)
-    return _run_block(handle, name, from_, on_exit, exist_ok=exist_ok, delete=delete)
+    return BlockGuard(name, _run_block(handle, name, from_, on_exit, exist_ok=exist_ok, delete=delete))
 
 
 @contextmanager

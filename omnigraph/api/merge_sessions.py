@@ -6,7 +6,7 @@ changes nothing until you call `commit`.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -89,9 +89,19 @@ class MergeResult(Guarded):
     def __repr__(self) -> str:
         conflict_text = f", {format_count(len(self.conflicts), 'conflict')}" if self.conflicts else ""
         commit_text = f", commit {self.commit.id}" if self.commit is not None else ""
-        discarded_text = f", {format_count(len(self.discarded), 'change')} discarded" if self.discarded else ""
-        summary = f"{self.outcome}{conflict_text}{discarded_text}{commit_text}"
+        summary = f"{self.outcome}{conflict_text}{self._describe_losses()}{commit_text}"
         return f"<Merge of {self.source} into {self.target}: {summary}>"
+
+    def _describe_losses(self) -> str:
+        """Return the numbers of discarded changes and of lost edges as text, or an empty string if there are none."""
+        discarded, lost = (self._count_losses(name) for name in ("discarded", "lost_edges"))
+        discarded_text = f", {format_count(discarded, 'change')} discarded" if discarded else ""
+        return discarded_text + (f", {format_count(lost, 'edge')} lost" if lost else "")
+
+    def _count_losses(self, name: Literal["discarded", "lost_edges"]) -> int:
+        """Count discarded changes or lost edges. The result of a repeated request knows only the recorded number."""
+        recorded = 0 if self.commit is None else self.commit.details.get(name, 0)
+        return len(getattr(self, name)) or recorded
 
     @cached_property
     def delta(self) -> Diff:
@@ -163,8 +173,11 @@ class MergeResult(Guarded):
 
     def _repr_html_(self) -> str:
         if self.conflicts:
-            return conflict_card(self.conflicts, f"{self.source} into {self.target}")
-        return self.delta._repr_html_()
+            return conflict_card(self.conflicts, f"{self.source} into {self.target}{self._describe_losses()}")
+        from omnigraph.api.results.notebook_cards import diff_card
+
+        caption = f"{repr(self.delta)[1:-1]}{self._describe_losses()}"
+        return diff_card(self.delta, caption, self.delta.summary())
 
 
 def build_merge_result(merge_report: MergeReport) -> MergeResult:

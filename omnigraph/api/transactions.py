@@ -18,6 +18,7 @@ from omnigraph.api.builders.mutation_text import (
     build_delete,
     build_edge_load,
     build_update,
+    name_assignments,
     normalize_records,
     suggest_upsert,
 )
@@ -174,7 +175,8 @@ class Transaction(Guarded):
         """Set properties on the nodes or edges that match a predicate; see `Graph.update`."""
         catalog = self._open_work().overlay.catalog
         text, arguments = build_update(catalog, type_name, where, set, {**(params or {}), **values})
-        self.mutate(text, params=arguments)
+        with name_assignments(set):
+            self.mutate(text, params=arguments)
 
     def delete(self, type_name: str, /, *, where: str, params: Params = None, **values: Any) -> None:
         """Delete edges, or nodes together with their edges; see `Graph.delete`."""

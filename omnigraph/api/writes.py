@@ -11,6 +11,7 @@ from omnigraph.api.builders.mutation_text import (
     build_delete,
     build_edge_load,
     build_update,
+    name_assignments,
     normalize_records,
     suggest_upsert,
 )
@@ -166,7 +167,8 @@ def update(  # noqa: PLR0913 - all but the first are keywords
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
     text, parameters = build_update(catalog, type_name, where, set, arguments)
-    return run_mutation(target, QueryCall(text, None, parameters, assume_utc=assume_utc), write_options)
+    with name_assignments(set):
+        return run_mutation(target, QueryCall(text, None, parameters, assume_utc=assume_utc), write_options)
 
 
 def delete(  # noqa: PLR0913 - all but the first are keywords

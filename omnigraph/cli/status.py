@@ -24,12 +24,12 @@ def status(address: GraphAddress, branch: str) -> None:
     if settings().json:
         show.document({"uri": root.uri, **graph_status.to_json()})
         return
-    _print_status(graph_status)
+    _print_status(graph_status, root.uri)
     for warning in graph_status.warnings:
         show.result(f"warning: {warning}")
 
 
-def _print_status(graph_status: "Status") -> None:
+def _print_status(graph_status: "Status", uri: str) -> None:
     show.result(f"branch {graph_status.branch} at {graph_status.commit_id}")
     for dataset in graph_status.datasets:
         if dataset.error is not None:
@@ -45,5 +45,8 @@ def _print_status(graph_status: "Status") -> None:
     show.result(f"{ref_counts}; {history_counts}; {operation_count}")
     unreferenced = f"{graph_status.unreclaimed_bytes:,} of them not referenced by any branch"
     show.result(f"{graph_status.bytes:,} bytes, {unreferenced}")
+    if graph_status.unreclaimed_bytes:
+        command = f"`omnigraph cleanup {uri} --keep 10 --older-than 7d` shows how many"
+        show.result(f"a cleanup can free up to {graph_status.unreclaimed_bytes:,} bytes of history: {command}")
     if graph_status.cache_directory is not None:
         show.result(f"cache: {graph_status.cache_bytes:,} bytes in {graph_status.cache_directory}")

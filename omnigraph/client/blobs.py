@@ -23,14 +23,15 @@ from omnigraph.errors import (
     StorageError,
     UsageError,
 )
+from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 from omnigraph.values.describe_value import describe
 from omnigraph.values.name_rules import strip_name
 
 from .answers import read_receipt
+from .entity_keys import write_key
 from .handle import RemoteHandle
-from .revisions import write_key
 from .writes import check_write_options, update_entities, write_branch
 
 BlobName = tuple[str, Any, str]  # type, key and property
@@ -223,7 +224,7 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
         headers["If-Match"] = if_match if if_match == "*" or if_match.startswith('"') else f'"{if_match}"'
     parameters = {
         "type": name[0],
-        "id": write_key(name[1]),
+        "id": _write_key(handle, name, branch),
         "property": name[2],
         "branch": write_branch(handle, branch),
         "media_type": media_type,
@@ -233,6 +234,14 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
     reply = handle.exchange.fetch("PUT", ("blob",), parameters, body=body, headers=headers, condition=options.if_commit)
     is_replay = "Idempotent-Replay" in reply.headers and options.idempotency_key is not None
     return read_receipt(reply.json(), elapsed=clock_and_ids.monotonic() - started, replayed=is_replay)
+
+
+def _write_key(handle: RemoteHandle, name: BlobName, branch: str | None) -> str:
+    """Return a node's key as text. The schema is needed only if the key is not text already."""
+    if isinstance(name[1], str):
+        return name[1]
+    ir = (handle if branch is None else handle.on_branch(strip_name(branch))).schema_ir()
+    return write_key(ir, resolve_type(ir.catalog, name[0], "node"), name[1])
 
 
 def _put_value(  # noqa: PLR0913, PLR0917 - the parts of one request

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.api.block_guards import BlockGuard
 from omnigraph.api.branch_exits import BranchExit, check_branch_exit
 from omnigraph.errors import BranchNotFound, InputError, UsageError
 from omnigraph.history.branch_info import BranchInfo
@@ -17,6 +18,8 @@ from .handle import RemoteHandle, write_revision
 from .merges import RemoteMergeResult, check_merge_options, run_merge
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from .graph import RemoteGraph
 
 
@@ -145,14 +148,20 @@ def _write_origin(handle: RemoteHandle, from_: Revision) -> str:
         raise
 
 
-@contextmanager
 def branch_block(
     handle: RemoteHandle, name: str, from_: Revision | None, *, exist_ok: bool, delete: bool, on_exit: BranchExit
-) -> "Iterator[RemoteGraph]":
+) -> "AbstractContextManager[RemoteGraph]":
     """Yield a graph on a branch, and merge, delete or keep the branch after the block; see `Graph.branch`."""
+    check_branch_exit(on_exit)
+    return BlockGuard(name, _run_block(handle, name, from_, exist_ok=exist_ok, delete=delete, on_exit=on_exit))
+
+
+@contextmanager
+def _run_block(
+    handle: RemoteHandle, name: str, from_: Revision | None, *, exist_ok: bool, delete: bool, on_exit: BranchExit
+) -> "Iterator[RemoteGraph]":
     from .graph import RemoteGraph
 
-    check_branch_exit(on_exit)
     branch = create_branch(handle, name, from_, exist_ok=exist_ok)
     yield RemoteGraph(branch)
     with suppress(BranchNotFound):  # a merge inside the block may have deleted it

@@ -14,8 +14,7 @@ from typing import Any
 from omnigraph.errors import InputError
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.lang.query.parse import read_queries
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.records.frozen import record
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.values import BlobSource, PropertyType, ScalarType
 from omnigraph.values.convert import PYTHON_RULES, converter_for, unwrap_value
 from omnigraph.values.describe_value import describe
@@ -144,46 +143,6 @@ def record_types(entity_type: NodeType | EdgeType | None) -> dict[str, PropertyT
     names = ("id", *_ENDPOINT_NAMES) if isinstance(entity_type, EdgeType) else ("id",)
     properties = {declared.name: declared.type for declared in entity_type.properties}
     return dict.fromkeys(names, _STRING) | properties
-
-
-def encode_edge_tuple(edge_types: Callable[[], "EdgeTypes"], edge_tuple: tuple[Any, ...]) -> list[Any]:
-    """Return an edge, given as `(from, to)` or `(from, to, properties)`, as a JSON array."""
-    source, target, *rest = edge_tuple
-    if is_exact_json([source, target, *rest]):
-        return [source, target, *rest]
-    types = edge_types()
-    ends = [_encode_key(types.source, source), _encode_key(types.target, target)]
-    return [*ends, *(encode_record(lambda: types.properties, properties) for properties in rest)]
-
-
-@record
-class EdgeTypes:
-    """The types of an edge's properties, and those of the key members of its two nodes."""
-
-    source: PropertyTypes
-    target: PropertyTypes
-    properties: PropertyTypes
-
-
-def find_edge_types(catalog: Catalog, edge_type: EdgeType | None) -> EdgeTypes:
-    """Return the types for encoding edges. They are empty if there is no such edge type, which the server reports."""
-    if edge_type is None:
-        return EdgeTypes({}, {}, {})
-    source, target = (_key_types(catalog.node(name)) for name in (edge_type.source, edge_type.target))
-    return EdgeTypes(source, target, record_types(edge_type))
-
-
-def _key_types(node_type: NodeType | None) -> dict[str, PropertyType]:
-    key = () if node_type is None or node_type.key is None else node_type.key
-    return {name: node_type.column_type(name) for name in key if node_type is not None}
-
-
-def _encode_key(types: PropertyTypes, key: Any) -> Any:
-    if isinstance(key, Mapping):
-        return encode_properties(lambda: types, key)
-    if isinstance(key, tuple) and len(key) == len(types):
-        return [encode_property(key_type, member) for key_type, member in zip(types.values(), key, strict=True)]
-    return encode_property(next(iter(types.values())) if len(types) == 1 else _STRING, key)
 
 
 def encode_arguments(query_text: str, query_name: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.api.comparisons import check_log_options
 from omnigraph.api.results.commit_log import CommitLog
 from omnigraph.api.write_options import WriteOptions
-from omnigraph.errors import EntityNotFound, InputError
+from omnigraph.errors import EntityNotFound
 from omnigraph.history.commit import Commit
 from omnigraph.history.entity_history import Blamed, EntityHistory, EntityVersion
 from omnigraph.history.revisions import Revision
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.values.clock_and_ids import is_ulid
-from omnigraph.values.describe_value import describe
 from omnigraph.values.name_rules import strip_name
 
 from .answers import Document, read_commit
 from .conflict_functions import DecidedMerge
+from .entity_keys import write_key
 from .facet import RemoteFacet
 from .handle import RemoteHandle, write_revision
 from .merges import RemoteMergeResult, check_merge_options, run_merge
-from .wire_values import decode_properties, encode_value
+from .wire_values import decode_properties
 
 if TYPE_CHECKING:
     from .graph import RemoteGraph
@@ -87,9 +87,11 @@ class RemoteRevisions(RemoteFacet):
         self, type_name: str, key: Any, kind: str | None, view: str, **parameters: Any
     ) -> tuple[str, Document]:
         """Request an entity's history or blame. If no kind is given, the schema determines the kind."""
-        kind = kind or resolve_type(self._handle.schema_ir().catalog, type_name).kind
+        ir = self._handle.schema_ir()
+        entity_type = resolve_type(ir.catalog, type_name, kind)
         parameters |= self._handle.position
-        return kind, self._handle.exchange.get("entities", kind, type_name, write_key(key), view, **parameters)
+        segments = ("entities", entity_type.kind, type_name, write_key(ir, entity_type, key), view)
+        return entity_type.kind, self._handle.exchange.get(*segments, **parameters)
 
     def revert(  # noqa: PLR0913 - all but the first are keywords
         self,
@@ -157,24 +159,6 @@ class RemoteRevisions(RemoteFacet):
             return merge.run(if_commit, dry_run=options["dry_run"])
         is_read = bool(options["dry_run"])
         return run_merge(handle, (route,), body, if_commit, is_read=is_read, idempotency_key=key)
-
-
-def write_key(key: Any) -> str:
-    """Return an entity's key as text, in the format that the server expects.
-
-    >>> write_key("ada"), write_key(7)
-    ('ada', '7')
-    """
-    encoded = encode_value(key)
-    if isinstance(encoded, str):
-        return encoded
-    if isinstance(encoded, list | dict):
-        raise InputError(
-            f"{describe(key)} cannot be used as a key on a server",
-            reason="composite key",
-            hint="pass the id of the entity",
-        )
-    return "true" if encoded is True else "false" if encoded is False else str(encoded)
 
 
 def _read_version(entity_type: NodeType | EdgeType | None, document: Document) -> EntityVersion:

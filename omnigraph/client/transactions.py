@@ -21,18 +21,20 @@ from omnigraph.api.results.result import Result
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import UsageError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.records.cached_property import cached_property
 from omnigraph.values.name_rules import require_text
 
 from .answers import Document
 from .blobs import BlobFacts, RemoteBlob, stored_blob, written_blob
+from .edge_tuples import encode_edges
 from .handle import RemoteHandle
 from .load_input import iter_records
 from .new_ids import add_edge_ids, add_line_id, add_record_ids
 from .property_values import encode_arguments, encode_typed_records, is_exact_json, record_types
 from .query_requests import build_query_body, read_source, with_source
 from .wire_values import encode_value
-from .writes import check_write_options, encode_edges, post_write, send_write, write_branch
+from .writes import check_write_options, post_write, send_write, write_branch
 
 if TYPE_CHECKING:
     from omnigraph.api.results.receipt import Receipt
@@ -87,7 +89,7 @@ class RemoteTransaction:
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
         """Add edges."""
-        edges = encode_edges(lambda: self._catalog, require_text(edge_type, "type"), ends)
+        edges = encode_edges(lambda: self._ir, require_text(edge_type, "type"), ends)
         edges = add_edge_ids(self._catalog.edge(edge_type), edges)
         with suggest_upsert():
             self._add({"op": "connect", "type": edge_type, "records": edges})
@@ -170,8 +172,12 @@ class RemoteTransaction:
         return self.query(text, params=arguments)
 
     @cached_property
+    def _ir(self) -> SchemaIR:
+        return self._handle.for_read(self._branch, None).schema_ir()
+
+    @property
     def _catalog(self) -> Catalog:
-        return self._handle.for_read(self._branch, None).schema_ir().catalog
+        return self._ir.catalog
 
     def _find_type(self, type_name: str) -> NodeType | EdgeType | None:
         return self._catalog.node(type_name) or self._catalog.edge(type_name)

@@ -4,7 +4,7 @@ Every write has an idempotency key, so that it can be sent again if the response
 error's `effect` indicates whether the write may have been applied.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -12,29 +12,27 @@ from typing import Any
 from omnigraph.api.builders.mutation_text import (
     build_delete,
     build_update,
+    name_assignments,
     normalize_records,
-    require_edge_tuple,
     suggest_upsert,
 )
 from omnigraph.api.queries import QueryCall
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import ResourceLimitExceeded, UsageError
-from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values import clock_and_ids
 from omnigraph.values.naive_times import naive_times_as_utc
 from omnigraph.values.name_rules import require_text, strip_name
 from omnigraph.values.option_text import check_option_text
 
 from .answers import Document, read_receipt
+from .edge_tuples import encode_edges
 from .handle import RemoteHandle
 from .load_limits import REQUEST_RESOURCE
 from .property_values import (
-    EdgeTypes,
     PropertyTypes,
-    encode_edge_tuple,
     encode_typed_records,
-    find_edge_types,
     record_types,
 )
 from .query_requests import build_query_body, read_source, with_source
@@ -64,7 +62,8 @@ def update_entities(  # noqa: PLR0913, PLR0917 - the options of one public metho
     """Set properties on the entities that match a predicate."""
     catalog = handle.for_read(branch, None).schema_ir().catalog
     text, parameters = build_update(catalog, type_name, where, new_values, call.arguments)
-    return run_mutation(handle, QueryCall(text, None, parameters, assume_utc=call.assume_utc), branch, options)
+    with name_assignments(new_values):
+        return run_mutation(handle, QueryCall(text, None, parameters, assume_utc=call.assume_utc), branch, options)
 
 
 def delete_entities(
@@ -83,7 +82,7 @@ def write_records(
 
     @cache
     def find_types() -> PropertyTypes:
-        catalog = _read_catalog(handle, options)
+        catalog = _read_ir(handle, options).catalog
         return record_types(catalog.node(type_name) or catalog.edge(type_name))
 
     require_text(type_name, "type")
@@ -98,23 +97,12 @@ def connect_nodes(
     """Insert edges between nodes."""
     require_text(edge_type, "type")
     with naive_times_as_utc(options.get("assume_utc", False)):
-        edges = encode_edges(lambda: _read_catalog(handle, options), edge_type, ends)
+        edges = encode_edges(lambda: _read_ir(handle, options), edge_type, ends)
         return _send_records(handle, "connect", edge_type, edges, options)
 
 
-def encode_edges(read_catalog: Callable[[], Catalog], edge_type: str, edge_tuples: Iterable[Any]) -> list[Any]:
-    """Return edges as JSON arrays. The catalog is needed only if JSON does not express all values."""
-
-    @cache
-    def find_types() -> EdgeTypes:
-        catalog = read_catalog()
-        return find_edge_types(catalog, catalog.edge_ignoring_case(edge_type))
-
-    return [encode_edge_tuple(find_types, require_edge_tuple(edge_tuple)) for edge_tuple in edge_tuples]
-
-
-def _read_catalog(handle: RemoteHandle, options: Mapping[str, Any]) -> Catalog:
-    return handle.for_read(options.get("branch"), None).schema_ir().catalog
+def _read_ir(handle: RemoteHandle, options: Mapping[str, Any]) -> SchemaIR:
+    return handle.for_read(options.get("branch"), None).schema_ir()
 
 
 def _send_records(

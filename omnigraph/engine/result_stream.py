@@ -1,8 +1,8 @@
 """Return results in batches and, where possible, with memory use that does not grow with the result.
 
 The first scan is read in batches, and each batch passes through the rest of the plan. Rows of a large table are
-returned in storage order. A plan that needs all rows at once (for sorting, grouping, ranking or distinct rows) and a union run as a whole,
-and the result is then split into batches.
+returned in storage order. A plan that needs all rows at once (for sorting, grouping, ranking or distinct rows) and a
+union run as a whole, and the result is then split into batches.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +27,7 @@ from .operators.scan import filtered_row_ids, split_filters
 from .search.rank import has_scores
 
 BATCH_ROWS = 16_384
+_SMALL_TABLE_BYTES = 8 << 20
 
 
 def can_stream(read_plan: plan.ReadPlan | plan.UnionPlan) -> TypeGuard[plan.ReadPlan]:
@@ -133,7 +134,7 @@ def _scan_small_table(
     if columns is None:
         return None
     row_bytes = sum(column.values.nbytes / max(len(column.values), 1) for column in columns)
-    return filtered_row_ids(context, table_key, scan.filters) if row_bytes * row_count <= _BATCH_BYTES else None
+    return filtered_row_ids(context, table_key, scan.filters) if row_bytes * row_count <= _SMALL_TABLE_BYTES else None
 
 
 def _filter_piece(

@@ -18,6 +18,7 @@ from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 
+from .activity import report_activity
 from .commit_log import HistoryLog
 from .machine_queue import MachineQueue
 from .manifest import LoadedManifest, change_token, is_newest, read_manifest
@@ -106,8 +107,10 @@ class BranchState:
     def refresh(self) -> LoadedManifest:
         """Return the newest state. This takes one list request if nothing has changed."""
         known_manifest = None if self.is_replaced else self._newest_known
-        if known_manifest is not None and is_newest(known_manifest):
-            return known_manifest
+        if known_manifest is not None:
+            report_activity("freshness_probe")
+            if is_newest(known_manifest):
+                return known_manifest
         return self.reload()
 
     def cached_head(self) -> LoadedManifest:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from omnigraph.errors import ClientError, ConcurrentCommit, Conflict, HistoryReclaimed, StorageError
+from omnigraph.history.activity import report_activity
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.commit_log import HistoryLog
@@ -100,6 +101,8 @@ def _publish_with_retries(
             branch_state.refresh()
         deadline = clock_and_ids.monotonic() + PREPARATION_BUDGET_SECONDS
         for lost_attempts in range(MAX_PREPARATIONS):
+            if lost_attempts:
+                report_activity("repeated_plan")
             txn = replace(txn, base=branch_state.last_known(), is_retry=lost_attempts > 0)
             outcome = _attempt(request, txn)
             if not isinstance(outcome, _PrepareAgain):
@@ -182,6 +185,7 @@ def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Com
             check_requirements(request.conditions, txn)
             if not _plan_still_holds(plan, txn):
                 return _PrepareAgain()
+            report_activity("repeated_swap")
         rebased_tables = rebase_tables(txn, plan, detached_tables)
         if rebased_tables is None:
             return _PrepareAgain()

@@ -1,6 +1,7 @@
 """Exports to Parquet, Arrow and CSV files, and exports of the entities that changed after a revision."""
 
 import asyncio
+import csv
 import json
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -57,6 +58,13 @@ def loaded_copy(graph: Graph, tmp_path: Path, suffix: str) -> list[bytes]:
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".csv.gz"])
 def test_exported_files_can_be_loaded(graph: Graph, tmp_path: Path, suffix: str) -> None:
     assert loaded_copy(graph, tmp_path, suffix) == list(graph.export())
+
+
+def test_a_csv_file_spells_32_bit_floats_with_as_few_digits_as_identify_them(graph: Graph, tmp_path: Path) -> None:
+    graph.export(tmp_path / "all.csv", types=["All"])
+    with (tmp_path / "all.csv").open(newline="") as file:
+        rows = {row["k"]: row for row in csv.DictReader(file)}
+    assert (rows["full"]["f"], rows["full"]["v"], rows["null"]["f"]) == ("0.1", "[0.5,-1.0]", "")
 
 
 def test_an_arrow_file_has_the_columns_of_the_type(graph: Graph, tmp_path: Path) -> None:

@@ -50,6 +50,32 @@ def test_csv_quotes_only_fields_that_need_it() -> None:
     assert shown("csv", TextStyle(csv_null=""), a=[None]) == "a\n"
 
 
+def test_csv_spells_32_bit_floats_with_as_few_digits_as_identify_them() -> None:
+    short = pa.array([24.1, 1e-7, None, float("nan"), -0.0], pa.float32())
+    lists = pa.array([[0.1, None], None, [], [float("-inf")], [2.5]], pa.list_(pa.float32()))
+    vectors = pa.array([[0.1, 0.2], None, None, None, None], pa.list_(pa.float32(), 2))
+    structs = pa.array([{"a": 0.1, "b": 0.1}] + [None] * 4, pa.struct({"a": pa.float32(), "b": pa.float64()}))
+    text = shown("csv", TextStyle(csv_null=""), f=short, d=[24.1] * 5, l=lists, v=vectors, s=structs)
+    assert list(csv.reader(io.StringIO(text, newline=""))) == [
+        ["f", "d", "l", "v", "s"],
+        ["24.1", "24.1", "[0.1,null]", "[0.1,0.2]", '{"a":0.1,"b":0.1}'],
+        ["1e-07", "24.1", "", "", ""],
+        ["", "24.1", "[]", "", ""],
+        ["NaN", "24.1", '["-Infinity"]', "", ""],
+        ["-0.0", "24.1", "[2.5]", "", ""],
+    ]
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1))
+def test_csv_keeps_every_32_bit_float(floats: list[float]) -> None:
+    text = shown("csv", f=pa.array(floats, pa.float32()))
+    assert pa.array(map(float, text.splitlines()[1:]), pa.float32()).to_pylist() == floats
+
+
+def test_json_widens_32_bit_floats() -> None:
+    assert shown("ndjson", f=pa.array([24.1], pa.float32())) == '{"f":24.100000381469727}'
+
+
 def test_csv_quotes_texts_that_would_read_as_null() -> None:
     assert shown("csv", a=["null", None, "", "Null"]) == 'a\n"null"\nnull\n""\nNull'
     assert shown("csv", TextStyle(csv_null="NA"), a=["null", "NA", None]) == 'a\nnull\n"NA"\nNA'

@@ -26,8 +26,8 @@ from omnigraph.api.transactions import Transaction
 
 FACETS = (Branches, Tags, Revisions, GraphSchema, Changes, Maintenance, Operations, Spark)
 LOCAL_ONLY = {"Graph.snapshot", "Graph.table", "Graph.scan", "Graph.duckdb", "Graph.pool", "GraphSchema.contract"}
-# Building a set, a stream or a transaction reads nothing; they are awaited or iterated later.
-DEFERRED = {"nodes", "edges", "stream", "transaction", "export"}
+# Building a set, a stream, a transaction or a block on a branch reads nothing; they are awaited or iterated later.
+DEFERRED = {"branch", "nodes", "edges", "stream", "transaction", "export"}
 PAIRS: list[tuple[type[Any], type[Any]]] = [
     (Graph, AsyncGraph),
     *((facet, getattr(async_facets, f"Async{facet.__name__}")) for facet in FACETS),

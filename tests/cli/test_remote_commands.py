@@ -15,12 +15,14 @@ from tests.cli.conftest import Outcome, Program
 from tests.rig.http_server import HttpServer, serving
 
 SCHEMA = """
-node Person { name: String @key  age: I32?  born: Date?  seen: DateTime?  score: F64?  tags: [String]? }
+node Person { name: String @key  age: I32?  born: Date?  seen: DateTime?  score: F64?  pace: F32?  tags: [String]? }
 node Doc { slug: String @key  body: Blob?  body_media_type: String? }
 edge Knows: Person -> Person { since: I32? }
 """
-ADA, DOC = {"name": "ada", "age": 36, "born": "1815-12-10", "score": 1.5}, {"slug": "a", "body": b"hello"}
-PEOPLE = "match { $p: Person } return { $p.name, $p.age, $p.born, $p.seen, $p.score, $p.tags } order { $p.name }"
+ADA, DOC = {"name": "ada", "age": 36, "born": "1815-12-10", "score": 1.5, "pace": 24.1}, {"slug": "a", "body": b"hello"}
+PEOPLE = (
+    "match { $p: Person } return { $p.name, $p.age, $p.born, $p.seen, $p.score, $p.pace, $p.tags } order { $p.name }"
+)
 TOKENS = {
     "ann": {"token": "og_secret", "permission": "admin"},
     "rod": {"token": "og_reader", "permission": "read"},
@@ -366,7 +368,7 @@ def test_reader_need_not_name_the_graph_of_a_server_with_one_graph(
 ) -> None:
     monkeypatch.setenv("OMNIGRAPH_TOKEN", "og_reader")
     ended = remote("query", f"http://{twins.server.address}", "-e", PEOPLE, "--format", "csv")
-    assert (ended.code, ended.out.splitlines()[0]) == (0, "p.name,p.age,p.born,p.seen,p.score,p.tags"), ended.err
+    assert (ended.code, ended.out.splitlines()[0]) == (0, "p.name,p.age,p.born,p.seen,p.score,p.pace,p.tags"), ended.err
     assert ended.err == f"using graph default on http://{twins.server.address}\n"
 
 

@@ -47,6 +47,19 @@ def test_lost_edges_of_a_kept_node_are_reported(prepared: Both, turned: bool) ->
     assert [*rows["edge:Knows"], *rows["edge:About"]] == ["ca"]
 
 
+def test_text_of_a_merge_counts_its_lost_edges(prepared: Both) -> None:
+    prepared.drop("main", "node:Person", "b", "d")
+    prepared.put("dev", {"node:Person": {"b": person("b", 9)}})
+    plain = prepared.graph.merge("dev", dry_run=True, strategy="ours")
+    assert "lost" not in repr(plain) + plain._repr_html_()
+    merges = [
+        prepared.graph.merge("dev", dry_run=dry_run, strategy="theirs", idempotency_key=key)
+        for dry_run, key in ((True, None), (False, "once"), (False, "once"))
+    ]
+    assert [", 3 edges lost" in repr(merge) for merge in merges] == [True] * 3
+    assert [", 3 edges lost" in merge._repr_html_() for merge in merges[:2]] == [True] * 2
+
+
 def test_edges_removed_by_both_sides_or_resolved_are_not_lost(prepared: Both) -> None:
     prepared.drop("main", "node:Person", "b")
     prepared.put("dev", {"node:Person": {"b": person("b", 9)}})

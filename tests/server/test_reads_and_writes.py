@@ -1,12 +1,14 @@
 """Queries and mutations over HTTP: cases 3, 6, 7, 8, 9, 10 and 11 of the server's conformance list."""
 
 import io
+from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
 
-from tests.rig.http_server import HttpServer
+import omnigraph
+from tests.rig.http_server import HttpServer, serving
 
 GRAPH = "/graphs/default"
 PEOPLE = "query people() { match { $p: Person } return { $p.name, $p.age } order { $p.name } }"
@@ -44,6 +46,20 @@ def test_rows_are_the_same_in_every_format(server: HttpServer) -> None:
     for accept in (arrow, f"{arrow};codec=lz4", f"{arrow};codec=zstd"):
         table = pa.ipc.open_stream(io.BytesIO(read(accept))).read_all()
         assert table.to_pylist() == [{"p.name": "ada", "p.age": 36}, {"p.name": "bob", "p.age": 40}]
+
+
+def test_csv_spells_32_bit_floats_shortly_and_json_widens_them(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "graph", "node Runner { name: String @key  pace: F32? }", durability="os")
+    graph.insert("Runner", {"name": "ada", "pace": 24.1})
+    body = {"query": "match { $r: Runner } return { $r.pace }"}
+    with serving(tmp_path, graph.uri, "--unauthenticated") as server:
+        replies = {
+            accept: server.post(f"{GRAPH}/query", body, headers={"Accept": accept}).body
+            for accept in ("text/csv", "application/x-ndjson")
+        }
+        rows = server.post(f"{GRAPH}/query", body).json()["rows"]
+    assert replies == {"text/csv": b"r.pace\r\n24.1\r\n", "application/x-ndjson": b'{"r.pace":24.100000381469727}\n'}
+    assert rows == [{"r.pace": 24.100000381469727}]
 
 
 def test_an_unknown_accept_is_406(server: HttpServer) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Never, Self
 
+from omnigraph.api.builders.argument_names import name_arguments
 from omnigraph.api.builders.predicates import parameter_declaration, property_in_queries, translate_predicate
 from omnigraph.api.builders.type_lookup import require_node_type
 from omnigraph.api.results.lazy_result import LazyResult
@@ -27,10 +28,14 @@ _COUNT_TYPE = PropertyType(ScalarType.I64)
 
 @dataclass(frozen=True, slots=True)
 class QueryParameter:
-    """A parameter in the query being built, with its declared type and its value."""
+    """A parameter in the query being built, with its declared type and its value.
+
+    `argument` is what the caller knows the value as, if the parameter has a generated name.
+    """
 
     type: str
     value: Any
+    argument: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +117,19 @@ class EntitySet(LazyResult):
 
     def limit(self, n: int) -> Self:
         """Return at most `n` entities."""
-        parameter_name, parameters = self._add_parameter(_COUNT_TYPE, n)
+        parameter_name, parameters = self._add_parameter(_COUNT_TYPE, n, "limit")
         return replace(self, limit_parameter=parameter_name, parameters=parameters)
 
     def offset(self, n: int) -> Self:
         """Skip the first `n` entities."""
-        parameter_name, parameters = self._add_parameter(_COUNT_TYPE, n)
+        parameter_name, parameters = self._add_parameter(_COUNT_TYPE, n, "offset")
         return replace(self, offset_parameter=parameter_name, parameters=parameters)
 
     # Running ------------------------------------------------------------------------------------
 
     def result(self) -> Result:
         """Run the query."""
-        return self.run_query(self.to_query(), self.params)
+        return self._run(self.to_query())
 
     @property
     def params(self) -> dict[str, Any]:
@@ -147,7 +152,7 @@ class EntitySet(LazyResult):
             return len(self.ids())
         counted_expression = f"distinct ${self.variable}.id" if self.hops else f"${self.variable}.id"
         query_text = self._build_query([f"count({counted_expression}) as count"], [], distinct=False)
-        return int(self.run_query(query_text, self.params).scalar())
+        return int(self._run(query_text).scalar())
 
     def exists(self) -> bool:
         """Return whether there is at least one entity."""
@@ -165,6 +170,11 @@ class EntitySet(LazyResult):
         return self.exists()
 
     # Helpers ------------------------------------------------------------------------------------
+
+    def _run(self, query_text: str) -> Result:
+        arguments = {name: parameter.argument for name, parameter in self.parameters.items() if parameter.argument}
+        with name_arguments(arguments):
+            return self.run_query(query_text, self.params)
 
     def _build_query(self, return_items: list[str], order_items: list[str], *, distinct: bool) -> str:
         declarations = ", ".join(
@@ -214,7 +224,7 @@ class EntitySet(LazyResult):
             parameter_type, comparison = property_type.element_type(), "contains"
         else:
             parameter_type, comparison = property_type, "="
-        parameter_name, parameters = self._add_parameter(parameter_type, value)
+        parameter_name, parameters = self._add_parameter(parameter_type, value, f"where: {property_name}")
         return replace(self, parameters=parameters)._add_clause(
             f"{self._property_reference(property_name)} {comparison} ${parameter_name}", {}
         )
@@ -228,12 +238,12 @@ class EntitySet(LazyResult):
                 hint = did_you_mean(member, enum_values, f"expected one of {', '.join(enum_values)}")
                 raise InputError(message, reason="unknown enum value", hint=hint)
 
-    def _add_parameter(self, parameter_type: PropertyType, value: Any) -> tuple[str, dict[str, QueryParameter]]:
+    def _add_parameter(
+        self, parameter_type: PropertyType, value: Any, argument: str
+    ) -> tuple[str, dict[str, QueryParameter]]:
         parameter_name = f"p{len(self.parameters)}"
-        return parameter_name, {
-            **self.parameters,
-            parameter_name: QueryParameter(parameter_declaration(parameter_type, value), value),
-        }
+        parameter = QueryParameter(parameter_declaration(parameter_type, value), value, argument)
+        return parameter_name, {**self.parameters, parameter_name: parameter}
 
     def _add_clause(self, clause: str, new_parameters: Mapping[str, QueryParameter]) -> Self:
         return replace(self, clauses=(*self.clauses, clause), parameters={**self.parameters, **new_parameters})

@@ -4,10 +4,11 @@ Values are never inserted into query text. Instead, each value is passed as a pa
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import is_dataclass
 from typing import Any
 
+from omnigraph.api.builders.argument_names import name_arguments
 from omnigraph.api.builders.predicates import parameter_declaration, translate_predicate
 from omnigraph.errors import InputError, KeyConflict, ParameterError, UsageError
 from omnigraph.ingest.edge_endpoints import with_stored_endpoints
@@ -30,6 +31,8 @@ def build_update(
     """Return a mutation that sets properties, and its parameters."""
     entity_type = resolve_type(catalog, type_name)
     property_types = {declared_property.name: declared_property.type for declared_property in entity_type.properties}
+    if not isinstance(new_values, Mapping):
+        raise UsageError(reason=f"set must be a mapping of property names to values, not {type(new_values).__name__}")
     if not new_values:
         raise UsageError(reason="set must contain at least one property")
     parameter_types, assignments = dict[str, str](), list[str]()
@@ -45,7 +48,12 @@ def build_update(
     return f"{header} {{ {body} }}", values | dict(arguments)
 
 
-def _unassignable_property(entity_type: NodeType | EdgeType, property_name: str) -> InputError:
+def name_assignments(new_values: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Name the assigned properties in errors about the values of an update's parameters."""
+    return name_arguments({f"p{index}": f"set: {property_name}" for index, property_name in enumerate(new_values)})
+
+
+def _unassignable_property(entity_type: NodeType | EdgeType, property_name: Any) -> InputError:
     if isinstance(entity_type, EdgeType) and property_name in _ENDPOINT_TYPES:
         message = f"'{property_name}' is an endpoint of {entity_type.name} and cannot be changed"
         return InputError(message, reason="endpoint", hint="delete the edge and insert it again")
@@ -53,7 +61,7 @@ def _unassignable_property(entity_type: NodeType | EdgeType, property_name: str)
     return InputError(
         f"{entity_type.name} has no property '{property_name}'",
         reason="unknown property",
-        hint=did_you_mean(property_name, property_names),
+        hint=did_you_mean(str(property_name), property_names),
     )
 
 
@@ -133,7 +141,7 @@ def require_edge_tuple(edge_tuple: Any) -> tuple[Any, ...]:
 
 
 def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
-    """Return a node's id. `key` is a value, a tuple or mapping of key members, or an id.
+    """Return a node's id. `key` is a value, a tuple, list or mapping of key members, or an id.
 
     If the type has no key, or if the key is composite and a string is passed, the value is taken to be the id.
     """
@@ -156,7 +164,7 @@ def _resolve_keyed_id(ir: SchemaIR, entity_type: NodeType | EdgeType, key: Any) 
     if isinstance(key, Mapping):
         key_values = [key.get(column_name) for column_name in key_columns]
     else:
-        key_values = list(key) if isinstance(key, tuple) else [key]
+        key_values = list(key) if isinstance(key, tuple | list) else [key]
     if len(key_values) != len(key_columns):
         message = f"incomplete key for {entity_type.name}; expected ({', '.join(key_columns)})"
         raise InputError(message, reason="incomplete key")

@@ -161,12 +161,20 @@ def _render_ndjson(printable: PrintableResult, style: TextStyle) -> Iterator[str
 
 def _render_csv(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
     yield ",".join(map(_quote_csv_field, printable.table.column_names))
-    for row in _iter_rows(printable.table):
+    for row in _iter_csv_rows(printable.table):
         csv_fields = (
             style.csv_null if value is None else _quote_csv_field(_value_text(value), ("", style.csv_null))
             for value in row.values()
         )
         yield ",".join(csv_fields)
+
+
+def _iter_csv_rows(table: "pa.Table | PlainRows") -> Iterator[Mapping[str, Any]]:
+    if isinstance(table, PlainRows):
+        return iter(table.json_rows)
+    from omnigraph.api.results.short_floats import iter_short_rows
+
+    return iter_short_rows(table)
 
 
 def _quote_csv_field(field_text: str, null_texts: Sequence[str] = ()) -> str:

@@ -108,9 +108,10 @@ class WorkerServer(uvicorn.Server):
             send_message(self._channel, WorkerMessage("ready"))
 
     async def on_tick(self, counter: int) -> bool:
-        """Report that the event loop is running, and retry quarantined graphs."""
+        """Report that the event loop is running, measure this worker's memory, and retry quarantined graphs."""
         if counter % _HEARTBEAT_TICKS == 0:
             send_message(self._channel, WorkerMessage("alive"))
+            self._state.metrics.observe_memory()
         if counter % int(_REOPEN_SECONDS * 10) == 0 and self._state.graphs.quarantined:
             asyncio.get_running_loop().run_in_executor(None, self._state.graphs.reopen_due)
         return await super().on_tick(counter)

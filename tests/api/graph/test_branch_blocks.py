@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.api.async_graph import AsyncGraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import AlreadyExists, InputError, MergeConflict
+from omnigraph.errors import AlreadyExists, InputError, MergeConflict, UsageError
 from tests.rig.graph_hosts import GraphHost
 
 SCHEMA = "node Person { name: String @key  age: I32? }"
@@ -139,3 +139,36 @@ def test_asynchronous_block(graph: Graph) -> None:
         return [name async for name in asynchronous.branches]
 
     assert asyncio.run(work()) == ["kept", "main"]
+
+
+def test_a_block_that_is_used_without_with_says_how_to_use_it(graph: Graph) -> None:
+    block: Any = graph.branch("import")
+    with pytest.raises(UsageError, match=r"use `with graph\.branch\('import'\) as work:`.* work\.insert") as rejected:
+        block.insert("Person", {"name": "bob"})
+    assert "graph.checkout" in str(rejected.value.hint)
+    assert repr(block) == "<branch block: with graph.branch('import') as work>"
+    assert not hasattr(block, "no_such_method")
+    assert list(graph.branches) == ["main"]
+
+
+def test_a_block_is_used_only_once(graph: Graph) -> None:
+    block = graph.branch("import")
+    with block as branch:
+        branch.insert("Person", {"name": "bob"})
+    with pytest.raises(UsageError, match="only once"), block:
+        pass
+
+
+def test_an_asynchronous_block_that_is_used_without_with_says_how_to_use_it(graph: Graph) -> None:
+    async def work() -> None:
+        block: Any = AsyncGraph(graph).branch("import", on_exit="drop")
+        with pytest.raises(UsageError, match=r"use `async with graph\.branch\('import'\) as work:`"):
+            await block.insert("Person", {"name": "bob"})
+        async with block:
+            pass
+        with pytest.raises(UsageError, match="only once"):
+            async with block:
+                pass
+
+    asyncio.run(work())
+    assert list(graph.branches) == ["main"]

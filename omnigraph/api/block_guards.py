@@ -1,0 +1,76 @@
+"""Reject a `graph.branch(..)` that is used like a graph, outside of a `with` block.
+
+The branch exists only in the block, so a call on the object itself would have no graph to run on. These classes only
+check how a block is used. What happens at its start and at its end is up to the context manager that they contain.
+"""
+
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from types import TracebackType
+from typing import Any, TypeVar
+
+from omnigraph.errors import UsageError
+
+Yielded_co = TypeVar("Yielded_co", covariant=True)
+_CHECKOUT_HINT = "to use a branch without a block, call graph.branches.create(…) and then graph.checkout(…)"
+
+
+class BlockGuard(AbstractContextManager[Yielded_co]):
+    """A `with` block on a branch, which can be entered only once."""
+
+    def __init__(self, name: str, block: AbstractContextManager[Yielded_co]) -> None:
+        self._name, self._block, self._is_used = name, block, False
+
+    def __enter__(self) -> Yielded_co:
+        _require_unused(self._is_used)
+        self._is_used = True
+        return self._block.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return self._block.__exit__(kind, error, traceback)
+
+    def __repr__(self) -> str:
+        return f"<branch block: with graph.branch({self._name!r}) as work>"
+
+    def __getattr__(self, attribute: str) -> Any:
+        raise _missing_attribute(self, attribute, f"with graph.branch({self._name!r}) as work")
+
+
+class AsyncBlockGuard(AbstractAsyncContextManager[Yielded_co]):
+    """An `async with` block on a branch, which can be entered only once."""
+
+    def __init__(self, name: str, block: AbstractAsyncContextManager[Yielded_co]) -> None:
+        self._name, self._block, self._is_used = name, block, False
+
+    async def __aenter__(self) -> Yielded_co:
+        _require_unused(self._is_used)
+        self._is_used = True
+        return await self._block.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._block.__aexit__(kind, error, traceback)
+
+    def __repr__(self) -> str:
+        return f"<branch block: async with graph.branch({self._name!r}) as work>"
+
+    def __getattr__(self, attribute: str) -> Any:
+        raise _missing_attribute(self, attribute, f"async with graph.branch({self._name!r}) as work")
+
+
+def _require_unused(is_used: bool) -> None:
+    if is_used:
+        raise UsageError(reason="a branch block can be used only once", hint="call graph.branch(…) again")
+
+
+def _missing_attribute(block: object, attribute: str, statement: str) -> Exception:
+    """Return the error for an attribute of a block: a clear one if the attribute belongs to a graph."""
+    from omnigraph.api.surface import GraphSurface
+
+    if attribute.startswith("_") or not hasattr(GraphSurface, attribute):
+        return AttributeError(f"'{type(block).__name__}' object has no attribute '{attribute}'")
+    return UsageError(
+        reason=f"graph.branch(…) is not a graph: use `{statement}:`, and then work.{attribute}", hint=_CHECKOUT_HINT
+    )
