@@ -38,7 +38,7 @@ def open_parts(data: Any, options: FileOptions, find_catalog: FindCatalog) -> It
 
 
 def iter_records(data: Any, find_catalog: FindCatalog) -> Iterator[bytes]:
-    """Yield one line of NDJSON per record; the records of a JSON array count as lines."""
+    """Yield one line of NDJSON per record, including the records of a JSON array."""
     from omnigraph.ingest.files import cut_blocks
     from omnigraph.ingest.json_arrays import unwrap_array
 
@@ -47,7 +47,7 @@ def iter_records(data: Any, find_catalog: FindCatalog) -> Iterator[bytes]:
 
 
 def _iter_lines(data: Any, find_catalog: FindCatalog) -> Iterator[bytes]:
-    """Yield NDJSON; the chunks of a stream need not end with a line."""
+    """Yield NDJSON in chunks, which need not end at line ends."""
     if is_text_source(data) or isinstance(data, bytearray | memoryview):
         from omnigraph.ingest.files import open_text
 
