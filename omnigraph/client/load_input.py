@@ -23,7 +23,7 @@ _TABLE_FORMATS = ("csv", "parquet")
 def open_parts(data: Any, options: FileOptions, find_catalog: FindCatalog) -> Iterator[list[LoadPart]]:
     """Yield the parts of an input, and delete their temporary files at the end of the block.
 
-    The catalog is needed only for dataclasses and for values that JSON does not express, such as dates.
+    The catalog is needed only for dataclasses and for values that JSON cannot express, such as dates.
     """
     if options.file_format not in (None, "ndjson", *_TABLE_FORMATS):
         raise UsageError(reason=f"unknown format {options.file_format!r}; expected ndjson, csv or parquet")
