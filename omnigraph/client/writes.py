@@ -103,7 +103,7 @@ def connect_nodes(
 
 
 def encode_edges(read_catalog: Callable[[], Catalog], edge_type: str, edge_tuples: Iterable[Any]) -> list[Any]:
-    """Return edges as JSON arrays. The catalog is needed only if JSON cannot express one of the values."""
+    """Return edges as JSON arrays. The catalog is needed only if JSON cannot express a value."""
 
     @cache
     def find_types() -> EdgeTypes:
