@@ -174,12 +174,12 @@ class Schema:
 
     @property
     def types(self) -> Mapping[str, NodeTypeInfo]:
-        """The node types, keyed by name, in text order."""
+        """The node types, keyed by name, in the order of their declarations."""
         return MappingProxyType(describe_node_types(self._catalog, self._declared_order()))
 
     @property
     def edges(self) -> Mapping[str, EdgeTypeInfo]:
-        """The edge types, keyed by name, in text order."""
+        """The edge types, keyed by name, in the order of their declarations."""
         return MappingProxyType(describe_edge_types(self._catalog, self._declared_order()))
 
     @property

@@ -210,7 +210,7 @@ def _remaining_strategies(
 ) -> tuple[str, ...]:
     """Return `--strategy` options that resolve all remaining conflicts in favor of one side.
 
-    Strategies that the user gave by name stay in effect.
+    Strategies that the user gave for a type or a conflict kind stay in effect.
     """
     if not typed_command.has_named_strategies:
         return ("--strategy", side)

@@ -36,7 +36,7 @@ class LazyCommand:
 
 
 def _reject_unused_flags(ctx: click.Context, command_path: str, command: click.Command) -> None:
-    """Raise an error for a flag before a command that does not accept it, so that no flag is silently ignored."""
+    """Raise an error if a command does not accept a flag given before it, so that no flag is silently ignored."""
     invocation = ctx.find_object(Invocation)
     if invocation is None or isinstance(command, click.Group):
         return

@@ -65,7 +65,7 @@ def _find_revealing_fix(
 ) -> tuple[str, int] | None:
     """Apply a correction that reveals other findings, and correct those as well.
 
-    Return the text and the number of corrections, or None if every such text has more findings than before.
+    Return the text and the number of corrections, or None if each resulting text has more findings than before.
     `seen_texts` prevents two corrections that undo each other from alternating.
     """
     for candidate in _iter_candidates(text, diagnostics):

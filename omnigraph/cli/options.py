@@ -1,7 +1,7 @@
 """The flags that every command accepts, before or after its name.
 
-This module defines `Settings`, which determine how results and errors are shown. A flag given after
-the command overrides the same flag given before it.
+This module defines `Settings`, which determines how results and errors are shown. A flag given after the command
+overrides the same flag given before it.
 """
 
 import os

@@ -73,7 +73,7 @@ def _run_query(graph: Any, query_input: QueryInput, timeout: float | None, *, ne
 
 
 def _describe_impossible_values(result: Any) -> Iterator[str]:
-    """Describe the comparisons with a value that the enum does not contain. The value is probably misspelled."""
+    """Describe comparisons of an enum property with a value that is not in its enum and is probably misspelled."""
     for diagnostic in getattr(result, "diagnostics", ()):
         if diagnostic.code == _UNKNOWN_ENUM_VALUE:
             yield "; ".join(filter(None, (diagnostic.message, diagnostic.hint)))

@@ -1,4 +1,4 @@
-"""Read the files that callers pass as blobs, before their bytes are sent. No other module opens a file for a value."""
+"""Read the files that callers pass as blobs, before their bytes are sent. Only this module opens such files."""
 
 from pathlib import Path
 from typing import Any

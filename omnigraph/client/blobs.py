@@ -281,7 +281,7 @@ def _read_content(content: Any, report: ProgressCallback | None) -> bytes | Iter
 
 
 def _report_read(chunks: Iterator[bytes], size: int | None, report: ProgressCallback | None) -> Iterator[bytes]:
-    """Yield chunks, and report the number of bytes read so far. Only a file on disk has a total known in advance."""
+    """Yield chunks, and report the number of bytes read so far. The total is known in advance only for disk files."""
     byte_count = 0
     for chunk in chunks:
         byte_count += len(chunk)

@@ -136,7 +136,7 @@ def create_branch(
 
 
 def _write_origin(handle: RemoteHandle, from_: Revision) -> str:
-    """Return a branch name unchanged, so that the new branch gets this parent; resolve other revisions to ids."""
+    """Return a branch name unchanged, so that this branch becomes the parent; resolve other revisions to ids."""
     name = from_.strip() if isinstance(from_, str) else None
     if name is not None and name in handle.exchange.get("branches")["branches"]:
         return name

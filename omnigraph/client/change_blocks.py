@@ -126,7 +126,7 @@ class RemoteBlock:
         return self._document
 
     def to_arrow(self) -> "pa.RecordBatch":
-        """Return the changes as rows. The entity before and after the change is a JSON string."""
+        """Return the changes as rows. The states of an entity before and after its change are JSON strings."""
         import pyarrow as pa
 
         commit_id = self._document["cause"]["graph_commit_id"]

@@ -1,7 +1,7 @@
 """`graph.changes` on a server: the change feed as blocks, pages and baselines.
 
-A feed requests one commit at a time, because a cursor must point past each commit. To follow a feed, the client sends
-requests that the server holds until there is a new commit or a short time has passed.
+A feed requests one commit at a time, because its cursor must point past the last commit that was read. To follow a
+feed, the client sends requests that the server holds until there is a new commit or a short time has passed.
 """
 
 import threading
@@ -123,8 +123,8 @@ class RemoteChanges(RemoteFacet):
     ) -> Iterator[Any]:
         """Follow the feed indefinitely; see `Changes.follow`.
 
-        The server responds as soon as there is a new commit. If `wait` is given, `wait(poll)` is called between
-        requests instead.
+        The server responds as soon as there is a new commit. If `wait` is given, the client calls `wait(poll)` between
+        requests, and the server does not wait.
         """
         if self._handle.pinned:
             raise UsageError(reason="a handle on a past commit cannot follow changes")

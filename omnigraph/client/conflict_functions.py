@@ -1,4 +1,4 @@
-"""Merges, reverts and cherry-picks on a server whose conflicts are resolved by a function that the caller passes.
+"""Run merges, reverts and cherry-picks on a server, and resolve conflicts with a function from the caller.
 
 The server cannot call the function. The client requests a preview, calls the function for each conflict, and sends the
 decisions with the merge. If the target changes in the meantime, the client starts over.

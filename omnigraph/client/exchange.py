@@ -202,7 +202,7 @@ def _read_error(reply: Reply, request: _Request, retry_after: float | None) -> O
 
 
 def _write_request(connection: http.client.HTTPConnection, request: _Request) -> None:
-    """Send a request. Ignore a broken pipe while a body is sent: the server may respond before it has read it all."""
+    """Send a request. Ignore a broken pipe while a body is sent: the server may respond before reading all of it."""
     content = request.content() if callable(request.content) else request.content
     is_chunked = not isinstance(content, bytes | None) and "Content-Length" not in request.headers
     try:

@@ -62,7 +62,7 @@ def export_lines(
 def export_body(
     position: Mapping[str, str], types: Sequence[str] | None, *, iso_dates: bool, since: str | None
 ) -> dict[str, Any]:
-    """Return the body of an export request. A missing `since` is omitted, because older servers do not accept it."""
+    """Return the body of an export request. If `since` is None, it is left out, because older servers reject it."""
     body: dict[str, Any] = {"type_names": list(types or ()), "iso_dates": iso_dates, **position}
     return body if since is None else body | {"since": since}
 

@@ -2,7 +2,7 @@
 
 The server sends the stable name of the error class and its facts, so the client raises the same class with the same
 facts, hint, effect and retry advice. An error from another program, such as a proxy, becomes the exception for its HTTP
-status. This module never guesses from the text of a message.
+status. This module never guesses the class from the text of a message.
 """
 
 import html

@@ -154,7 +154,7 @@ class RemoteWrites:
         """Load files, records, or tables by type, as one commit; see `Graph.load`.
 
         Files are read on this machine and sent to the server, which checks them. Input that exceeds the server's limit
-        for a load is sent in parts to a temporary branch, which is merged once.
+        for a load is sent in parts to a temporary branch, and all parts become visible at the same time.
         """
         reject_if(engine == "spark" or spark is not None, "engine='spark'")
         self._handle.reject_actor(actor)

@@ -109,7 +109,7 @@ class RemoteHandle:
         return document
 
     def schema_ir(self) -> SchemaIR:
-        """Return the compiled schema. Its types and properties get ids as in a new graph: the server sends none."""
+        """Return the compiled schema. The server sends no ids, so types and properties get ids as in a new graph."""
         return compile_ir(self.schema_document()["schema_source"])
 
     @staticmethod
@@ -138,7 +138,7 @@ class RemoteHandle:
             raise ReadOnlyError(what=action)
 
     def require_opened_writable(self, action: str) -> None:
-        """Raise `ReadOnlyError` if the graph was opened read-only. The handle may be pinned to a commit."""
+        """Raise `ReadOnlyError` if the graph was opened read-only. A handle that is pinned to a commit is accepted."""
         self.require_open()
         if self.opened_read_only:
             raise ReadOnlyError(what=action)

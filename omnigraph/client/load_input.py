@@ -23,7 +23,7 @@ _TABLE_FORMATS = ("csv", "parquet")
 def open_parts(data: Any, options: FileOptions, find_catalog: FindCatalog) -> Iterator[list[LoadPart]]:
     """Yield the parts of an input, and delete their temporary files at the end of the block.
 
-    The catalog is needed only for dataclasses and for values that JSON does not express, such as dates.
+    The catalog is needed only for dataclasses and for values that JSON cannot express, such as dates.
     """
     if options.file_format not in (None, "ndjson", *_TABLE_FORMATS):
         raise UsageError(reason=f"unknown format {options.file_format!r}; expected ndjson, csv or parquet")
@@ -38,7 +38,7 @@ def open_parts(data: Any, options: FileOptions, find_catalog: FindCatalog) -> It
 
 
 def iter_records(data: Any, find_catalog: FindCatalog) -> Iterator[bytes]:
-    """Yield one line of NDJSON per record; the records of a JSON array count as lines."""
+    """Yield one line of NDJSON per record, including the records of a JSON array."""
     from omnigraph.ingest.files import cut_blocks
     from omnigraph.ingest.json_arrays import unwrap_array
 
@@ -47,7 +47,7 @@ def iter_records(data: Any, find_catalog: FindCatalog) -> Iterator[bytes]:
 
 
 def _iter_lines(data: Any, find_catalog: FindCatalog) -> Iterator[bytes]:
-    """Yield NDJSON; the chunks of a stream need not end with a line."""
+    """Yield NDJSON in chunks, which need not end at line ends."""
     if is_text_source(data) or isinstance(data, bytearray | memoryview):
         from omnigraph.ingest.files import open_text
 

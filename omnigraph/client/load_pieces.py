@@ -81,7 +81,7 @@ def _cut_part(
 
 
 def find_type(catalog: "Catalog", type_name: str) -> "NodeType | EdgeType":
-    """Return the type of a part. If the type is unknown, raise the same error as a load."""
+    """Return the type of a part. If the type is unknown, raise the same error that a load would raise."""
     from omnigraph.ingest.frames import FILE_HINT
     from omnigraph.lang.schema.type_names import resolve_type
 

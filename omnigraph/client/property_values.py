@@ -79,7 +79,7 @@ def encode_property(property_type: PropertyType | None, value: Any) -> Any:
 
 
 def _unwrap_items(value: Any) -> Any:
-    """Unwrap Enum, NumPy and Arrow values, also in lists. A wrapped null stays wrapped, because no type accepts it."""
+    """Unwrap Enum, NumPy and Arrow values, even in lists. A wrapped null stays wrapped, because no type accepts it."""
     plain = value if value is None else unwrap_value(value)
     if isinstance(plain, list | tuple) and type(plain) in (list, tuple):
         return [_unwrap_items(item) for item in plain]
@@ -87,7 +87,7 @@ def _unwrap_items(value: Any) -> Any:
 
 
 def encode_properties(find_types: FindTypes, properties: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the JSON for the members of a record. The types are needed only if JSON does not express all values."""
+    """Return the JSON for the members of a record. The types are needed only if JSON cannot express a value."""
     if is_exact_json(properties):
         return dict(properties)
     types = find_types()

@@ -75,12 +75,12 @@ class RemoteSchema:
 
     @property
     def types(self) -> Mapping[str, NodeTypeInfo]:
-        """The node types, keyed by name, in text order."""
+        """The node types, keyed by name, in the order of their declarations."""
         return self.current.types
 
     @property
     def edges(self) -> Mapping[str, EdgeTypeInfo]:
-        """The edge types, keyed by name, in text order."""
+        """The edge types, keyed by name, in the order of their declarations."""
         return self.current.edges
 
     def __getitem__(self, type_name: str) -> NodeTypeInfo | EdgeTypeInfo:

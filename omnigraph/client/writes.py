@@ -163,7 +163,7 @@ def post_write(
     *,
     action: str,
 ) -> tuple[Document, bool]:
-    """Send a write. Return the response, and whether it repeats an earlier write with the caller's own key."""
+    """Send a write. Return the response, and whether the caller's own key belongs to an earlier write."""
     handle.require_writable(action)
     check_write_options(handle, options)
     members = {**body, "branch": write_branch(handle, branch), "message": options.message}

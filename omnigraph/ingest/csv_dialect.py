@@ -1,8 +1,8 @@
 """Detect a CSV file's delimiter, its quote character, and the columns that its first line names.
 
-The delimiter is the one that yields the most known column names in the first line. If this does not decide, it is the
-one that leaves the fewest records with an unexpected number of cells. The first line is never assumed to contain data,
-because values could then silently end up in the wrong columns.
+The delimiter is the one that yields the most known column names in the first line. In a tie, it is the one that leaves
+the fewest records with an unexpected number of cells. The first line is never assumed to contain data, because values
+could then silently end up in the wrong columns.
 """
 
 from collections.abc import Mapping, Sequence

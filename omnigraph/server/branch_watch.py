@@ -14,7 +14,7 @@ ReadHead = Callable[[], Awaitable[str]]
 
 
 class BranchWatch:
-    """Counts how often a branch's head has changed. Only the event loop uses it."""
+    """Counts how often a branch's head has changed. It is used only on the event loop."""
 
     def __init__(self, read_head: ReadHead, stopping: Event) -> None:
         self.change_count = 0

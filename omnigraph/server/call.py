@@ -64,7 +64,7 @@ class ServerCall:
 
     @property
     def writes(self) -> bool:
-        """Whether the request changes the graph. Such requests need admission, and survive a disconnect."""
+        """Whether the request changes the graph. If so, it needs admission and continues after a disconnect."""
         return self.route.is_write and not self.only_reads
 
     @property

@@ -1,8 +1,8 @@
 """Send a handler's response: a complete body, a stream from a thread, or a stream of events.
 
-If a stream fails after its headers were sent, the connection is closed without the final chunk, so that a client never
-mistakes a partial response for a complete one. If a client stops reading, the server closes the connection after a
-configured time.
+If a stream fails after its headers have been sent, the connection is closed without the final chunk, so that a client
+never mistakes a partial response for a complete one. If a client stops reading, the server closes the connection after
+a configured time.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """OpenTelemetry spans for requests: one span per request, with a child span per phase.
 
-Only this module imports OpenTelemetry, and only if tracing is enabled. Spans are created after the response was sent,
-so a request never waits for its spans. A span contains the method, the route template, the status and the request id,
-but never paths, tokens, query texts or values.
+Only this module imports OpenTelemetry, and only if tracing is enabled. Spans are created after the response has been
+sent, so a request never waits for its spans. A span contains the method, the route template, the status and the request
+id, but never paths, tokens, query texts or values.
 """
 
 import logging

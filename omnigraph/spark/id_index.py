@@ -32,7 +32,7 @@ class IdIndex:
 
     @property
     def may_repeat_ids(self) -> bool:
-        """Whether any hash occurs more than once, so that the index may contain an id twice."""
+        """Whether any hash occurs more than once, which means that the index may contain an id twice."""
         return any(shard.has_repeated_hash for shard in self.shards)
 
     def missing_positions(self, text_column: pa.Array) -> Int64Array:

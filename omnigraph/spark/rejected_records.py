@@ -1,6 +1,6 @@
 """The records that a load rejected: the first of them for the caller, and all of them in reject files.
 
-Tasks report rejected records next to their other reports, and Spark keeps these reports on disk. The driver collects
+Tasks report rejected records along with their other reports, and Spark keeps these reports on disk. The driver collects
 them all only if there are few. If there are many, it collects the first ones, and tasks write the reject files.
 """
 

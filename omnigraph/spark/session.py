@@ -53,8 +53,8 @@ def spark_session(
 ) -> "SparkSession":
     """Return this process's active session, or start a local one.
 
-    With `master` or `remote`, start a session there. Raises `ConfigError` if PySpark or Java is missing, or if the
-    session does not start.
+    With `master` or `remote`, start a session on that Spark master or server. Raises `ConfigError` if PySpark or Java
+    is missing, or if the session does not start.
     """
     if master is not None and remote is not None:
         raise ConfigError(reason="master and remote are mutually exclusive: pass only one of them")

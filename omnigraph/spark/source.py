@@ -1,8 +1,8 @@
 """The data source behind `spark.read.format("omnigraph")` and `df.write.format("omnigraph")`.
 
 A read pins one commit when the DataFrame is created. The read options select the columns and the filter. Do not
-implement `pushFilters`: Spark 4.3 would apply the filters that one query pushed down to every other query on the same
-DataFrame and thereby lose rows. A write is one commit and follows the same rules as a load.
+implement `pushFilters`: Spark 4.3 would apply the pushed-down filters of one query to every other query on the same
+DataFrame, so rows would be lost. A write is one commit and follows the same rules as a load.
 """
 
 from collections.abc import Iterator, Sequence

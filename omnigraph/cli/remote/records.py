@@ -224,7 +224,7 @@ def _read_endpoints(image: Document | None) -> Document | None:
 
 
 def _changed_names(before: Document | None, after: Document | None) -> list[str]:
-    """Return the names of the properties and endpoints that differ before and after a change."""
+    """Return the names of the properties and endpoints that a change modifies."""
     if before is None or after is None:
         return []
     old_endpoints, new_endpoints = _read_endpoints(before) or {}, _read_endpoints(after) or {}

@@ -46,7 +46,7 @@ def explained_query(statement: str) -> str | None:
 
 
 def is_complete(statement: str) -> bool:
-    """Return whether a statement is complete, so that it can be run without reading more input.
+    """Return whether a statement is complete, that is, whether it can be run without reading more input.
 
     >>> is_complete("match { $p: Person }"), is_complete("match { $p: Person } return { $p.name }")
     (False, True)

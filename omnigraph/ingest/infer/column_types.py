@@ -1,8 +1,8 @@
 """Infer a column's property type, with a comment if the type is a guess.
 
 An Arrow type determines the property type. A text column in a CSV file gets a number type, a date type or Bool if every
-cell has such a value; a text column in JSON gets a date type if every value is a date. A number with leading zeros is a
-code, so its column stays text.
+cell is a value of that type; a text column in JSON gets a date type if every value is a date. A number with leading
+zeros is a code, so its column stays text.
 """
 
 import re

@@ -150,7 +150,7 @@ def _propose_node(node: _NodeTable) -> ProposedType:
 
 
 def _is_node_id(column: _Column) -> bool:
-    """Return whether a column can be loaded as node ids, that is, it is named `id` and contains text."""
+    """Return whether a column can be loaded as node ids, that is, whether it is named `id` and contains text."""
     return column.name == "id" and pa.types.is_string(column.values.type)
 
 

@@ -147,7 +147,7 @@ class PieceStager:
 
 
 def only_endpoints_checked(entity_type: NodeType | EdgeType, *, ids_generated: bool) -> bool:
-    """Return whether all rules of an edge type check one edge at a time, so that its edges can be read back later."""
+    """Return whether all rules of an edge type check one edge at a time; if so, its edges can be read back later."""
     return (
         isinstance(entity_type, EdgeType)
         and ids_generated

@@ -27,7 +27,7 @@ KeyDocuments = dict[str, dict[str, Any]]
 
 
 class ProviderKeys:
-    """The keys of one provider. Only the event loop uses it. `generation` increases whenever the keys change."""
+    """The keys of one provider, used only on the event loop. `generation` increases whenever the keys change."""
 
     def __init__(self, settings: "OidcSettings") -> None:
         require_secure(settings.issuer)
@@ -40,7 +40,7 @@ class ProviderKeys:
         self._refresh: asyncio.Task[None] | None = None
 
     async def refresh_if_due(self) -> None:
-        """Start a refresh if the keys are old. If they are too old to use, wait for it; if it fails, drop them."""
+        """Start a refresh if the keys are old. Wait for it if they are too old to use, and drop them if it fails."""
         settings = self._settings
         if self._age >= settings.refresh_seconds:
             refresh = self._start_refresh()

@@ -57,7 +57,7 @@ def describe(call: ServerCall) -> Answer:
 
 
 def format_text(call: ServerCall) -> Answer:
-    """Return the formatted text; raise `ParseError` if it has syntax errors."""
+    """Format a text; raise `ParseError` if it has syntax errors."""
     body = call.body_as(FormatRequest)
     layout = format_schema if body.language == "schema" else format_queries
     return json_answer(FormatOutput(text=layout(body.text)))

@@ -99,7 +99,7 @@ def _merge_limits(requested: MergeSizes) -> MergeLimits:
 
 
 def make_strategy(strategy: Any, resolutions: Sequence[ConflictResolution] = ()) -> Strategy:
-    """Return the strategy in a request. Resolutions of single conflicts take precedence over sides."""
+    """Return the strategy in a request, combined with the resolutions of single conflicts, which take precedence."""
     return _Decisions(strategy, resolutions) if resolutions else cast("Strategy", strategy)
 
 
@@ -141,7 +141,7 @@ def _is_digest(value: object) -> bool:
 
 
 def _read_values(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values of a resolution. A digest object, as in the conflict, stands for a large blob."""
+    """Return the values of a resolution. A large blob is represented by an object with its digest, as in a conflict."""
     return {name: _read_digest(value) if _is_digest(value) else value for name, value in values.items()}
 
 

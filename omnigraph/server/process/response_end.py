@@ -1,6 +1,6 @@
 """End responses so that no client mistakes a partial body for a complete one, and none keeps a connection open forever.
 
-An HTTP/1.0 client does not know chunked encoding, so the end of the connection is the end of a streamed body. If the
+An HTTP/1.0 client does not support chunked encoding, so the end of the connection is the end of a streamed body. If the
 connection ends before such a body is complete, even because this process dies, the client gets a reset. This module
 never changes a body.
 """

@@ -117,7 +117,7 @@ class WorkerServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting connections, notify idle clients that their connection ends, and finish running requests."""
+        """Stop accepting connections, notify idle clients that theirs will close, and finish running requests."""
         self.stop_deadline = clock_and_ids.monotonic() + self._state.settings.shutdown_grace
         self._state.is_draining = True
         self._state.stopping.set()

@@ -10,7 +10,7 @@ from omnigraph.errors import ServerBusy
 
 
 class BodyMemory:
-    """The memory for request bodies of one worker. Only the event loop uses it. A limit of 0 means unlimited."""
+    """The memory for request bodies of one worker. It is used only on the event loop. A limit of 0 means unlimited."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
