@@ -39,9 +39,9 @@ def put_blob(  # noqa: PLR0913 - all but five are keywords
     `content` is bytes, a path, a binary file, base64 text, the URI of an allowed external object, or None for NULL.
     Files are streamed, so they may be larger than memory. `media_type` is stored in the String property
     `<property>_media_type`, which the type must then declare. If `media_type` is omitted, that property is set to NULL.
-    If `if_match` is given, the blob is replaced only if this is its current ETag; otherwise, `BlobPreconditionFailed`
-    is raised. `*` matches any blob that is not NULL. `progress` is called with the number of bytes read so far and the
-    size of the input file. Pass True to show a progress bar.
+    If `if_match` is given but is not the blob's current ETag, `BlobPreconditionFailed` is raised and nothing is
+    written. The value `*` matches any blob that is not NULL. `progress` is called with the number of bytes read so far
+    and the size of the input file. Pass True to show a progress bar.
 
     Raises `EntityNotFound` if the node does not exist, and the same errors as `update`.
     """

@@ -206,7 +206,7 @@ class Blob(Guarded):
 
 
 def report_progress(chunks: Iterator[bytes], total_bytes: int, report: ProgressCallback) -> Iterator[bytes]:
-    """Yield chunks, and report the number of bytes after each."""
+    """Yield chunks, and after each one, report the number of bytes yielded so far."""
     written_bytes = 0
     for chunk in chunks:
         yield chunk

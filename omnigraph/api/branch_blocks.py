@@ -1,7 +1,7 @@
 """`with graph.branch(..)`: work on a branch for the duration of a block.
 
 This module creates or opens the branch before the block runs, and merges, deletes or keeps it afterward. A branch is
-never deleted if the block raised an exception, and unmerged commits are discarded only if the caller requests it.
+never deleted if the block raised an exception, and unmerged commits are discarded only if the caller requests this.
 """
 
 from contextlib import contextmanager, suppress
@@ -39,9 +39,9 @@ def branch(
     The branch is created as in `graph.branches.create`. If `exist_ok` is true, an existing branch with that name is
     opened instead. `on_exit` determines what happens to the branch after the block: `"merge"` merges the branch into
     this graph's branch and then deletes it, `"drop"` deletes it together with its unmerged commits, and `"keep"` keeps
-    it. If `delete` is true, `"keep"` deletes the branch if all of its commits have been merged into this graph's branch
-    or into the branch's parent. After an exception, the branch is always kept, so that you can inspect its state. If
-    the merge has conflicts, `MergeConflict` is raised, and the branch is also kept.
+    it. With `"keep"` and `delete=True`, the branch is deleted if all of its commits have been merged into this graph's
+    branch or into the branch's parent. After an exception, the branch is always kept, so that you can inspect its
+    state. If the merge has conflicts, `MergeConflict` is raised, and the branch is also kept.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:

@@ -1,7 +1,7 @@
 """Join small pieces of output, because passing on each piece by itself is slow.
 
-A piece costs a system call when it is printed, and a change of threads when a server sends it. This module never splits
-a piece.
+Printing a piece costs a system call, and sending it from a server costs a thread switch. This module never splits a
+piece.
 """
 
 from collections.abc import Iterable, Iterator

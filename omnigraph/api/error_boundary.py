@@ -83,7 +83,7 @@ def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _translate_error(error: BaseException, store: "Store | None", publishes_before: int) -> OmnigraphError | None:
-    """Return the error to raise instead, or None if the original error should pass through unchanged."""
+    """Return the error to raise in place of `error`, or None if `error` should pass through unchanged."""
     if isinstance(error, OmnigraphError) and not isinstance(error, FileNotFoundError):
         return None
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | StopIteration):

@@ -1,7 +1,7 @@
 """The formats of exported files, and files that contain the entities of a single type.
 
 NDJSON files can contain several types and are written by `output_files`. A Parquet, Arrow or CSV file has the columns
-of one type, which loads accept. Regular files and S3 objects appear only once they are complete.
+of one type and can be loaded as it is. Regular files and S3 objects appear only once they are complete.
 """
 
 import os

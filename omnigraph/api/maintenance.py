@@ -232,10 +232,10 @@ class Maintenance(Facet):
 
         If `confirm` is true, the names of branches and tags whose ref objects are lost or damaged are restored.
         `restore` is the ULID of a branch or tag whose name is unknown or taken. It is restored as the branch `name`, or
-        as the tag `name` if `tag` is true. `drop` is the ULID of a branch or tag to delete instead, or a name whose
-        branch or tag no longer exists. If `restore` or `drop` is given, no other names are changed. Missing manifest
-        versions are published again if there is proof that they were published before. If you know that a lost commit
-        was acknowledged, pass its id as `commit`, so that it is also published again.
+        as the tag `name` if `tag` is true. `drop` is the ULID of such a branch or tag, which is then deleted, or a name
+        to release because its branch or tag no longer exists. If `restore` or `drop` is given, no other names are
+        changed. Missing manifest versions are published again if there is proof that they were published before. If you
+        know that a lost commit was acknowledged, pass its id as `commit`, so that it is also published again.
         """
         from omnigraph.maintenance.restore_names import NameChoice
 

@@ -314,7 +314,7 @@ class MergeSession(Guarded):
         return conflict_card(self.open, repr(self)[1:-1])
 
     def _publish_merge(self, request: MergeRequest) -> MergeReport:
-        """Publish the merge. Plan it again if only maintenance has changed the target in the meantime."""
+        """Publish the merge, planning it again if only maintenance has changed the target in the meantime."""
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return self._run_merge(request)

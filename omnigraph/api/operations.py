@@ -40,8 +40,8 @@ class Operations(Facet):
     def retry(self, operation_id: str) -> RecoveryRecord | None:
         """Resolve an operation that was set aside. Call this method after fixing the cause of the failure.
 
-        Returns the outcome, or None if the operation has already been resolved. If recovery fails again, raises the
-        error and leaves the operation set aside.
+        Returns the outcome, or None if the operation has already been resolved. If recovery fails again, the error
+        is raised and the operation remains set aside.
         """
         from omnigraph.publish.set_aside import retry_operation
 
@@ -54,7 +54,7 @@ class Operations(Facet):
         return outcome
 
     def drop(self, operation_id: str) -> RecoveryRecord:
-        """Delete an operation that was set aside. A cleanup may then remove the files that it staged.
+        """Delete an operation that was set aside. A cleanup may then remove the files that the operation staged.
 
         The deletion is recorded, and `recoveries` lists it.
         """

@@ -119,7 +119,7 @@ def open_output(path: Path, *, sync: bool = False, durable: bool = False) -> Ite
 
 
 def _open_directly(path: Path) -> IO[bytes]:
-    """Open a pipe or device. An open descriptor such as /dev/stdout is written at its current position."""
+    """Open a pipe or device. An open descriptor such as /dev/stdout is written to at its current position."""
     descriptor_match = _DESCRIPTOR_PATTERN.fullmatch(str(path))
     if descriptor_match is None:
         return path.open("wb")

@@ -196,7 +196,7 @@ class QueryPool(Guarded):
             return worker
 
     def _running_worker(self, worker: _PoolWorker | None) -> _PoolWorker:
-        """Return the given process, or start another process if it is missing or has exited."""
+        """Return the given process, or a new process if none is given or the given one has exited."""
         if worker is not None and worker.process.poll() is None:
             return worker
         if worker is not None:
@@ -241,9 +241,9 @@ def pool(handle: Handle, processes: int = DEFAULT_PROCESSES) -> QueryPool:
     Several threads in one process do not run more queries per second than one thread, because Python runs one thread at
     a time. If queries take a few milliseconds, two processes on two cores can run more of them per second than one
     process. If queries take less than one millisecond, `query` itself is faster than a pool, because sending a query to
-    a process and its result back takes about 0.4 ms. Each process opens the graph and has its own caches. Queries in a
-    pool see the same commits as `query` on this graph, but later writes do not check whether the data that these
-    queries read has changed. Close the pool, or use it as a context manager.
+    a process and getting its result back takes about 0.4 ms. Each process opens the graph and has its own caches.
+    Queries in a pool see the same commits as `query` on this graph, but later writes do not check whether the data that
+    these queries read has changed. Close the pool, or use it as a context manager.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:

@@ -43,7 +43,7 @@ def describe_revision(revision: Revision) -> str:
 
 
 def _describe_strategy(strategy: Strategy) -> object:
-    """Return a strategy's form in a request. All functions without a `content_digest` have the same form."""
+    """Return what identifies a strategy in a request. All functions without a `content_digest` count as equal."""
     if callable(strategy):
         return "function", getattr(strategy, "content_digest", "")
     if isinstance(strategy, Mapping):
@@ -52,7 +52,7 @@ def _describe_strategy(strategy: Strategy) -> object:
 
 
 def recover_result(handle: Handle, branch: BranchState, commit: Commit, request: MergeRequest) -> MergeResult:
-    """Return the result of the request that published a commit. If the handle is on the branch, move it."""
+    """Return the result of the request that published a commit. Refresh the handle if it is on the branch."""
     try:
         result = build_merge_result(rebuild_report(branch, commit, request))
         _ = result.stats  # reads the rows, which may have been removed

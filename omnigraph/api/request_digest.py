@@ -73,7 +73,7 @@ _SPARSE_FORM_NAMES: dict[type, str] = {
 
 
 def digest_request(request: object) -> str:
-    """Return a request's digest. A request is a write plan with its arguments, records, or a list of these.
+    """Return a request's digest. A request is records, a write plan with its arguments, or a list of these.
 
     >>> digest_request(("append", [("Person", [[("name", "'ann'")]])]))[:16]
     '5784f9f6d4e3190e'
@@ -85,7 +85,7 @@ def canonical_text(value: object) -> str:
     """Return a request in its canonical form.
 
     Raises:
-        TypeError: a value has no canonical form. Its `repr` is not used, because it could change in the next release.
+        TypeError: a value has no canonical form. A `repr` is not used, because it could change in the next release.
 
     >>> canonical_text(("append", [1, None, "x"], (2.5,)))
     "('append', [1, None, 'x'], (2.5,))"

@@ -60,8 +60,8 @@ class Revisions(Facet):
 
         An entity is identified by its key, or by its id if its type has no key. A version from a merged branch is
         listed with the commit that wrote it, not with the merge commit. Values are converted to the current schema.
-        `.gap` is None if the history is complete. Otherwise, it is the commit before which the history was removed by a
-        cleanup or cannot be converted to the current schema.
+        `.gap` is None if the history is complete. Otherwise, it is the commit before which no versions are listed,
+        because a cleanup removed them or their values cannot be converted to the current schema.
         """
         return _trace_entity(self._handle, type_name, key, kind).versions(limit)
 

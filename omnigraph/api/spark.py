@@ -22,8 +22,8 @@ class Spark(Facet):
     def frames(self, session: Any = None, *, master: str | None = None, remote: str | None = None) -> "SparkGraph":
         """Return the newest snapshot for use in Spark, with each node and edge type as a DataFrame.
 
-        If no session is passed, the active session is used, or a local session is started. With `master` or `remote`, a
-        session is started there instead.
+        If no session is passed, the active session is used, or a local session is started. If `master` or `remote`
+        is given, a session is started at that address instead.
         """
         from omnigraph.spark.session import spark_session
         from omnigraph.spark.snapshot_frames import SparkGraph

@@ -59,7 +59,7 @@ class AttemptCounter:
     stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def to_json(self) -> list[Any]:
-        """Return a stored form without content. Only the process that runs the write can check this requirement."""
+        """Return an empty stored form, because only the process that runs the write can check this requirement."""
         return ["watch", []]
 
     def check(self, txn: WriteTxn) -> None:

@@ -1,6 +1,6 @@
 """Mutations and record writes. Each call makes one commit or has no effect.
 
-The convenience methods compile to the same mutations and loads, so the same rules apply.
+The convenience methods are translated to mutations and loads, so the same rules apply to all writes.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -31,7 +31,7 @@ def same_property(property_name: str, row: Row, other_row: Row) -> bool:
 
 
 def _is_contested(property_name: str, side_row: Row, other_row: Row, merged_row: Row, base_rows: Sequence[Row]) -> bool:
-    """Return whether one side changed a property, and the result lacks its change or the other side's differs."""
+    """Return whether a side's change to a property is not in the result or differs from the other side's change."""
     if side_row is None or not _is_changed(property_name, side_row, base_rows):
         return False
     if not same_property(property_name, side_row, merged_row):

@@ -151,7 +151,7 @@ def is_newest(manifest: LoadedManifest) -> bool:
 
 
 def change_token(manifest: LoadedManifest) -> object | None:
-    """Return a value that changes with the manifest, or None if no such value is available. This takes no request."""
+    """Return a value that changes with the manifest, or None if no such value is available. This takes no requests."""
     return cells.versions_change_token(manifest.cell)
 
 

@@ -30,7 +30,7 @@ def lost_versions_error(store: Store, ulid: str, detail: str = "", branch_label:
 def find_graph_evidence(store: Store) -> str | None:
     """Return the name of an object that proves that the main branch was once published, or None.
 
-    Some leftovers are no such proof: a crashed init leaves the first table versions and a schema behind, and a crashed
+    Some leftovers prove nothing: a crashed init leaves the first table versions and a schema behind, and a crashed
     copy leaves its claim. A writer that was still running when the root was removed leaves files but no schema.
     """
     if store.objects.read(layout.CLAIM) is not None or not store.objects.list(layout.SCHEMAS):

@@ -1,8 +1,9 @@
-"""Resolve a revision to a snapshot: a commit id, a version, a time, a tag, a branch, or an ancestor such as `HEAD~2^`.
+"""Resolve revisions to snapshots.
 
-A string is interpreted as the first of these that matches: a full commit id, a tag, a branch, a time, a version number,
-or the beginning of a commit id. A warning is issued if a tag or branch hides another interpretation. This module only
-resolves names. It opens no tables and changes nothing.
+A revision is a commit id, a version, a time, a tag, a branch, or an ancestor such as `HEAD~2^`. A string is interpreted
+as the first of these that matches: a full commit id, a tag, a branch, a time, a version number, or the beginning of a
+commit id. A warning is issued if a tag or branch hides another interpretation. This module only resolves names. It
+opens no tables and changes nothing.
 """
 
 import re

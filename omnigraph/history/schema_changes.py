@@ -122,7 +122,7 @@ def locate_change(snapshot: Snapshot, other_snapshot: Snapshot, state_of: StateI
 
 
 def _schema_commits(snapshot: Snapshot, excluded: Snapshot) -> list[tuple[Commit, SchemaRow]]:
-    """Return the commits on a first-parent path that changed the schema, newest first, and the commit before them."""
+    """Return the schema changes on a first-parent path, newest first, back to the newest one in both histories."""
     try:
         known_ids = excluded.log.ancestors(excluded.commit_id).keys()
         schema_commits = []

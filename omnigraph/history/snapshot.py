@@ -166,7 +166,7 @@ def _snapshot_by_id(store: Store, branch_state: BranchState, log: HistoryLog, sn
 
 
 def _snapshot_by_manifest_id(store: Store, snapshot_id: str) -> Snapshot:
-    """Open a snapshot by an id `manifest:<branch>:v<version>`.
+    """Open a snapshot by an id of the form `manifest:<branch>:v<version>`.
 
     Such ids identify versions that have no commit of their own.
     """

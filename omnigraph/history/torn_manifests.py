@@ -17,7 +17,7 @@ _log = logging.getLogger("omnigraph")
 def set_aside_torn_versions(store: Store, branch_name: str, branch_ulid: str) -> None:
     """Set aside any torn versions that are newer than the newest readable version.
 
-    The newest version is set aside first, so a crash during the repair only leaves fewer torn versions behind.
+    The newest version is set aside first, so a crash during the repair leaves only the older torn versions behind.
     """
     location = layout.manifest_directory(branch_ulid)
     for version in torn_versions.find_torn_versions(store, location):

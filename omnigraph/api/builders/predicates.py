@@ -242,7 +242,7 @@ def _declare_parameter(
 
 
 def parameter_declaration(property_type: PropertyType, value: Any = 0) -> str:
-    """Return a parameter's declaration. Enums are declared as strings, and `?` is added only for None."""
+    """Return a parameter's declaration. Enums are declared as strings, and `?` is added only if the value is None."""
     parameter_type = PropertyType(
         property_type.scalar, value is None, is_list=property_type.is_list, vector_dim=property_type.vector_dim
     )

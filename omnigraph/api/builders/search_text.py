@@ -64,7 +64,7 @@ def _check_request(request: SearchTerms) -> None:
 
 
 def _chosen_properties(node_type: NodeType, request: SearchTerms) -> list[PropertyDefinition]:
-    """Return the properties that the request names. Raise `InputError` if the request cannot search one of them."""
+    """Return the properties that the request names. Raise `InputError` if one of them cannot be searched."""
     names = [request.properties] if isinstance(request.properties, str) else list(request.properties or ())
     by_name = {prop.name: prop for prop in node_type.properties}
     for name in names:
@@ -85,7 +85,7 @@ def _searchable_kind(prop: PropertyDefinition) -> str | None:
 
 
 def _select_property(node_type: NodeType, kind: str, chosen: Sequence[PropertyDefinition]) -> PropertyDefinition:
-    """Return the chosen property, the only one with a full-text index, or the only one of this kind that is no key."""
+    """Return the property to search: the chosen one, the only indexed one, or the only one outside the key."""
     candidates = [prop for prop in node_type.properties if _searchable_kind(prop) == kind]
     indexed = [prop for prop in candidates if prop.name in _fulltext_properties(node_type)]
     not_in_key = [prop for prop in candidates if prop.name not in (node_type.key or ())]

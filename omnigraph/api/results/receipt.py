@@ -91,7 +91,7 @@ class Receipt:
 
 
 def build_receipt(write_outcome: "WriteOutcome", branch: str, elapsed: float, query_name: str | None = None) -> Receipt:
-    """Return the receipt for a write. `query_name` is the name of the query that made it, if any."""
+    """Return the receipt for a write. `query_name` is the name of the query that ran, if any."""
     return Receipt(
         write_outcome.commit,
         write_outcome.nodes,
