@@ -1,7 +1,7 @@
 """Recognize repeated merges, reverts, cherry-picks and resets by their idempotency keys, and recover their results.
 
-A request is described by what the caller wrote, such as `HEAD~1`, and not by what that means now. The branch is part of
-the request. The result of a repeated request describes the commit that the first request published.
+A request is described by what the caller wrote, such as `HEAD~1`, not by the commit that this text refers to now. The
+branch is part of the request. The result of a repeated request describes the commit that the first request published.
 """
 
 from collections.abc import Mapping

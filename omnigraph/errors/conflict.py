@@ -80,7 +80,7 @@ class VersionConflict(Conflict):
         return f"{self.entity_kind}:{self.type_name}"
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the conflict under both its old and new names, so that older and newer clients recognize it."""
+        """Return the conflict under its old and its new name, so that both older and newer clients recognize it."""
         return {
             "manifest_conflict": {"table_key": self.type_key, "expected": self.expected, "actual": self.actual},
             "published_dataset_version_conflict": {

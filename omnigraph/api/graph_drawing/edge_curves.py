@@ -56,7 +56,7 @@ def _arc(source: Point, target: Point, radius: float, bend: float) -> Curve:
 def _loop(centers: Sequence[Point], edges: Sequence[tuple[int, int]], node: int, radius: float, rank: int) -> Curve:
     """Return a loop above a node, in the direction farthest from the node's other lines.
 
-    Each further loop is larger.
+    Each additional loop at the same node is larger.
     """
     angle = _free_angle(centers, edges, node)
     x, y = centers[node]
