@@ -113,8 +113,8 @@ class HasId:
 class TableDependency:
     """A filter that selects the rows that match any of the predicates, and the edges of nodes that a delete matches.
 
-    Every selected row depends on the columns of all predicates, because a statement may test a row that an earlier
-    statement changed.
+    The columns of all predicates are dependencies in every selected row, because a statement may test a row that an
+    earlier statement changed.
     """
 
     predicates: list[BoundPredicate | HasId] = field(default_factory=list)
