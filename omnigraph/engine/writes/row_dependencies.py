@@ -76,7 +76,7 @@ class BoundPredicate:
     def matches(self, rows: pa.Table) -> RowMask:
         """Return a mask of the matching rows.
 
-        If an expression fails, all rows match, because the statement fails too.
+        If an expression fails, all rows match, because the statement itself would fail in the same way.
         """
         is_match = np.ones(rows.num_rows, np.bool_)
         try:
