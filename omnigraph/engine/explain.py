@@ -114,7 +114,7 @@ def explain(
 ) -> ExplainedPlan:
     """Return the plan for a read query.
 
-    With `analyze`, also run the query, for which all parameters must have values.
+    With `analyze`, also run the query. All of its parameters must then have values.
     """
     bound_params = bind_params(query, params, mode) if analyze else {}
     read_plan, context = prepare_read(snapshot, query, bound_params, limits)

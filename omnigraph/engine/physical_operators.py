@@ -67,7 +67,7 @@ class DropVariables:
 
 @record
 class DistinctValueScan:
-    """A scan of which filters, group keys and aggregates read only the listed columns."""
+    """A scan of nodes whose listed columns are the only ones that filters, group keys and aggregates read."""
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]

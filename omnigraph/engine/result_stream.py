@@ -1,8 +1,8 @@
 """Return results in batches and, where possible, with memory use that does not grow with the result.
 
 The first scan is read in batches, and each batch passes through the rest of the plan. Rows of a large table are
-returned in storage order. A plan that needs all rows at once (for sorting, grouping, ranking or distinct rows) and a
-union run as a whole, and the result is then split into batches.
+returned in storage order. Unions run as a whole, and so do plans that need all rows at once (for sorting, grouping,
+ranking or distinct rows). Their results are then split into batches.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -122,7 +122,7 @@ def count_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
 
 @dataclass(slots=True, eq=False)
 class UndirectedAdjacency:
-    """The edges of one edge type, whose endpoints have the same node type, followed in both directions."""
+    """The edges of a type that joins nodes of a single type, followed in both directions."""
 
     outgoing: Adjacency
     incoming: Adjacency

@@ -146,7 +146,7 @@ class NeighborLists:
 
 
 def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArray:
-    """Return the concatenation of all ranges; a range consists of `length` consecutive numbers from its start.
+    """Return the numbers in all ranges, one range after another; a range is given by its first number and its length.
 
     >>> expand_ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
     [5, 6, 9, 10, 11]

@@ -62,7 +62,7 @@ class EdgeEndpoints:
 
 
 def build_topology(edge_tables: EdgeTables, *, with_edge_ids: bool) -> Topology:
-    """Build neighbor sets, or neighbor bags that also contain edge row ids if `with_edge_ids` is true."""
+    """Build neighbor sets or, if `with_edge_ids` is true, neighbor bags that also contain edge row ids."""
     endpoints = read_endpoints(edge_tables, with_edge_ids=with_edge_ids)
     forward_pairs = (endpoints.sources, endpoints.targets, endpoints.highest_row_ids[0] + 1)
     backward_pairs = (endpoints.targets, endpoints.sources, endpoints.highest_row_ids[1] + 1)

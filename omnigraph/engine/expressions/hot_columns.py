@@ -1,8 +1,8 @@
 """An in-memory cache of frequently used columns, addressed by row id.
 
-A column is loaded once its cache misses have cost as much as loading the column would have. Values that repeat often
-are dictionary-encoded. Each cached column belongs to one table version. The choice of columns to cache must never
-affect a result.
+A column is loaded as soon as its cache misses have cost as much as loading the column would have. Values that repeat
+often are dictionary-encoded. Each cached column belongs to one table version. The choice of columns to cache must
+never affect a result.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -178,7 +178,7 @@ def _load_if_worthwhile(
     miss_cost: int,
     load_entry: Callable[[], Any],
 ) -> Any:
-    """Return a cached entry. Load the entry once its cache misses have cost as much as loading would."""
+    """Return a cached entry. Load the entry as soon as its cache misses have cost as much as loading would."""
     root, location, version = context.table_identity(table_key)
     cache_key = (root, location, version, *entry_name)
     caches = caches_of(context)

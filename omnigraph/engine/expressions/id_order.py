@@ -80,7 +80,7 @@ def build_id_order(sorted_ids: pa.Array, row_ids: IntArray) -> IdOrder:
 
 
 def _leading_numbers(ids: pa.Array, prefix_length: int) -> npt.NDArray[np.uint64]:
-    """Return the first eight bytes of each id after the prefix as a number.
+    """For each id, return the number formed by the first eight bytes after the prefix.
 
     Missing bytes are zero, so the numbers sort like the ids, but different ids may have the same number.
     """

@@ -44,7 +44,10 @@ def _ending_paths(search: PathSearch, paths: PathBlock, wanted: WantedEnds) -> P
 
 
 def _hops_to_ends(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PlaceLevels | None:
-    """Return the distance from each (start, node) pair or node to its nearest end, or None if all ends are allowed."""
+    """Return distances to the nearest allowed end, or None if all ends are allowed.
+
+    There is one distance per (start, node) pair or, if the allowed ends are given as nodes, per node.
+    """
     ends = wanted.places if wanted.places is not None else wanted.nodes
     if ends is None:
         return None

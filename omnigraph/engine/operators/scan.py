@@ -90,7 +90,7 @@ def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tu
 def split_filters(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> tuple[Any | None, tuple[plan.Predicate, ...]]:
-    """Split filters into one to push down to storage, which may be None, and the remaining predicates."""
+    """Return the filter to push down to storage (None if there is none), and the remaining predicates."""
     schema = context.table(table_key).schema
     pushed_pairs = [(predicate, to_storage_filter(schema, predicate, context.constant)) for predicate in filters]
     expressions = [expression for _, expression in pushed_pairs if expression is not None]

@@ -144,7 +144,7 @@ def _variables_needed(operators: Sequence[Any]) -> set[str]:
 
 
 def _entity_in_every_row(expansion: plan.Expand, schema_ir: SchemaIR) -> plan.Entity:
-    """Return the source of an expansion, which is bound in every row and can therefore be used to count rows."""
+    """Return the source of an expansion. It is bound in every row and can therefore be used to count rows."""
     step = expansion.steps[0]
     edge_type = schema_ir.catalog.edge(step.edge_type)
     endpoint_types = (edge_type.source, edge_type.target) if edge_type is not None else ("", "")

@@ -28,7 +28,7 @@ _MAX_VALUE_BYTES = LoadLimits().value_bytes
 
 @dataclass(frozen=True, slots=True)
 class AssignedRow:
-    """The values assigned to a row, by column, and the id of the row, or None if an id must be generated."""
+    """The values assigned to a row, by column, and the id of the row (None if an id must be generated)."""
 
     table_key: TableKey
     entity_type: NodeType | EdgeType

@@ -81,7 +81,7 @@ class Overlay:
         self.change_count += 1
 
     def apply_pending(self) -> None:
-        """Apply all pending writes. All ids in a table that must be new are looked up at once."""
+        """Apply all pending writes. For each table, all ids that must be new are looked up at once."""
         for type_key in list(self._pending_writes):
             self.overlay_of(type_key)
 

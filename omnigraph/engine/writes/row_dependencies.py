@@ -76,7 +76,7 @@ class BoundPredicate:
     def matches(self, rows: pa.Table) -> RowMask:
         """Return a mask of the matching rows.
 
-        If an expression fails, all rows match, because the statement fails too.
+        If an expression fails, all rows match, because the statement itself would fail in the same way.
         """
         is_match = np.ones(rows.num_rows, np.bool_)
         try:
@@ -113,8 +113,8 @@ class HasId:
 class TableDependency:
     """A filter that selects the rows that match any of the predicates, and the edges of nodes that a delete matches.
 
-    Every selected row depends on the columns of all predicates, because a statement may test a row that an earlier
-    statement changed.
+    The columns of all predicates are dependencies in every selected row, because a statement may test a row that an
+    earlier statement changed.
     """
 
     predicates: list[BoundPredicate | HasId] = field(default_factory=list)

@@ -63,7 +63,7 @@ def _replace_written(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positi
 
 
 def _restore_removed(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses) -> None:
-    """If removed rows are written again, record them as replacements of the stored rows instead."""
+    """Turn removed rows that are written again into replacements of the stored rows."""
     removed_ids = as_single_array(table_overlay.removed_rows["id"])
     match_index = pc.index_in(ids, value_set=removed_ids)
     is_match = pc.is_valid(match_index).to_numpy(zero_copy_only=False)
@@ -78,7 +78,10 @@ def _restore_removed(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positi
 
 
 def discard_written(table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-    """Drop written rows. Unless the caller writes or removes them again, the rows that they replaced become visible."""
+    """Drop written rows.
+
+    The stored rows that they replaced become visible, unless the caller writes or removes rows with the same ids.
+    """
     if written_mask.any():
         table_overlay.written_rows = table_overlay.written_rows.filter(pa.array(~written_mask))
         table_overlay.row_ids = table_overlay.row_ids[~written_mask]

@@ -22,7 +22,7 @@ HARD_CODED_MESSAGE = "a mutation without parameters has hard-coded values"
 
 @record
 class LintFinding:
-    """A finding in a file. Type errors belong to their query's `QueryLintResult` instead."""
+    """A finding in a file, other than a type error. Type errors belong to their query's `QueryLintResult`."""
 
     diagnostic: Diagnostic
     type_name: str | None = None

@@ -183,9 +183,10 @@ def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVaria
 def _choose_seed(
     context: _LoweringContext, component: Component, match: CheckedMatch, predicates_by_variable: _PredicatesByVariable
 ) -> tuple[plan.NodeScan, list[CheckedTraversal]]:
-    """Return a scan of the first binding (or, without bindings, of the first named endpoint) and the traversals.
+    """Return a scan and the traversals.
 
-    If both endpoints of the first traversal are anonymous, its source gets a name.
+    The scan finds the nodes of the first binding or, without bindings, of the first named endpoint. If both endpoints
+    of the first traversal are anonymous, its source gets a name.
     """
     traversals = list(component.traversals)
     if component.bindings:

@@ -324,7 +324,7 @@ class ReadBody:
 
 @record
 class UnionBody:
-    """A union of several reads. Only the union as a whole can have an order, limit and offset.
+    """A union of several reads. Only the union as a whole can have an order, limit or offset.
 
     `keeps_duplicates` is true for `union all`.
     """

@@ -48,11 +48,11 @@ class SourcePlace:
 
 @record
 class Arithmetic:
-    """An arithmetic chain. Starting with `first`, each operator is applied to its operand, from left to right.
+    """An arithmetic chain: the value `first`, followed by operators with one operand each.
 
-    Integer arithmetic uses I64, and a result that does not fit is an error. Division, and any operation
-    that involves a float, returns F64. `+` also concatenates strings. The result is null if an operand is null or a
-    divisor is zero.
+    The operators are applied from left to right. Integer arithmetic uses I64, and a result that does not fit is an
+    error. Division, and any operation that involves a float, returns F64. `+` also concatenates strings. The result is
+    null if an operand is null or a divisor is zero.
     """
 
     first: "Value"

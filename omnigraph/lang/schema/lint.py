@@ -98,7 +98,7 @@ def _silenced_codes(declaration: Declaration, owner_property: Property | None) -
 def check_type_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Report type names that are not in PascalCase.
 
-    Queries write the name of an edge type with only its first letter changed to lowercase.
+    In queries, the name of an edge type is written with its first letter changed to lowercase.
     """
     name = declaration.name
     if not _PASCAL_CASE.fullmatch(name.text):

@@ -90,7 +90,7 @@ def _complete_block(block: Block, inner: tuple[ReadTerminal, ...]) -> Block:
 
 
 def simpler_versions(before: str) -> Iterator[str]:
-    """Yield the text before the cursor, followed by simpler versions after which the grammar allows the same text."""
+    """Yield the text before the cursor, followed by simpler versions that can be continued in the same way."""
     tokens = scan_tokens(before, 0, len(before))
     if tokens and tokens[0].text != "query":
         before = before[: tokens[0].start] + _QUERY_HEAD + before[tokens[0].start :]

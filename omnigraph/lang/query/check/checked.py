@@ -75,7 +75,7 @@ CheckedClause = CheckedBinding | CheckedTraversal | CheckedFilter | CheckedNegat
 
 @record
 class CheckedMatch:
-    """A list of clauses, and the variables that they introduce in order of first appearance.
+    """A list of clauses and, in order of first appearance, the variables that they introduce.
 
     `node_types` maps each node variable to its node type.
     """

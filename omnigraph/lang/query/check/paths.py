@@ -127,7 +127,7 @@ def _named_edge_variable(scope: Scope, traversal: m.Traversal, span: Span, keywo
 
 
 def hide_edge_variable(scope: Scope, traversal: m.Traversal) -> None:
-    """Make an edge variable that represents many edges unusable outside its traversal."""
+    """If an edge variable represents many edges, make it unusable outside its traversal."""
     variable = traversal.edge_variable
     bound_variable = scope.variables.get(variable.name) if variable is not None else None
     if variable is not None and isinstance(bound_variable, EdgeVariable) and spans_many_edges(traversal):

@@ -1,6 +1,6 @@
 """Schema diagrams, as Mermaid text or SVG images, drawn from a catalog alone.
 
-`shapes` decides what each box shows, `layers`, `ordering` and `positions` decide where it goes, and `svg` draws it. The
+`shapes` decides what each box shows; `layers`, `ordering` and `positions` decide where it goes; and `svg` draws it. The
 same schema always produces the same diagram. Read `layout` first.
 """
 

@@ -84,7 +84,7 @@ def _pull_toward_targets(
     max_height: float,
     columns: dict[str, int],
 ) -> None:
-    """Move vertices that have more arrows to the right than to the left as far right as possible."""
+    """Move each vertex with more outgoing than incoming arrows as far right as possible."""
     for vertex in sorted(vertices, key=lambda name: -columns[name]):
         targets = [columns[right] for left, right in arrows if left == vertex]
         source_count = sum(right == vertex for _, right in arrows)

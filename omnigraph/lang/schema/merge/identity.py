@@ -64,7 +64,7 @@ class MergedIdentity:
         return TypeIdentity(slots.kind, slots.name, slots.type_id, slots.table_id, tuple(sorted(property_ids.items())))
 
     def _inherited_ids(self, slots: TypeSlots, definition: PropertyDefinition) -> Iterator[int]:
-        """Yield the ids of both sides' properties that satisfy an interface property that `definition` satisfies.
+        """Yield the ids of the properties on both sides that satisfy the same interface property as `definition`.
 
         The ids from our side come first.
         """
