@@ -30,7 +30,7 @@ class Drift:
 
     @property
     def classification(self) -> DriftClassification:
-        """The drift's classification, which the most severe external commit determines."""
+        """The drift's classification, which depends on the most severe external commit."""
         effects = {step.row_effect for step in self.steps}
         if self.head_version < FIRST_VERSION:
             return "unverifiable"

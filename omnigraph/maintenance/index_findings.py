@@ -62,7 +62,7 @@ def index_finding(
 ) -> IntegrityFinding:
     """Build the finding for a faulty index, including the command that repairs it on a branch.
 
-    `rebuild=False` means that files are missing, which `ensure-indices` detects without the `--rebuild` option.
+    Pass `rebuild=False` if files are missing, which `ensure-indices` detects without the `--rebuild` option.
     """
     reason = f"{index} {fault}" if index_directory is None else f"{index} {fault}: {index_directory}"
     return IntegrityFinding(

@@ -254,7 +254,7 @@ def _maintain_tables(txn: WriteTxn, table_keys: Iterable[TableKey], executor: Ex
 def _maintain_within_budget(
     txn: WriteTxn, table_keys: Iterable[TableKey], executor: Executor, budget: OptimizeBudget
 ) -> dict[TableKey, Table]:
-    """Maintain one table after another. Once the budget is used up, no table, compaction task or index is started."""
+    """Maintain one table after another. Once the budget is used up, no table, compaction or index build is started."""
     budget.restart()
     maintained: dict[TableKey, Table] = {}
     for table_key in table_keys:

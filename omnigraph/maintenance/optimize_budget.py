@@ -1,4 +1,4 @@
-"""The budget of an optimize run: how long it may start new work, and how many bytes it may start to read.
+"""The budget of an optimize run: for how long the run may start new work, and how many bytes it may start to read.
 
 Work that has started is always finished and published, so a run makes progress with any budget. The budget only decides
 whether the next task or table is started; it never interrupts work.
@@ -28,7 +28,7 @@ class OptimizeBudget:
         self.postponed.clear()
 
     def may_start(self, table_key: TableKey) -> bool:
-        """Return whether more work on a table may start. Otherwise, postpone the table."""
+        """Return whether more work on a table may start; if not, record the table as postponed."""
         in_time = self.max_seconds is None or clock_and_ids.monotonic() - self.started < self.max_seconds
         if in_time and (self.max_bytes is None or self.used_bytes < self.max_bytes):
             return True

@@ -86,7 +86,10 @@ def read_newer_fragments(store: Store, manifest_ulid: str, manifest_files: Manif
 
 
 def _candidate_names(store: Store, manifest_files: ManifestFiles) -> set[str]:
-    """Return unreferenced fragments. If there are many versions, fragments older than the newest one are omitted."""
+    """Return the unreferenced fragments.
+
+    If there are many versions, return all fragments that are not older than the newest version.
+    """
     if len(manifest_files.version_files) > _MAX_EXACT_VERSIONS:
         cutoff = manifest_files.version_files[manifest_files.newest_version].modified - _TIMESTAMP_MARGIN
         return {

@@ -193,7 +193,7 @@ def _merge_captured(
 
 
 def plan_schema_conflicts(conflicts: Iterable[EntityConflict]) -> MergePlan:
-    """Return a plan that contains only schema conflicts, because rows cannot be compared until they are resolved."""
+    """Return a plan with only the schema conflicts, because rows cannot be compared until these are resolved."""
     return MergePlan(tuple(map(schema_conflict, conflicts)), Delta(), {})
 
 

@@ -1,6 +1,6 @@
 """A table that an external engine compares because too many rows changed for one process.
 
-This process keeps the complete rows of conflicting entities only. For rows taken from the source, it keeps the ids and
+This process keeps complete rows only for conflicting entities. For rows taken from the source, it keeps the ids and
 the columns that rules need. Single entities are looked up in the snapshots of the merge. All other values stay in
 storage until they are written.
 """

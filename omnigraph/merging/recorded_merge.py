@@ -69,7 +69,7 @@ def _manifest_before(branch: BranchState, commit: Commit) -> LoadedManifest:
 
 
 def _find_state(branch: BranchState, commit: Commit, detail: str) -> Snapshot:
-    """Return the state at a commit that a published operation's details name, which may be on another branch."""
+    """Return the state at a commit named in an operation's details, even if the commit is on another branch."""
     return _state_at(branch, branch.last_known(), commit.details[detail])
 
 

@@ -54,7 +54,7 @@ def delete_tag(store: Store, name: str) -> None:
 def free_tag_number(store: Store, new_name: str) -> int:
     """Return the ref number for a new tag.
 
-    If a crashed deletion did not release the name, the number for the release is skipped.
+    If a crashed deletion did not release the name, the number that the release would have used is skipped.
     """
     numbers_by_directory = refs.list_numbers_by_directory(store)
     highest_numbers = numbers_by_directory[layout.TAGS]

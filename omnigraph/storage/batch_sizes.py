@@ -155,7 +155,7 @@ def take_in_blocks(
 
 
 def take_all(keys: pa.Array, take: Callable[[pa.Array], pa.Table]) -> pa.Table:
-    """Return the rows for at least one key, taken in blocks of bounded size."""
+    """Return the rows for the keys (at least one), taken in blocks of bounded size."""
     blocks = list(take_in_blocks(keys, take))
     return blocks[0] if len(blocks) == 1 else pa.concat_tables(blocks)
 

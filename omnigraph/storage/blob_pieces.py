@@ -70,7 +70,7 @@ def take_streamed_pieces(table: Table, row_ids: pa.Array) -> Iterator[RowPiece]:
 
 
 def _plain_value_bytes(rows: pa.Table, blob_names: list[str]) -> int:
-    """Return the size of the values other than blobs, because pieces are also split by blob size."""
+    """Return the size of all values except blobs, whose size `_split_row_ids` limits separately."""
     return sum(rows[name].nbytes for name in rows.column_names if name not in blob_names)
 
 

@@ -1,4 +1,4 @@
-"""Placeholders: short byte strings that represent blobs in the rows of a write, so that their bytes stay in a file.
+"""Placeholders: short byte strings that represent blobs in the rows of a write, so that the blobs stay in files.
 
 A placeholder consists of a random prefix and a hash. A placeholder is valid only in this process, and only until the
 write that registered it ends. Equal placeholders represent equal bytes. This module records where these bytes are

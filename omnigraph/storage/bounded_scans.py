@@ -1,6 +1,6 @@
 """Scan a table in batches of bounded size, and take rows in blocks of bounded size.
 
-Columns whose values all have the same size are read as Lance does by default. Callers convert failures to typed errors.
+For columns whose values all have the same size, Lance's defaults apply. Callers convert failures to typed errors.
 """
 
 from collections.abc import Iterator, Sequence

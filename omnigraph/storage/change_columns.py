@@ -161,7 +161,7 @@ def _pair_ids(lance_ids: list[int], our_ids: list[int]) -> Any:
 
 
 def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn]) -> Table:
-    """Return the table with exactly these columns. A column that is in none of its files reads as null."""
+    """Return the table with exactly these columns. A column that is in none of the table's files reads as null."""
     if lance_columns(table.dataset.lance_schema) == final_columns:
         return table
     schema = build_lance_schema(table.dataset.lance_schema, final_columns)

@@ -1,7 +1,7 @@
 """Compute file checksums, and check whether a file still matches its recorded checksum.
 
 All checksums use CRC-32, because computing one takes less time than reading the file. CRC-32 detects every single
-flipped bit and every burst of up to 32 damaged bits. Any other damage goes undetected in one of four billion cases. The
+flipped bit and every burst of up to 32 damaged bits. Any other damage goes undetected in one in four billion cases. The
 checksum of a control object also covers its name, so swapping two similar objects is detected.
 """
 

@@ -280,7 +280,7 @@ def _is_oversized(fragments: Sequence[Any], text_bytes: Mapping[int, int]) -> bo
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments covered by index segments that a rewrite would lose, which are of any kind except BTREE."""
+    """Return the fragments covered by index segments that a rewrite would lose: segments of any kind except BTREE."""
     other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
         fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids

@@ -1,4 +1,4 @@
-"""Determine how many tables maintenance processes, and how many files it removes, at the same time."""
+"""Determine how many tables maintenance can process, and how many files it can remove, at the same time."""
 
 import os
 

@@ -110,7 +110,7 @@ def write_deletions(
 ) -> tuple[Any | None, dict[str, FileChecksum]]:
     """Mark rows in a fragment as deleted.
 
-    Returns the fragment, or None if no rows remain, and the checksums that are known without reading a file back.
+    Returns two values: the fragment (None if no rows remain), and the checksums known without reading a file back.
     """
     if store.root.is_local:
         return fragment.delete_rows(offsets), {}

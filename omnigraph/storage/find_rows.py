@@ -82,7 +82,7 @@ def _scan_rows(
 
 
 def _replaces_blobs(table: Table, columns: Sequence[str]) -> bool:
-    """Return whether large blobs in these columns are read as placeholders, because a write is running."""
+    """Return whether large blobs in these columns are read as placeholders, as they are while a write is running."""
     return running_write() is not None and bool(blob_columns(table, list(columns)))
 
 

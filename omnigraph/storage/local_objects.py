@@ -86,7 +86,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably, so that a power loss cannot undo this removal and keep a later one."""
+        """Unlink a file and sync the removal, so that a power loss never undoes it while a later removal persists."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:

@@ -1,4 +1,4 @@
-"""The interface to control objects that each kind of store implements."""
+"""The interface that each kind of store implements for control objects."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime

@@ -1,8 +1,8 @@
 """Read, create, list and remove small control objects on a local disk or S3.
 
-If several writers create the same name, exactly one call succeeds and returns True. Every created object contains a
-nonce. If a response is lost, the repeated request may find an object that the first request created. The nonce shows
-that it is the same object.
+If several writers try to create an object with the same name, exactly one call succeeds and returns True. Every created
+object contains a nonce. If a response is lost, the repeated request may find an object that the first request created.
+The nonce shows that it is the same object.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 The old values remain in the old files until compaction removes them, but they are no longer read. Rows do not move, row
 ids and fragments stay the same, and indexes on other columns keep their coverage. Each new file contains a value for
-every row in its fragment. If only a few rows change, these rows are therefore replaced as a whole instead.
+every row in its fragment. If only a few rows change, it is therefore usually cheaper to replace these rows as a whole.
 """
 
 import json

@@ -36,7 +36,7 @@ def read_columns(
 ) -> list[list[Value]]:
     """Return the values in the requested columns: strings for `string_columns`, and unsigned numbers for all others.
 
-    `field_records` describe the columns that the file must contain. All other columns must be null lists.
+    `field_records` describe the columns that the file must contain. All other columns must contain only null lists.
 
     Raises `ValueError`, `LookupError`, `TypeError` or `struct.error` if the file is damaged or not supported.
     """

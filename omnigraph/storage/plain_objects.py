@@ -1,7 +1,7 @@
 """Single S3 objects outside any graph, such as exports and input files for loads.
 
-An object appears only once it is complete, and an existing object is replaced. This module never writes below the root
-of a graph, so its writes do not go through the effects gateway.
+An object becomes visible only when it is complete, and an existing object is replaced. This module never writes below
+the root of a graph, so its writes do not go through the effects gateway.
 """
 
 import os

@@ -3,8 +3,8 @@
 When Lance commits an update, it determines the origin of all new rows by reading the row ids of every fragment between
 the lowest and the highest row id in the new fragments. This takes about 10 ns per row id, so changes that are spread
 over a table take time proportional to its size. An append reads no row ids, and it keeps the row ids that the new
-fragments already have. It only loses the record of the version that created each row, which is never read. The first
-commit creates an intermediate version that no manifest references.
+fragments already have. All that is lost is the record of which version created each row, and this record is never read.
+The first commit creates an intermediate version that no manifest references.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """Verify that a store provides the guarantees that the write protocol relies on, before anything else is written.
 
-If several writers create the same name, exactly one must succeed, and a listing must include new objects immediately. A
-store that violates these guarantees would lose acknowledged writes, so it is rejected.
+If several writers try to create an object with the same name, exactly one must succeed, and a listing must include new
+objects immediately. A store that violates these guarantees would lose acknowledged writes, so it is rejected.
 """
 
 import errno

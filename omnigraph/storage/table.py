@@ -186,8 +186,8 @@ def _checksum_version(store: Store, version_name: str, dataset: Any) -> FileChec
 def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
     """Return the index segments that Lance would remap incorrectly if these fragments were rewritten.
 
-    This affects all index kinds except BTREE. Lance would record that the segment covers fragment 0 instead of the
-    rewritten fragments. If the segment never indexed fragment 0, searches would miss the rows in that fragment. Such
+    This affects all index kinds except BTREE. Lance would record that such a segment covers fragment 0 instead of the
+    rewritten fragments. If the segment never indexed fragment 0, searches would miss the rows in that fragment. These
     segments are therefore dropped before the rewrite.
     """
     return [

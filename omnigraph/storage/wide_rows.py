@@ -29,7 +29,7 @@ def split_by_size(rows: pa.Table, max_bytes: int) -> Iterator[pa.Table]:
 
 
 def matching_slices(*row_tables: pa.Table) -> Iterator[tuple[pa.Table, ...]]:
-    """Yield the same range of rows from all tables at a time.
+    """Yield one range of rows after another, each as a tuple with the rows from every table.
 
     A range of several rows has at most `MAX_JOINED_BYTES`.
     """

@@ -149,7 +149,7 @@ def now() -> datetime:
 def system_clock_nanos() -> int:
     """Return this machine's clock time in nanoseconds, even if a test has replaced this module's clock.
 
-    Only compare this time with timestamps from the local file system, which uses the same clock.
+    Compare this time only with timestamps from the local file system, which uses the same clock.
     """
     return time.time_ns()
 

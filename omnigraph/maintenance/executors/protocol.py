@@ -53,7 +53,7 @@ class Executor(Protocol):
     ) -> None:
         """Remove files, table versions first, calling `on_removed` once for each file.
 
-        Implementations must call `check_claim`, which raises an error if the run must end, before they remove files.
+        Before removing files, implementations must call `check_claim`, which raises an error if the run must end.
         """
 
 

@@ -1,4 +1,4 @@
-"""Preview what an erase removes beyond a cleanup: deleted data and old indexes.
+"""Preview what an erase removes in addition to what a cleanup removes: deleted data and old indexes.
 
 The preview changes nothing. It excludes files that tags, merge bases and external tools need, because a rewrite
 does not free them.

@@ -27,7 +27,7 @@ def find_local_traces(entity_id: str, paths: Paths) -> tuple[list[ResidualTrace]
 
 
 def expand_paths(paths: Paths) -> Iterator[Path]:
-    """Yield files, and the files in folders. Raise `InputError` for a path that does not exist."""
+    """Yield the given files, and all files in the given folders. Raise `InputError` for a path that does not exist."""
     for path in map(Path, [paths] if isinstance(paths, str | PathLike) else paths):
         if not path.exists():  # a missing file does not prove that the entity is absent
             raise InputError(f"no such file or folder: {path}", reason="unknown path")
