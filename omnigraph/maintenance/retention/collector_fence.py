@@ -1,8 +1,8 @@
 """The collector's fence: a new manifest version for a branch, with the same state and the next epoch.
 
-A writer that staged files before the fence loses its swap, sees the new epoch, and stages again. The files that it
-staged earlier, which the second mark did not see, can therefore never be published after that mark. A fence does not
-change what readers see.
+The swap of a writer that staged files before the fence fails. The writer then sees the new epoch and stages again. The
+files that it staged earlier, which the second mark did not see, can therefore never be published after that mark. A
+fence does not change what readers see.
 """
 
 from collections.abc import Iterable
