@@ -134,7 +134,7 @@ def test_patch_and_delete_report_what_they_did(omnigraph: Program, graph: str) -
     assert "all of these values were already stored, so nothing changed" in omnigraph(*load, "patch").out
     assert people() == [("ann", 5, "x"), ("bob", 2, "y")]
     merged = omnigraph(*load, "merge")
-    assert merged.out.endswith("merge removed the values of properties missing from the input: Person.note (2)\n")
+    assert merged.out.endswith("the merge removed the values of properties missing from the input: Person.note (2)\n")
     assert "hint: use --mode patch" in merged.err
     Path("gone.csv").write_text("name\nann\nzoe\n")
     gone = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "delete", "--json")

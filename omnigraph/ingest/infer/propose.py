@@ -136,7 +136,7 @@ def _propose_node(node: _NodeTable) -> ProposedType:
     is_id = node.key is not None and _is_node_id(node.key)
     comments = [_row_comment(node.sample)] if not node.sample.is_complete else []
     if is_id:
-        comments.append("the column id contains the node ids, so the type needs no key")
+        comments.append("the `id` column contains the node ids, so the type needs no key")
     elif node.key is None:
         comments.append("no column identifies the nodes: ids are generated on load")
     properties = [
@@ -173,7 +173,7 @@ def _skipped_comments(columns: Sequence[_Column]) -> list[str]:
 def _propose_property(column: _Column, sample: Sample, *, is_key: bool = False) -> ProposedProperty:
     property_type = column.column_type.type
     if property_type is None:
-        raise ValueError(f"the column {column.name} has no type")
+        raise ValueError(f'the column "{column.name}" has no type')
     notes = [f"unique in {_count_rows(len(column.values))}"] if is_key else []
     if column.property_name != column.name:
         notes.append(f'map the column "{column.name}" to this property when loading')
