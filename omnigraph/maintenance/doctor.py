@@ -160,7 +160,7 @@ def _check_store_guarantees(store: "Store") -> EnvironmentDiagnosis:
 
     probe_create_if_absent(store)
     store_kind = "local disk" if store.root.is_local else "object store"
-    guarantees = f"{store_kind}: a second create request for the same object is rejected, and listings include new objects"
+    guarantees = f"{store_kind}: a second create request for an object is rejected, and listings include new objects"
     return EnvironmentDiagnosis("store guarantees", "ok", guarantees)
 
 

@@ -129,7 +129,7 @@ def test_patch_and_delete_report_what_they_did(omnigraph: Program, graph: str) -
     Path("age.csv").write_text("name,age\nann,5\nbob,2\n")
     load = ("load", "g", "--data", "Person=age.csv", "--mode")
     checked = omnigraph(*load, "merge", "--dry-run")
-    assert "would load into main (mode: merge): 2 Person\nmerge would remove the values" in checked.out
+    assert "would load into main (mode: merge): 2 Person\nthe merge would remove the values" in checked.out
     assert omnigraph(*load, "patch").out == "loaded into main (mode: patch): 2 Person\n"
     assert "all of these values were already stored, so nothing changed" in omnigraph(*load, "patch").out
     assert people() == [("ann", 5, "x"), ("bob", 2, "y")]
