@@ -226,9 +226,9 @@ def _match_endpoint(sample: Sample, column_name: str, nodes: Sequence[_NodeTable
 def _endpoint_comments(sample: Sample, endpoint_names: tuple[str, str]) -> Iterator[str]:
     for name, stored_name in zip(endpoint_names, ("from", "to"), strict=True):
         if name.lower() in ("source", "target"):
-            yield f'map the column "{name}" to {stored_name} when loading'
+            yield f'map the column "{name}" to "{stored_name}" when loading'
         if sample.origin != "csv" and not pa.types.is_string(sample.table[name].type):
-            yield f'the column "{name}" contains {sample.table[name].type}: convert it to text before loading'
+            yield f'the column "{name}" has the type {sample.table[name].type}: convert it to text before loading'
 
 
 def _are_pairs_unique(sample: Sample, endpoint_names: tuple[str, str]) -> bool:
