@@ -73,5 +73,5 @@ class CsvOptions:
 
 def _check_character(text: str, option_name: str) -> str:
     if len(text) != 1 or not text.isascii() or text in "\r\n":
-        raise UsageError(reason=f"{option_name} must be one ASCII character, not {text!r}")
+        raise UsageError(reason=f"`{option_name}` must be one ASCII character, not {text!r}")
     return text

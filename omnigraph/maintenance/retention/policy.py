@@ -55,7 +55,7 @@ def make_policy(
 ) -> RetentionPolicy:
     """Build a policy from a caller's arguments. There is deliberately no default policy."""
     if keep is None and older_than is None:
-        reason = "neither keep nor older_than is set"
+        reason = "neither `keep` nor `older_than` is set"
         raise InputError("cleanup requires a retention policy", reason=reason, hint=_POLICY_HINT)
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
         raise InputError(f"keep={keep!r} is not a valid number of commits", reason="expected 0 or more")
