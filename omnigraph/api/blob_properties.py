@@ -46,7 +46,7 @@ class BlobAddress:
             type_name=self.type_name,
             entity_id=self.entity_id,
             property=self.property_name if row_exists else None,
-            hint="set the value, which is NULL, with `put_blob`, `update` or `blob put`" if row_exists else None,
+            hint="the value is NULL; set it with `put_blob`, `update` or `blob put`" if row_exists else None,
         )
 
 

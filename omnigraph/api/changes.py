@@ -196,7 +196,7 @@ def check_followable(handle: Handle, poll: float) -> None:
     if handle.pinned:
         raise UsageError(reason="a handle on a past commit cannot follow changes")
     if not poll > 0:
-        raise InputError(reason=f"poll must be a number of seconds greater than 0, not {poll}")
+        raise InputError(reason=f"`poll` must be a number of seconds greater than 0, not {poll}")
 
 
 def _open_feed(handle: Handle, filter_request: ChangeFilterRequest, position: FeedPosition) -> Feed:

@@ -72,9 +72,9 @@ def check_log_options(since: object, actor: object, limit: object) -> None:
     """Raise `InputError` if `since`, `actor` or `limit` has the wrong type or an invalid value."""
     check_option_text(actor, "actor")
     if since is not None and not isinstance(since, datetime):
-        raise InputError(f"since must be a datetime, got {describe(since)}", reason="not a timestamp")
+        raise InputError(f"`since` must be a datetime, got {describe(since)}", reason="not a timestamp")
     if since is not None and since.tzinfo is None:
-        raise InputError(f"since has no time zone: {since.isoformat()}", reason="specify an offset or UTC")
+        raise InputError(f"`since` has no time zone: {since.isoformat()}", reason="specify an offset or UTC")
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         raise InputError(f"limit must be a non-negative integer, got {describe(limit)}", reason="not a count")
 

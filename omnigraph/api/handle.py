@@ -265,7 +265,7 @@ class Handle:
             raise UsageError(
                 reason="this handle was opened before this process was forked; Lance, which reads"
                 " and writes the tables, cannot be used after a fork",
-                hint="start processes with spawn or forkserver; a graph can be passed to them by pickling",
+                hint="start processes with spawn or forkserver; a graph can be pickled and passed to them",
             )
 
     def require_branch(self, action: str) -> None:

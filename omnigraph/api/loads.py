@@ -57,7 +57,7 @@ def check_csv_options(csv: CsvOptions | None) -> CsvOptions:
     """Return the CSV options, or the defaults if there are none. Raise `UsageError` for any other value."""
     if csv is None or isinstance(csv, CsvOptions):
         return csv or CsvOptions()
-    raise UsageError(reason=f"csv must be a CsvOptions object, not {type(csv).__name__}")
+    raise UsageError(reason=f"`csv` must be a CsvOptions object, not {type(csv).__name__}")
 
 
 def load(  # noqa: PLR0913 - all but the first are keywords

@@ -218,7 +218,7 @@ def _require_no_mainline(revision: Replay) -> str:
     """Return the range to revert as text. Reject a parent number, which would be ambiguous for several commits."""
     if revision.mainline is not None:
         message = f"mainline {revision.mainline} does not apply to the range '{revision.commit}'"
-        raise InputError(message, reason="expected a single merge commit", hint="omit mainline to revert a range")
+        raise InputError(message, reason="expected a single merge commit", hint="omit `mainline` to revert a range")
     return str(revision.commit)
 
 

@@ -31,7 +31,7 @@ _CHECKSUM_COUNTS = ("verified", "unrecorded")
     multiple=True,
     metavar="PATH",
     type=click.Path(exists=True),
-    help="Additional file or folder to search with --absent, such as rejects; may be repeated",
+    help="Additional file or folder to search with --absent, such as a folder written by --rejects; may be repeated",
 )
 @click.option("--quick", is_flag=True, help="Do not check rows, indexes or file contents")
 @click.option(

@@ -85,14 +85,14 @@ def conflict_options(command: Command) -> Command:
             multiple=True,
             metavar="[NAME=]SIDE",
             help="Resolve conflicts in favor of ours (the target) or theirs (the incoming side); NAME=SIDE"
-            " resolves only conflicts of the kind or type NAME, and overrides a SIDE without NAME; may be repeated",
+            " applies only to the conflict kind or type NAME and overrides a SIDE without NAME; may be repeated",
         ),
         click.option(
             "--granularity",
             type=click.Choice(["entity", "property"]),
             default="property",
             show_default=True,
-            help="Unit of comparison; with entity, changes to different properties of the same entity also conflict",
+            help="Unit of comparison; with 'entity', changes to different properties of the same entity also conflict",
         ),
         click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit"),
         click.option("--message", "-m", help="Commit message"),

@@ -83,7 +83,7 @@ def resolve_reference(config: OperatorConfig, reference: str) -> str:
             raise ConfigError(reason=reason, path=str(config.path)) from None
         problem = f"{path} is empty"
     else:
-        token, problem = "", "a token is a reference, env:VARIABLE or file:PATH, never the token itself"
+        token, problem = "", "'token' must be env:VARIABLE or file:PATH, not the token itself"
     if not token:
         raise ConfigError(reason=problem, path=str(config.path))
     return token

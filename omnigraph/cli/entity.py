@@ -25,7 +25,7 @@ def _entity_options(command: Command) -> Command:
         click.option(
             "--kind",
             type=click.Choice(["node", "edge"]),
-            help="Kind of TYPE, for a name that a node type and an edge type share",
+            help="Kind of TYPE, if both a node type and an edge type have this name",
         ),
         graph_arguments(type_name="TYPE", entity_id="ID"),
         shared_options,

@@ -33,7 +33,7 @@ _FILE_SUFFIXES = (".ndjson", ".jsonl", ".json", ".parquet", ".arrow", ".feather"
     help="Write to a file or s3:// URI; the suffix (.ndjson, .parquet, .arrow or .csv) sets the format; .gz and .zst "
     "compress text",
 )
-@click.option("--iso-dates", is_flag=True, help="Write dates in NDJSON as 2024-01-31 instead of numbers")
+@click.option("--iso-dates", is_flag=True, help="Write dates in NDJSON as 2024-01-31 instead of as numbers")
 @click.option(
     "--format",
     "form",

@@ -29,7 +29,7 @@ from .options import settings, shared_options
     type=click.Path(allow_dash=True),
     help="Query file (.gq) or directory; may be repeated",
 )
-@click.option("--branch", help="Branch of GRAPH whose schema is used  [default: main]")
+@click.option("--branch", help="Branch of GRAPH to read the schema from  [default: main]")
 @click.option("--fix", is_flag=True, help="Correct misspelled names and format the files before checking them")
 @click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there are warnings")
 @click.option(

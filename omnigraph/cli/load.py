@@ -243,7 +243,7 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
     show.confirmation(summary, preview=is_dry_run)
     if receipt.nulled:
         effect = "would remove" if is_dry_run else "removed"
-        removal = f"merge {effect} the values of properties missing from the input: {_describe_nulled(receipt)}"
+        removal = f"the merge {effect} the values of properties missing from the input: {_describe_nulled(receipt)}"
         show.confirmation(removal, preview=is_dry_run)
         show.note("hint: use --mode patch to change only the properties in the input")
     if receipt.steps:

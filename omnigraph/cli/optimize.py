@@ -50,7 +50,7 @@ def optimize(
     for dataset in report.datasets:
         (show.result if dataset.error else show.confirmation)(_describe_dataset(dataset))
         for property_name, reason in dataset.pending_indexes:
-            show.note(f"{dataset.type_key}: the index on {property_name} is pending: {reason}")
+            show.note(f"{dataset.type_key}: the index on '{property_name}' is pending: {reason}")
     if report.remaining:
         remaining_bytes = show.count(sum(report.remaining.values()), "byte")
         show.note(f"the limit was reached; {remaining_bytes} remain in {', '.join(report.remaining)}")
@@ -122,4 +122,4 @@ def ensure_indices(
         show.confirmation(f"{type_key}: built the {noun} {', '.join(property_names)}")
     show.confirmation(f"commit {report.commit_id}" if report else "indexes already cover all rows")
     for type_key, property_name, reason in pending_indexes:
-        show.note(f"{type_key}: the index on {property_name} is pending: {reason}")
+        show.note(f"{type_key}: the index on '{property_name}' is pending: {reason}")

@@ -129,7 +129,7 @@ class RemoteChanges(RemoteFacet):
         if self._handle.pinned:
             raise UsageError(reason="a handle on a past commit cannot follow changes")
         if not poll > 0:
-            raise InputError(reason=f"poll must be a number of seconds greater than 0, not {poll}")
+            raise InputError(reason=f"`poll` must be a number of seconds greater than 0, not {poll}")
         filters = filter_parameters({"types": types, "kinds": kinds, "ops": ops})
         feed = RemoteFeed(self._handle, _check_position(start, cursor), filters)
         stopped = stop or threading.Event()

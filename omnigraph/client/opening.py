@@ -53,7 +53,7 @@ def open(  # noqa: PLR0913 - all but the first are keywords
         "actor": actor,
     }
     if is_remote(uri):
-        _reject_options(file_options, "the server determines its storage and its actors")
+        _reject_options(file_options, "the server controls the storage and determines the actor")
         return open_remote(str(uri), branch=branch, read_only=read_only, retries=retries, **server_options)
     from omnigraph.api import opening
 

@@ -59,7 +59,7 @@ class RequestTimeout(ClientError, Transient):
     """The request body did not arrive within the server's time limit."""
 
     status = 408
-    hint = "send the request again, without long pauses"
+    hint = "send the request again, and do not pause for long while sending the body"
 
 
 class ServerBusy(ServerError, Transient):

@@ -134,7 +134,7 @@ def _refuse_queued(
     if any(needed_files.contains(queued_name) for queued_name in queued_names):
         raise ConcurrentCommit(
             f"a cleanup is about to remove data that commit {commit_id} needs",
-            hint="try again in a moment; if the cleanup crashed, run the cleanup again first",
+            hint="try again in a moment; if the cleanup crashed, first run it again",
         )
 
 

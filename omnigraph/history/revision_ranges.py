@@ -50,7 +50,7 @@ def _split_range(range_text: str) -> tuple[str, str]:
     if last_text.startswith("."):
         raise _not_a_range_error(range_text, "expected two dots, not three")
     if not after_text:
-        raise _not_a_range_error(range_text, "expected the commit before the range")
+        raise _not_a_range_error(range_text, "expected a commit before `..`")
     return after_text, last_text or HEAD
 
 

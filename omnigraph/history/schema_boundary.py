@@ -15,8 +15,9 @@ from .schema_changes import locate_change
 from .snapshot import Snapshot
 
 BOUNDARY_HINT = (
-    "compare revisions on the same side of that change: list the commits with `omnigraph log --type {type_name}`,"
-    " or read each revision separately with `--at`; to continue a feed, take a new baseline"
+    "compare revisions that are both before or both after the schema change: list the commits with"
+    " `omnigraph log --type {type_name}`, or read each revision separately with `--at`; to continue a feed, take a new"
+    " baseline"
 )
 
 

@@ -46,13 +46,13 @@ class CsvOptions:
         if self.quote:
             _check_character(self.quote, "quote")
         if self.quote and self.quote == self.delimiter:
-            raise UsageError(reason=f"delimiter and quote must differ, but both are {self.quote!r}")
+            raise UsageError(reason=f"`delimiter` and `quote` must differ, but both are {self.quote!r}")
         if isinstance(self.columns, str):
-            raise UsageError(reason="columns must be a list of names, not a string")
+            raise UsageError(reason="`columns` must be a list of names, not a string")
         if self.header is False and self.columns is None:
-            raise UsageError(reason="header=False requires columns, because column names are never guessed")
+            raise UsageError(reason="header=False requires `columns`, because column names are never guessed")
         if self.decimal not in DECIMAL_SIGNS:
-            raise UsageError(reason=f"decimal must be '.' or ',', not {self.decimal!r}")
+            raise UsageError(reason=f"`decimal` must be '.' or ',', not {self.decimal!r}")
         if self.encoding is not None:
             check_encoding(self.encoding)
 
@@ -73,5 +73,5 @@ class CsvOptions:
 
 def _check_character(text: str, option_name: str) -> str:
     if len(text) != 1 or not text.isascii() or text in "\r\n":
-        raise UsageError(reason=f"{option_name} must be one ASCII character, not {text!r}")
+        raise UsageError(reason=f"`{option_name}` must be one ASCII character, not {text!r}")
     return text

@@ -108,7 +108,7 @@ def _is_truncation(record: dict[str, Any], allowed_members: frozenset[str], allo
     if unknown_member != "truncate":
         raise InputError(reason=f"unknown member '{unknown_member}' in a record", member=unknown_member)
     if record["truncate"] is not True or len(record) != 2:
-        reason = "'truncate' must be true and the only member besides the type"
+        reason = "a record with 'truncate' may contain only its type and 'truncate': true"
         raise InputError(reason=reason, member=unknown_member)
     if not allow_truncate:
         raise InputError(reason="'truncate' requires mode 'overwrite'", member=unknown_member)

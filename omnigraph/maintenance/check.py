@@ -122,7 +122,7 @@ def check_graph(
     files, by default with threads in this process.
     """
     if sample is not None and not 0 < sample <= 1:
-        message = f"sample must be greater than 0 and at most 1, not {sample}"
+        message = f"`sample` must be greater than 0 and at most 1, not {sample}"
         raise InputError(message, reason="out of range")
     store = without_caches(store)
     quick = quick or sample is not None

@@ -120,7 +120,7 @@ def _check_temp_space() -> EnvironmentDiagnosis:
     free_bytes = filesystem.f_bavail * filesystem.f_frsize if filesystem is not None else None
     description = f"{temp_directory}, {free_bytes:,} bytes free" if free_bytes is not None else str(temp_directory)
     is_low = free_bytes is not None and free_bytes < 1 << 30
-    hint = "free disk space, or set TMPDIR: bulk work on Spark spills to this directory" if is_low else None
+    hint = "free disk space, or set TMPDIR, the directory that bulk work on Spark spills to" if is_low else None
     return EnvironmentDiagnosis("temporary files", "warning" if is_low else "ok", description, hint)
 
 
@@ -160,7 +160,7 @@ def _check_store_guarantees(store: "Store") -> EnvironmentDiagnosis:
 
     probe_create_if_absent(store)
     store_kind = "local disk" if store.root.is_local else "object store"
-    guarantees = f"{store_kind}: a second create of the same object is rejected, and listings include new objects"
+    guarantees = f"{store_kind}: a second create request for an object is rejected, and listings include new objects"
     return EnvironmentDiagnosis("store guarantees", "ok", guarantees)
 
 

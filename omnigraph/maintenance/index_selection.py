@@ -42,7 +42,7 @@ def select_indexes(catalog: Catalog, rebuild: bool | Collection[str]) -> IndexSe
     if isinstance(rebuild, bool):
         return IndexSelection(everything=rebuild)
     if isinstance(rebuild, str):
-        message = f"rebuild must be a list of names or a Boolean, not the string {quote_name(rebuild)}"
+        message = f"`rebuild` must be a list of names or a Boolean, not the string {quote_name(rebuild)}"
         raise InputError(
             message, reason="one string", hint=f"pass rebuild=[{rebuild!r}], or rebuild=True to rebuild all indexes"
         )

@@ -147,8 +147,8 @@ class _NameRepairRun:
             return self._apply_action(
                 replace(name_repair, reason=None), "dropped", lambda: self._close_name(damaged_ref)
             )
-        advice = f"the manifest is unknown: pass its ULID as restore and name={damaged_ref.name},"
-        advice += f" or pass drop={damaged_ref.name}"
+        advice = f"the manifest is unknown: pass restore=ULID and name={damaged_ref.name},"
+        advice += f" or drop={damaged_ref.name}"
         return replace(name_repair, action="refused" if self.confirm else "preview", reason=advice)
 
     def check_choice_used(self) -> None:

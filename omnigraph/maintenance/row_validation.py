@@ -129,7 +129,7 @@ def _check_columns(
             yield IntegrityFinding("field", f"column {expected_field.name} is missing", type_key=entry.key)
         elif not _has_same_type(table.schema.field(position), expected_field):
             reason = (
-                f"column {expected_field.name} has type {table.schema.field(position).type},"
+                f"column '{expected_field.name}' has type {table.schema.field(position).type},"
                 f" expected {expected_field.type}"
             )
             yield IntegrityFinding("field", reason, type_key=entry.key)

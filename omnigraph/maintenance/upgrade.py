@@ -96,7 +96,7 @@ def upgrade_graph(store: Store, *, dry_run: bool = False) -> UpgradeReport:
             outdated = _find_outdated(store)
         if not outdated:
             return report
-    raise ConcurrentCommit("branches are still being created in the older format; stop these writers and try again")
+    raise ConcurrentCommit("branches are still being created in the older format; stop the writers and try again")
 
 
 def _find_outdated(store: Store) -> list[ManifestFormat]:

@@ -61,7 +61,7 @@ def _misfits_of_type(snapshot: Snapshot, side: Choice, transition: TypeTransitio
         type_text = "" if merged_property is None else merged_property.type.display()
         for entity_id, value in misfits:
             message = (
-                f"{new_name} is {value!r} on '{snapshot.branch}', which does not fit {type_text}; change the value on"
+                f"on '{snapshot.branch}', {new_name} is {value!r}, which does not fit {type_text}; change the value on"
                 " that branch, or resolve the schema conflict in favor of a type that can hold the value"
             )
             ours, theirs = ({new_name: value}, None) if side == "ours" else (None, {new_name: value})

@@ -145,7 +145,7 @@ def _schema_changed_error(branch: str, commit_id: str) -> SchemaMismatch:
         f"branch '{branch}' cannot be reset to commit {commit_id}: the schema has changed since then",
         source=f"commit {commit_id}",
         target=branch,
-        hint=f"create a branch with the old schema and data with `omnigraph branch create NAME --from {commit_id}`,"
-        f" or copy the old data into '{branch}' with `omnigraph export --at {commit_id}` and"
+        hint=f"to create a branch with the old schema and data, use `omnigraph branch create NAME --from {commit_id}`;"
+        f" to copy the old data into '{branch}', use `omnigraph export --at {commit_id}` and"
         " `omnigraph load --mode overwrite`",
     )

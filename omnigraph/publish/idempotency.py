@@ -16,7 +16,7 @@ from omnigraph.values import clock_and_ids
 from .write_plan import CommitMetadata
 
 ACTOR_SEPARATOR = "\x1f"
-"""Separates a caller's actor from its key, where several actors must not share keys. It is part of neither."""
+"""Separates the actor from the key if actors must not share idempotency keys. Neither part contains it."""
 
 _WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # 24 hours
 _MAX_COMMITS = 4096

@@ -126,7 +126,7 @@ def _check_no_leftovers(store: Store) -> None:
     if refs.list_highest_numbers(store):
         raise AlreadyExists(
             f"{store.root.uri} contains part of a graph, perhaps from an interrupted copy",
-            hint="remove these files, or choose a different location",
+            hint="remove the incomplete graph, or choose a different location",
         )
 
 

@@ -37,7 +37,7 @@ def graph_for_request(opened: Graph, actor: str | None, branch: str | None, snap
     exist.
     """
     if branch is not None and snapshot is not None:
-        raise InputError("branch and snapshot are mutually exclusive", reason="pass only one of them")
+        raise InputError("`branch` and `snapshot` are mutually exclusive", reason="pass only one of them")
     graph = opened.acting(actor)
     if snapshot is not None:
         return graph.refresh().at(snapshot)

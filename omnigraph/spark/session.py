@@ -57,7 +57,7 @@ def spark_session(
     is missing, or if the session does not start.
     """
     if master is not None and remote is not None:
-        raise ConfigError(reason="master and remote are mutually exclusive: pass only one of them")
+        raise ConfigError(reason="`master` and `remote` are mutually exclusive: pass only one of them")
     session_class = _import_pyspark().SparkSession
     active_session = session_class.getActiveSession()
     if active_session is not None and master is None and remote is None:

@@ -98,7 +98,7 @@ class GraphSource(api.DataSource):
         entity_type = self._entity_type(pinned)
         load_mode = "overwrite" if overwrite else self.lowercase_options.get("loadmode")
         if load_mode not in (None, *_WRITE_MODES):
-            hint = "delete with graph.load({type: frame}, mode='delete')" if load_mode == "delete" else None
+            hint = "delete rows with graph.load({type: frame}, mode='delete')" if load_mode == "delete" else None
             reason = f"unknown loadMode '{load_mode}'; expected one of {', '.join(_WRITE_MODES)}"
             raise UsageError(reason=reason, hint=hint)
         gc_epoch = open_branch(pinned.store, branch_name).last_known().state.head.gc_epoch

@@ -41,7 +41,7 @@ class StoredBlob:
             raise to_storage_error(error, effect="none") from error
         if len(content) != stop - start:
             raise BlobIntegrityError(
-                f"a blob in column {self.column} ends after {start + len(content)} of {self.size} bytes"
+                f"a blob in column '{self.column}' ends after {start + len(content)} of {self.size} bytes"
             )
         return content
 
@@ -75,7 +75,7 @@ class StoredBlob:
         needed_bytes = descriptor["position"] + descriptor["size"]
         if not any(file_size >= needed_bytes for file_size in sizes):
             state = f"has {max(sizes)} of {needed_bytes} bytes" if sizes else "is missing"
-            raise BlobIntegrityError(f"a blob in column {self.column} is damaged: its file {state}") from error
+            raise BlobIntegrityError(f"a blob in column '{self.column}' is damaged: its file {state}") from error
 
     def _read_descriptor(self) -> Mapping[str, Any] | None:
         try:

@@ -118,7 +118,7 @@ def test_csv_options_are_checked(graph: Graph, folder: Path) -> None:
     (folder / "odd.csv").write_text("oto^5\n")
     graph.load({"Person": folder / "odd.csv"}, mode="append", csv=CsvOptions(delimiter="^", columns=["name", "age"]))
     assert graph["Person", "oto"].age == 5
-    with pytest.raises(UsageError, match="csv must be a CsvOptions object, not dict"):
+    with pytest.raises(UsageError, match="`csv` must be a CsvOptions object, not dict"):
         graph.load({"Person": folder / "p.csv"}, mode="append", csv={"delimiter": ";"})  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"p\.csv: line 1: .*'name;age'.*") as refused:
         graph.load({"Person": folder / "p.csv"}, mode="append", csv=CsvOptions(delimiter=","))

@@ -168,9 +168,9 @@ def test_invalid_chains_are_reported(people: Graph, chain: Any, message: str) ->
 
 def test_no_step_may_follow_a_limit(people: Graph) -> None:
     first = people.nodes("Person").limit(1)
-    with pytest.raises(UsageError, match="before limit"):
+    with pytest.raises(UsageError, match="before `limit`"):
         first.out("Knows")
-    with pytest.raises(UsageError, match="before limit"):
+    with pytest.raises(UsageError, match="before `limit`"):
         first.where(age=1)
 
 
@@ -239,6 +239,6 @@ def test_properties_named_like_keywords_can_be_filtered(tmp_path: Path, predicat
 
 def test_where_with_a_predicate_names_filter(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", "node P { n: String @key  age: I32? }")
-    with pytest.raises(UsageError, match="where accepts values by property name") as caught:
+    with pytest.raises(UsageError, match="`where` accepts values by property name") as caught:
         graph.nodes("P").where("age > 30")  # type: ignore[arg-type]
     assert caught.value.hint == 'write .filter("age > 30")'

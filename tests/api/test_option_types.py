@@ -44,8 +44,8 @@ def test_a_tag_rejects_a_message_that_is_not_text(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"since": datetime(2024, 1, 1)}, "since has no time zone: 2024-01-01T00:00:00"),
-        ({"since": "2024-01-01"}, "since must be a datetime, got string '2024-01-01'"),
+        ({"since": datetime(2024, 1, 1)}, "`since` has no time zone: 2024-01-01T00:00:00"),
+        ({"since": "2024-01-01"}, "`since` must be a datetime, got string '2024-01-01'"),
         ({"actor": 5}, "actor must be a string, got integer 5"),
         ({"limit": "3"}, "limit must be a non-negative integer, got string '3'"),
         ({"limit": -1}, "limit must be a non-negative integer, got integer -1"),

@@ -87,7 +87,7 @@ def test_searches_are_asynchronous(graph: Graph) -> None:
         ("Doc", {"text": 5}, "the text of a search must be a string"),
         ("Doc", {"text": "x", "k": 0}, "k must be a positive integer"),
         ("Doc", {"text": "x", "properties": "bodi"}, "Doc has no property"),
-        ("Doc", {"text": "x", "properties": "v"}, "searching Doc.v requires a vector to search it for"),
+        ("Doc", {"text": "x", "properties": "v"}, "searching Doc.v requires `vector`"),
         ("Doc", {"text": "x", "properties": "kind"}, "searching Doc.kind requires a String or Vector property"),
         ("Tale", {"text": "x"}, "Tale has several text properties: text, title"),
         ("Note", {"vector": [1, 2]}, "Note has no vector property"),

@@ -332,7 +332,7 @@ def test_lost_edges_of_a_kept_node_are_reported(omnigraph: Program) -> None:
     merge = ("branch", "merge", "r", "--uri", "h", "--strategy", "theirs")
     warned = (
         "warning: 1 edge deleted along with a node will not be restored, although the merge keeps the node:\n"
-        f"  Knows '{edge}' (ada -> bob) was deleted with 'ada' on main\n"
+        f"  Knows '{edge}' (ada -> bob) was deleted along with 'ada' on main\n"
     )
     assert warned in omnigraph(*merge, "--dry-run").err
     told = json.loads(omnigraph(*merge, "--json").out)

@@ -129,12 +129,12 @@ def test_patch_and_delete_report_what_they_did(omnigraph: Program, graph: str) -
     Path("age.csv").write_text("name,age\nann,5\nbob,2\n")
     load = ("load", "g", "--data", "Person=age.csv", "--mode")
     checked = omnigraph(*load, "merge", "--dry-run")
-    assert "would load into main (mode: merge): 2 Person\nmerge would remove the values" in checked.out
+    assert "would load into main (mode: merge): 2 Person\nthe merge would remove the values" in checked.out
     assert omnigraph(*load, "patch").out == "loaded into main (mode: patch): 2 Person\n"
     assert "all of these values were already stored, so nothing changed" in omnigraph(*load, "patch").out
     assert people() == [("ann", 5, "x"), ("bob", 2, "y")]
     merged = omnigraph(*load, "merge")
-    assert merged.out.endswith("merge removed the values of properties missing from the input: Person.note (2)\n")
+    assert merged.out.endswith("the merge removed the values of properties missing from the input: Person.note (2)\n")
     assert "hint: use --mode patch" in merged.err
     Path("gone.csv").write_text("name\nann\nzoe\n")
     gone = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "delete", "--json")

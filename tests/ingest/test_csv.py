@@ -199,7 +199,7 @@ def test_columns_of_files_without_a_header() -> None:
     with pytest.raises(InputError, match="line 1: the first line 'a,1' does not contain any A column") as refused:
         read("a,1\n")
     assert "--csv-columns" in (refused.value.hint or "")
-    with pytest.raises(UsageError, match="requires columns"):
+    with pytest.raises(UsageError, match="requires `columns`"):
         CsvOptions(header=False)
 
 
@@ -394,7 +394,7 @@ def test_decimal_commas() -> None:
     assert read("k;i\na;12.0\n", decimal=",")[1][0].endswith(
         "property 'A.i' of 'a': expected I32? with the decimal separator ',', got string '12.0'"
     )
-    with pytest.raises(UsageError, match=r"decimal must be '\.' or ','"):
+    with pytest.raises(UsageError, match=r"`decimal` must be '\.' or ','"):
         CsvOptions(decimal=";")
 
 

@@ -41,7 +41,7 @@ def test_lost_edges_of_a_kept_node_are_reported(prepared: Both, turned: bool) ->
         ("edge:Knows", "bc", "b", deleted_on),
     ]
     assert _lost(tried) == _lost(done) == wanted
-    assert str(done.lost_edges[0]) == "About 'nb' (n -> b) was deleted with 'b'"
+    assert str(done.lost_edges[0]) == "About 'nb' (n -> b) was deleted along with 'b'"
     assert done.stats["lost_edges"] == done.commit.details["lost_edges"] == 3
     rows = stored(prepared.on("main"))
     assert [*rows["edge:Knows"], *rows["edge:About"]] == ["ca"]

@@ -490,7 +490,7 @@ def test_values_are_converted_to_the_number_type_of_the_chosen_side(
     (conflict,) = graph.merge("dev", strategy=strategy, dry_run=True).conflicts
     assert (conflict.kind, conflict.type_name, conflict.entity_id) == ("value_constraint_violation", "Person", "Cyd")
     assert getattr(conflict, side) == {"age": unfit}
-    assert f"age is {unfit!r} on '{loser.branch_name}', which does not fit {chosen}" in conflict.message
+    assert f"on '{loser.branch_name}', age is {unfit!r}, which does not fit {chosen}" in conflict.message
     with pytest.raises(MergeConflict):
         graph.merge("dev", strategy=strategy)
     loser.update("Person", where="name = $n", set={"age": 2}, n="Cyd")
@@ -676,7 +676,7 @@ def test_values_of_the_base_that_do_not_fit_the_merged_schema_are_no_dead_end(gr
     dev.update("Person", where="name = $n", set={"age": 2.0}, n="Ada")
     dev.merge("whole", strategy="theirs")
     graph.insert("Person", {"name": "Dee"})
-    with pytest.raises(MergeConflict, match=r"age is 1\.5 on 'main', which does not fit I64"):
+    with pytest.raises(MergeConflict, match=r"on 'main', age is 1\.5, which does not fit I64"):
         graph.merge("dev")
     graph.update("Person", where="name = $n", set={"age": 3.0}, n="Ada")
     with pytest.raises(MergeConflict) as caught:

@@ -67,7 +67,7 @@ class EntitySet(LazyResult):
         Write property names without a prefix. Both `starts_with(name, 'A')` and `name starts_with
         'A'` work.
         """
-        self._require_no_limit("filter")
+        self._require_no_limit("`filter`")
         owner = self.type_name
         property_prefix = f"${self.variable}."
         translated = translate_predicate(predicate, self.properties, params, prefix=property_prefix, owner=owner)
@@ -96,9 +96,9 @@ class EntitySet(LazyResult):
         list property matches if it contains the given value.
         """
         if predicates:
-            reason = "where accepts values by property name, as in where(age=30)"
+            reason = "`where` accepts values by property name, as in where(age=30)"
             raise UsageError(reason=reason, hint=f"write .filter({json.dumps(predicates[0], default=str)})")
-        self._require_no_limit("where")
+        self._require_no_limit("`where`")
         filtered_set = self
         for property_name, value in values.items():
             filtered_set = filtered_set._filter_equal(self._require_property(property_name), value)
@@ -250,7 +250,7 @@ class EntitySet(LazyResult):
 
     def _require_no_limit(self, operation: str) -> None:
         if self.limit_parameter or self.offset_parameter:
-            raise UsageError(reason=f"{operation} must come before limit and offset")
+            raise UsageError(reason=f"{operation} must come before `limit` and `offset`")
 
     def _require_property(self, property_name: str) -> str:
         property_name = property_in_queries(property_name, self.properties)

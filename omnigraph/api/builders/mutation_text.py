@@ -34,7 +34,7 @@ def build_update(
     if not isinstance(new_values, Mapping):
         raise UsageError(reason=f"set must be a mapping of property names to values, not {type(new_values).__name__}")
     if not new_values:
-        raise UsageError(reason="set must contain at least one property")
+        raise UsageError(reason="`set` must contain at least one property")
     parameter_types, assignments = dict[str, str](), list[str]()
     for parameter_index, (property_name, value) in enumerate(new_values.items()):
         if property_name not in property_types:

@@ -73,7 +73,7 @@ def _chosen_properties(node_type: NodeType, request: SearchTerms) -> list[Proper
             raise InputError(f"{node_type.name} has no property {describe(name)}", reason="unknown property", hint=hint)
         kind = _searchable_kind(by_name[name])
         if kind is None or getattr(request, kind) is None:
-            expected = "a String or Vector property" if kind is None else f"a {kind} to search it for"
+            expected = "a String or Vector property" if kind is None else f"`{kind}`"
             raise InputError(f"searching {node_type.name}.{name} requires {expected}", reason="not searched")
     return [by_name[name] for name in names]
 
@@ -95,7 +95,7 @@ def _select_property(node_type: NodeType, kind: str, chosen: Sequence[PropertyDe
     if not candidates:
         raise InputError(f"{node_type.name} has no {kind} property", reason="nothing to search")
     names = ", ".join(prop.name for prop in selected)
-    hint = f"select one with properties=, such as properties={selected[0].name!r}"
+    hint = f"select the one to search, such as properties={selected[0].name!r}"
     raise InputError(f"{node_type.name} has several {kind} properties: {names}", reason="ambiguous", hint=hint)
 
 

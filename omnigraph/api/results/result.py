@@ -155,7 +155,7 @@ class Result:
         """Return a pandas DataFrame with Arrow types or NumPy types."""
         pandas = import_optional("pandas")
         if types not in ("arrow", "numpy"):
-            raise UsageError(reason=f"types must be 'arrow' or 'numpy', not {types!r}")
+            raise UsageError(reason=f"`types` must be 'arrow' or 'numpy', not {types!r}")
         return self.table.to_pandas(types_mapper=pandas.ArrowDtype if types == "arrow" else None)
 
     def to_polars(self) -> Any:

@@ -41,7 +41,7 @@ class EdgeCosts:
         if bool((costs < 0).any()):
             raise QueryExecutionError(
                 reason=f"the edge cost `{self.cost.name}` is negative ({float(np.nanmin(costs)):g})",
-                hint=f"exclude such edges with `where ${self.cost.variable}.{self.cost.name} >= 0`",
+                hint=f"exclude edges of negative cost with `where ${self.cost.variable}.{self.cost.name} >= 0`",
             )
         return costs
 

@@ -94,7 +94,7 @@ def _list_type(column: Any) -> ColumnType:
             return ColumnType(PropertyType(ScalarType.VECTOR, vector_dim=column.type.list_size))
         lengths = pc.unique(pc.list_value_length(values)).to_pylist()
         if len(lengths) == 1 and lengths[0] >= _MIN_VECTOR_DIMENSION:
-            comment = f"all lists have {lengths[0]} values: assumed to be a vector"
+            comment = f"all lists have {lengths[0]} values, so they are assumed to be vectors"
             return ColumnType(PropertyType(ScalarType.VECTOR, vector_dim=lengths[0]), comment)
     scalar = ScalarType.STRING if kinds.is_null(element_type) else _scalar_type(element_type)
     if scalar in (None, ScalarType.BLOB):

@@ -136,7 +136,7 @@ def _propose_node(node: _NodeTable) -> ProposedType:
     is_id = node.key is not None and _is_node_id(node.key)
     comments = [_row_comment(node.sample)] if not node.sample.is_complete else []
     if is_id:
-        comments.append("the column id contains the node ids, so the type needs no key")
+        comments.append("the `id` column contains the node ids, so the type needs no key")
     elif node.key is None:
         comments.append("no column identifies the nodes: ids are generated on load")
     properties = [
@@ -173,7 +173,7 @@ def _skipped_comments(columns: Sequence[_Column]) -> list[str]:
 def _propose_property(column: _Column, sample: Sample, *, is_key: bool = False) -> ProposedProperty:
     property_type = column.column_type.type
     if property_type is None:
-        raise ValueError(f"the column {column.name} has no type")
+        raise ValueError(f'the column "{column.name}" has no type')
     notes = [f"unique in {_count_rows(len(column.values))}"] if is_key else []
     if column.property_name != column.name:
         notes.append(f'map the column "{column.name}" to this property when loading')
@@ -226,9 +226,9 @@ def _match_endpoint(sample: Sample, column_name: str, nodes: Sequence[_NodeTable
 def _endpoint_comments(sample: Sample, endpoint_names: tuple[str, str]) -> Iterator[str]:
     for name, stored_name in zip(endpoint_names, ("from", "to"), strict=True):
         if name.lower() in ("source", "target"):
-            yield f'map the column "{name}" to {stored_name} when loading'
+            yield f'map the column "{name}" to "{stored_name}" when loading'
         if sample.origin != "csv" and not pa.types.is_string(sample.table[name].type):
-            yield f'the column "{name}" contains {sample.table[name].type}: convert it to text before loading'
+            yield f'the column "{name}" has the type {sample.table[name].type}: convert it to text before loading'
 
 
 def _are_pairs_unique(sample: Sample, endpoint_names: tuple[str, str]) -> bool:

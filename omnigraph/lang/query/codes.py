@@ -41,7 +41,7 @@ TYPE_CODES = MappingProxyType(
 LINT_CODES = MappingProxyType(
     {
         "Q000": "the text cannot be parsed",
-        "L201": "no update in the file assigns a value to this nullable property",
+        "L201": "a nullable property is not assigned by any update in the file",
         "L202": "a parameter is never used",
         "L203": "unconnected parts of a match form a cross product",
         "L204": "a `limit` or `offset` is used without an `order`",

@@ -85,7 +85,7 @@ def _find_unordered_limit(
     )
     if checked_body is None or limit_or_offset is None or read_body.orderings or is_single_row:
         return []
-    message = "without an `order`, rows are selected by id"
+    message = "without an `order`, rows are selected in order of their ids"
     return [_make_warning(source, limit_or_offset.span, message, "L204", "add an `order`")]
 
 

@@ -45,7 +45,7 @@ _MIGRATION_CODES = (
     FindingCode("OG-BC-103", "destructive", "error", "a property moves from a type to an interface, or vice versa"),
     FindingCode("OG-BC-104", "destructive", "error", "an interface is removed while nodes still implement it"),
     FindingCode("OG-BC-105", "destructive", "error", "an unknown annotation changes"),
-    FindingCode("OG-BC-106", "destructive", "error", "no migration step covers this difference between the schemas"),
+    FindingCode("OG-BC-106", "destructive", "error", "the schemas differ in a way that no migration step covers"),
     FindingCode("OG-ED-101", "validated", "warning", "the endpoints of an edge type change"),
     FindingCode("OG-VE-101", "destructive", "error", "the `@embed` source of a vector changes"),
     FindingCode("OG-VE-102", "destructive", "error", "the `@embed` model of a vector changes"),

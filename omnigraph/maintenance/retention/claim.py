@@ -44,7 +44,7 @@ class CollectorClaim:
             raise ConcurrentCommit(
                 "another cleanup took over because this cleanup was suspended for too long",
                 effect="unknown",
-                hint="wait for the other cleanup to finish; that cleanup also completes the work of this cleanup",
+                hint="wait for the other cleanup to finish; it also completes the work of this one",
             )
 
     def renew(self) -> None:
@@ -82,7 +82,7 @@ def _take_over_expired(store: Store, run_id: str, store_time: datetime) -> None:
     if renewal_times and store_time - renewal_times[0] <= CLAIM_LEASE:
         raise ConcurrentCommit(
             f"another cleanup is running; its lease was last renewed at {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
-            hint=f"wait for that cleanup to finish; if it was killed, try again in {CLAIM_LEASE.seconds} seconds",
+            hint=f"wait for the other cleanup to finish; if it was killed, try again in {CLAIM_LEASE.seconds} seconds",
         )
     store.objects.write_lease(CLAIM_NAME, {"run": run_id})
 

@@ -55,7 +55,7 @@ def make_policy(
 ) -> RetentionPolicy:
     """Build a policy from a caller's arguments. There is deliberately no default policy."""
     if keep is None and older_than is None:
-        reason = "neither keep nor older_than is set"
+        reason = "neither `keep` nor `older_than` is set"
         raise InputError("cleanup requires a retention policy", reason=reason, hint=_POLICY_HINT)
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
         raise InputError(f"keep={keep!r} is not a valid number of commits", reason="expected 0 or more")
@@ -89,7 +89,7 @@ def parse_duration(value: Duration) -> timedelta:
 def _duration_error(duration_text: str) -> InputError:
     hint = "use a number and a unit (s, m, h, d or w), such as 90s, 30m, 12h, 7d or 2w"
     if duration_text.isdecimal():
-        hint = f"{duration_text}d means days and {duration_text}s means seconds; m, h and w are also supported"
+        hint = f"use {duration_text}d for days or {duration_text}s for seconds; the units m, h and w are also supported"
         message = f"'{duration_text}' has no unit: did you mean {duration_text}d or {duration_text}s?"
         return InputError(message, reason="no unit", hint=hint)
     return InputError(f"'{duration_text}' is not a duration", reason="unknown format", hint=hint)

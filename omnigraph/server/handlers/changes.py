@@ -50,7 +50,7 @@ async def poll_changes(call: ServerCall) -> Answer:
     """Return a page of the feed. With `wait`, wait for a commit if there is no new commit yet."""
     wait = call.query_values.get("wait") or 0.0
     if not 0 <= wait <= _MAX_WAIT_SECONDS:
-        raise InputError(f"wait must be between 0 and {_MAX_WAIT_SECONDS:.0f}", reason="invalid value")
+        raise InputError(f"`wait` must be between 0 and {_MAX_WAIT_SECONDS:.0f}", reason="invalid value")
     deadline = clock_and_ids.monotonic() + wait
     page = await _run_in_lane(call, partial(_read_page, call, call.query_values))
     if wait and _is_idle(page):

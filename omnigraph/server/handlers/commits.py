@@ -44,7 +44,7 @@ def _graph_of(call: ServerCall) -> Graph:
     if "relative_to" not in values:
         return call.graph_for_read(values.get("branch"), values.get("snapshot"))
     if "snapshot" not in values or "branch" in values:
-        message = "relative_to requires `snapshot` and cannot be combined with `branch`"
+        message = "`relative_to` requires `snapshot` and cannot be combined with `branch`"
         raise InputError(message, reason="invalid parameters")
     return call.graph_for_read(values["relative_to"]).refresh().at(values["snapshot"])
 

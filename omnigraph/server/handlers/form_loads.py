@@ -73,7 +73,7 @@ def _input_file(part: FormPart, options: FormLoadOptions) -> InputFile:
     file_format: InputFormat = _FORMATS.get(part.media_type) or options.format or format_of_name(file_name) or "ndjson"
     if type_name is None and file_format != "ndjson":
         raise InputError(
-            f"a {file_format} file requires a type name", reason='expected name="Type" in the headers of its part'
+            f"a {file_format} file requires a type name", reason='expected name="Type" in the headers of the part'
         )
     return InputFile(
         file_name,

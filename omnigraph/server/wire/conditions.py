@@ -22,7 +22,7 @@ def read_condition(route: Route, values: Sequence[str]) -> str | None:
         if values and route.is_write:
             path = route.conditional_path
             hint = "this operation has no conditional form" if path is None else f"send the request to {path}"
-            reason = "condition on an unconditional route"
+            reason = "unexpected condition"
             raise InputError(f"{CONDITION_HEADER} is not accepted on this path", reason=reason, hint=hint)
         return None
     if len(values) != 1:

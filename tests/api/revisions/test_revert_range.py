@@ -80,7 +80,7 @@ def test_invalid_ranges_are_rejected(graph: Graph) -> None:
         ("HEAD..v1", "not an ancestor"),
         ("review..HEAD~3", "not an ancestor"),
         ("v1...HEAD", "two dots"),
-        ("..HEAD", "before the range"),
+        ("..HEAD", "before `..`"),
         ("v1..ghost", "unknown revision"),
     ):
         with pytest.raises(InputError, match=reason):

@@ -68,7 +68,7 @@ def test_arrow_types() -> None:
         "color": "String",
     }
     source = Schema.infer({"T": table}).source
-    remarks = ("without a time zone", "may lose digits", "assumed to be a vector", "no values: the type is a guess")
+    remarks = ("without a time zone", "may lose digits", "assumed to be vectors", "no values: the type is a guess")
     for remark in remarks:
         assert remark in source
 

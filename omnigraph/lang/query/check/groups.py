@@ -46,7 +46,7 @@ def check_having(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanCo
     rules = conditions.ConditionRules(scope.report, resolve_operand, reject_text_search)
     predicate = conditions.check_condition(rules, read_body.having)
     if predicate is not None and not contains_aggregate(predicate):
-        hint = "write it inside `match { .. }`, so that it runs before rows are grouped"
+        hint = "write the condition inside `match { .. }`, so that it applies before rows are grouped"
         message = "this `having` condition does not test an aggregate"
         scope.report.warn(read_body.having.span, message, "L210", hint=hint)
     return predicate

@@ -72,7 +72,7 @@ def _resolve_target(scope: Scope, variable: m.Variable) -> NodeVariable | EdgeVa
         scope.report.error(variable.span, message, "T10", hint=did_you_mean(variable.name, scope.variables))
     if isinstance(target, PathVariable | HopEdgeVariable):
         message = f"`${variable.name}` represents several entities, so it cannot be changed"
-        scope.report.error(variable.span, message, "T10", hint="change a node, or an edge from a single hop")
+        scope.report.error(variable.span, message, "T10", hint="change a node, or an edge of a single-hop traversal")
     return target if isinstance(target, NodeVariable | EdgeVariable) else None
 
 

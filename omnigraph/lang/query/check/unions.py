@@ -38,7 +38,7 @@ def _check_names(scope: Scope, first_part: m.ReadBody, other_part: m.ReadBody) -
         if column_name(projection) != expected_name:
             span = projection.alias.span if projection.alias is not None else projection.span
             message = f"this column is named `{column_name(projection)}`, but the first part names it `{expected_name}`"
-            hint = "the parts of a union must return the same column names in the same order; rename with `as`"
+            hint = "the parts of a union must return the same column names in the same order; rename columns with `as`"
             scope.report.error(span, message, "T30", hint=hint)
             return False
     if len(other_part.projections) == len(expected_names):

@@ -33,7 +33,7 @@ def _find_argument_problem(annotation: model.Annotation) -> _DefaultProblem | No
         return "`@default` takes one value", None
     literal = annotation.arguments[0]
     if literal.kind == "word" and literal.text == "null":
-        return "`@default(null)` has no effect", "a nullable property is null without a default"
+        return "`@default(null)` has no effect", "a nullable property already defaults to null"
     return None
 
 
