@@ -4,9 +4,8 @@ Methods are coroutines that run in a bounded thread pool, iterators are asynchro
 properties. A test checks that `AsyncGraph` has the same methods and parameters as `Graph`.
 """
 
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from omnigraph.api.async_blobs import AsyncBlob
@@ -30,7 +29,7 @@ from omnigraph.api.queries import Params, combine_arguments
 from omnigraph.api.results.diff import Diff, DiffFilterNames
 from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result
-from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
+from omnigraph.api.threads import AsyncFacet, enter_in_thread, in_thread, iterate, run
 from omnigraph.api.writes import WriteKeywords
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.history.commit import Commit
@@ -382,22 +381,11 @@ class AsyncGraph(AsyncFacet[Graph]):
     ) -> "AbstractAsyncContextManager[AsyncGraph]":
         """Yield a graph on a new branch for the duration of an `async with` block; see `Graph.branch`."""
         block = self.sync.branch(name, from_=from_, exist_ok=exist_ok, delete=delete, on_exit=on_exit)
-        return AsyncBlockGuard(name, _run_block(block))
+        return AsyncBlockGuard(name, enter_in_thread(block, AsyncGraph))
 
     async def at(self, point: Revision) -> "AsyncGraph":
         """Return a read-only graph pinned to a revision; see `Graph.at`."""
         return AsyncGraph(await run(self.sync.at, point))
-
-
-@asynccontextmanager
-async def _run_block(block: "AbstractContextManager[Any]") -> "AsyncIterator[AsyncGraph]":
-    graph = await run(block.__enter__)
-    try:
-        yield AsyncGraph(graph)
-    except BaseException:
-        await run(block.__exit__, *sys.exc_info())
-        raise
-    await run(block.__exit__, None, None, None)
 
 
 async def _lines(open_lines: Callable[[], Iterator[bytes]]) -> AsyncIterator[bytes]:

@@ -6,9 +6,11 @@ publishing has begun, the caller waits for the outcome. This module never runs i
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager
 from contextvars import copy_context
 from functools import wraps
 from itertools import islice
@@ -49,6 +51,18 @@ async def run(call: Callable[..., Answer], /, *args: Any, **options: Any) -> Ans
     6
     """
     return await run_in(_workers(), call, *args, **options)
+
+
+@asynccontextmanager
+async def enter_in_thread(block: AbstractContextManager[Any], wrap: Callable[[Any], Item]) -> AsyncIterator[Item]:
+    """Enter and leave a blocking context manager in the thread pool, and yield its wrapped value."""
+    value = await run(block.__enter__)
+    try:
+        yield wrap(value)
+    except BaseException:
+        await run(block.__exit__, *sys.exc_info())
+        raise
+    await run(block.__exit__, None, None, None)
 
 
 async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any, **options: Any) -> Answer:

@@ -7,9 +7,9 @@ The steps are ordered so that a file is removed only if nothing can reference it
 2. Write the delete queue, then mark again. A process that needs to reference old data writes an intent and then reads
    the queue (see `delete_queue`). The collector writes the queue and then reads the intents. Regardless of the timing,
    either the process sees the queue or the collector sees the intent.
-3. Before the second mark, raise the fences. Ordinary writes have no intent. After a
-   fence, the swaps of writes that were staged earlier fail. These writes stage again, so none of
-   their old files are published after the second mark.
+3. Before the second mark, raise the fences. Ordinary writes have no intent. After a fence, the swaps of writes
+   that were staged earlier fail. These writes stage again, so none of their old files are published after the second
+   mark.
 4. Record the sweep list once. The list is final for all collectors: files that are not on it may be
    referenced again, so a second, different list could remove them.
 5. Remove the files, then the queue, then the sweep list.
