@@ -5,7 +5,6 @@ properties. A test checks that `AsyncGraph` has the same methods and parameters 
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from omnigraph.api.async_blobs import AsyncBlob
@@ -38,6 +37,8 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.maintenance.health_thresholds import LimitWarning
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from omnigraph.api.comparisons import State
     from omnigraph.api.export_files import ExportFormat
 
