@@ -300,7 +300,7 @@ def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, 
     try:
         marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:
-        marker_facts = {"error": f"cannot read why the operation was set aside: {error.message}"}
+        marker_facts = {"error": f"cannot read the reason the operation was set aside: {error.message}"}
     needs, recorded_at = marker_facts.get("needs"), marker_facts.get("recorded_at")
     return SetAsideIntent(
         listed_intent,
