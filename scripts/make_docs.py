@@ -156,10 +156,16 @@ def http_page() -> str:
         + _table(head, map(_route_row, server_routes))
         + "\n## Graphs\n\nThese paths follow `/graphs/{graph_id}`.\n\n"
         + _table(head, map(_route_row, graph_routes))
-        + f"\n## Idempotency keys\n\n{_KEYS}"
+        + f"\n## Keys and ids\n\n{_IDS}\n## Idempotency keys\n\n{_KEYS}"
         + "".join(f"- {_operation_name(route)}\n" for route in graph_routes if _takes_key(route))
     )
 
+
+_IDS = """\
+The id of an entity with a composite key is a JSON array of the values of its key, each as a string. The member `keys`
+of the response of GET `/schema` lists the columns of each type's `@key` in the order of this array. After the schema
+has changed, this order may differ from the order of their names.
+"""
 
 _KEYS = """\
 The header `Idempotency-Key` prevents a repeated request from being applied twice. If the same caller has sent the same

@@ -22,6 +22,7 @@ from omnigraph.values.name_rules import strip_name
 
 from .answers import read_commit
 from .exchange import Exchange
+from .key_order import KeyColumns, order_keys
 from .unsupported import reject
 
 _NO_DOMAIN = "0" * 26
@@ -109,8 +110,8 @@ class RemoteHandle:
         return document
 
     def schema_ir(self) -> SchemaIR:
-        """Return the compiled schema. The server sends no ids, so types and properties get ids as in a new graph."""
-        return compile_ir(self.schema_document()["schema_source"])
+        """Return the compiled schema. Types and properties have ids as in a new graph, but keys have the same order."""
+        return read_schema_ir(self.schema_document())
 
     @staticmethod
     def pause_before_retry(attempt: int) -> None:
@@ -150,10 +151,16 @@ class RemoteHandle:
             reject("acting", what="the option `actor`")
 
 
+def read_schema_ir(document: Mapping[str, Any]) -> SchemaIR:
+    """Return the compiled schema of a server's response. Older servers do not send the order of keys."""
+    keys = document.get("keys", ())
+    return compile_ir(document["schema_source"], tuple((key["kind"], key["type"], *key["columns"]) for key in keys))
+
+
 @lru_cache(maxsize=64)
-def compile_ir(source: str) -> SchemaIR:
-    """Compile the text of a schema."""
-    return new_identity(compile_schema(source, "<schema>"), _NO_DOMAIN)
+def compile_ir(source: str, keys: tuple[KeyColumns, ...] = ()) -> SchemaIR:
+    """Compile the text of a schema. `keys` contains the columns of keys, in the order of their values in an id."""
+    return order_keys(new_identity(compile_schema(source, "<schema>"), _NO_DOMAIN), keys)
 
 
 def write_revision(revision: Revision) -> str:

@@ -21,7 +21,7 @@ from omnigraph.values import clock_and_ids
 from omnigraph.values.option_text import check_option_text
 
 from .answers import read_optional_commit
-from .handle import RemoteHandle, compile_ir
+from .handle import RemoteHandle, compile_ir, read_schema_ir
 from .unsupported import reject
 from .writes import write_branch
 
@@ -129,7 +129,7 @@ class RemoteSchema:
         self, text: str, name: str, branch: str | None, *, allow_data_loss: bool, at: str | None = None
     ) -> SchemaPlan:
         document = self._handle.for_read(branch, at).schema_document()
-        stored = StoredSchema(document["schema_source"], compile_ir(document["schema_source"]))
+        stored = StoredSchema(document["schema_source"], read_schema_ir(document))
         base = SchemaRow(document["shape_hash"], "")
         return propose_schema(base, stored, text, name, allow_data_loss=allow_data_loss)
 

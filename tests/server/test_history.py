@@ -136,6 +136,28 @@ def test_a_snapshot_and_a_schema_are_shown_for_a_branch_and_a_revision(server: H
     assert "node Person" in server.get(f"{GRAPH}/schema").json()["schema_source"]
 
 
+def test_a_schema_is_shown_with_the_columns_of_its_keys(server: HttpServer, branch: str) -> None:
+    document = server.get(f"{GRAPH}/schema?branch={path_of(branch)}").json()
+    assert list(document) == ["schema_source", "graph_branch", "graph_commit_id", "shape_hash", "keys"]
+    keys = [
+        {"kind": "node", "type": name, "columns": [column]} for name, column in (("Doc", "slug"), ("Person", "name"))
+    ]
+    assert document["keys"] == keys
+    seat = "node Seat { row: String  number: I32  @key(number, row) }"
+    server.post(f"{GRAPH}/schema/apply", {"schema_source": f"{document['schema_source']}\n{seat}", "branch": branch})
+    renamed = seat.replace("number: I32", 'place: I32 @rename_from("number")').replace("(number", "(place")
+    source = f"{document['schema_source']}\n{renamed}"
+    before = seat_columns(server, branch)
+    server.post(f"{GRAPH}/schema/apply", {"schema_source": source, "branch": branch})
+    assert sorted(before) == ["number", "row"]
+    assert seat_columns(server, branch) == ["place" if column == "number" else column for column in before]
+
+
+def seat_columns(server: HttpServer, branch: str) -> list[str]:
+    keys = server.get(f"{GRAPH}/schema?branch={path_of(branch)}").json()["keys"]
+    return next(key["columns"] for key in keys if key["type"] == "Seat")
+
+
 def test_a_schema_is_planned_and_applied(server: HttpServer, branch: str) -> None:
     source = server.get(f"{GRAPH}/schema").json()["schema_source"]
     wider = source.replace("age: I32?", "age: I64?")

@@ -1,14 +1,16 @@
 """Read a graph's schema, and plan and apply schema changes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.lang.schema.migrate import describe_step
 from omnigraph.lang.schema.migrate.steps import MigrationStep
 from omnigraph.server import engine_access
 from omnigraph.server.call import ServerCall
-from omnigraph.server.models.answers import SchemaApplyOutput, SchemaOutput, SchemaPlanOutput
-from omnigraph.server.models.requests import SchemaApplyRequest, SchemaPlanRequest
+from omnigraph.server.models.answers import KeyOutput, SchemaApplyOutput, SchemaOutput, SchemaPlanOutput
+from omnigraph.server.models.requests import EntityKindName, SchemaApplyRequest, SchemaPlanRequest
 from omnigraph.server.wire.answer import Answer, json_answer
 from omnigraph.server.wire.conditions import make_etag, matches_etag
 
@@ -34,8 +36,19 @@ def get_schema(call: ServerCall) -> Answer:
         graph_branch=graph.branch_name,
         graph_commit_id=head.id,
         shape_hash=schema.current.shape_hash,
+        keys=list(_describe_keys(schema.ir)),
     )
     return json_answer(document, headers={"ETag": etag})
+
+
+def _describe_keys(ir: SchemaIR) -> Iterator[KeyOutput]:
+    """Yield the keys of all types, with their columns in the order of the property ids, as in an id."""
+    entity_types: tuple[NodeType | EdgeType, ...] = (*ir.catalog.nodes, *ir.catalog.edges)
+    for entity_type in entity_types:
+        if entity_type.key:
+            kind: EntityKindName = "edge" if isinstance(entity_type, EdgeType) else "node"
+            columns = ordered_key_columns(ir, entity_type.name, kind)
+            yield KeyOutput(kind=kind, type=entity_type.name, columns=list(columns))
 
 
 def plan_schema(call: ServerCall) -> Answer:

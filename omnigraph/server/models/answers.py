@@ -206,13 +206,22 @@ class QueriesCatalogOutput(Struct, kw_only=True):
     queries: list[QueryCatalogEntry]
 
 
+class KeyOutput(Struct, kw_only=True):
+    """A type's `@key` columns, in the order in which their values appear in an id."""
+
+    kind: EntityKindName
+    type: str
+    columns: list[str]
+
+
 class SchemaOutput(Struct, kw_only=True):
-    """The schema at a revision."""
+    """The schema at a revision. `keys` lists the types that have a `@key`."""
 
     schema_source: str
     graph_branch: str
     graph_commit_id: str
     shape_hash: str
+    keys: list[KeyOutput]
 
 
 class SchemaPlanOutput(Struct, kw_only=True):
