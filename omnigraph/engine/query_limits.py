@@ -7,6 +7,8 @@ exceeds a limit therefore fails with a typed error, and the graph handle stays u
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -52,6 +54,8 @@ _DEFAULT_LIMITS = QueryLimits()
 class QueryMeter:
     """The resources that a running query has used so far.
 
+    `started` is the time at which the query started, plus the time in which it was suspended.
+
     Call `enter_gate` before taking a lock that other queries may wait for. A thread that waited for the gate while
     holding the lock would deadlock with the queries that have already been admitted.
     """
@@ -73,6 +77,19 @@ class QueryMeter:
         elapsed = monotonic() - self.started
         if elapsed > timeout:
             raise QueryTimeout(limit=round(timeout * 1000), actual=round(elapsed * 1000))
+
+    def restart_time(self) -> None:
+        """Measure the time limit from now on."""
+        self.started = monotonic()
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Exclude the duration of the block from the time limit, because the query waits for its reader."""
+        suspended_at = monotonic()
+        try:
+            yield
+        finally:
+            self.started += monotonic() - suspended_at
 
     def charge_bytes(self, byte_count: int) -> None:
         """Reserve bytes before they are allocated; raise an error if the memory limit is exceeded."""

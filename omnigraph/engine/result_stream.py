@@ -5,7 +5,8 @@ returned in storage order. Unions run as a whole, and so do plans that need all 
 ranking or distinct rows). Their results are then split into batches.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -44,19 +45,32 @@ def stream_batches(
     bounds: tuple[int, int | None],
     execute: Callable[[ExecutionContext, plan.ReadPlan | plan.UnionPlan], pa.Table],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the result in batches.
+    """Yield the result in batches. The time in which the reader processes a batch does not count toward the timeout.
 
     `bounds` holds the offset of the first row and the end offset, which is None if there is no limit.
     """
+    context.meter.restart_time()
     try:
-        if can_stream(read_plan):
-            yield from _slice_batches(_stream_tables(context, read_plan), *bounds)
-        else:
-            table = execute(context, read_plan)
-            context.meter.leave_gate()  # a slow reader must not block other queries
-            yield from table.to_batches(max_chunksize=BATCH_ROWS)
+        with closing(_compute_batches(context, read_plan, bounds, execute)) as batches:
+            for batch in batches:
+                with context.meter.suspended():
+                    yield batch
     finally:
         context.meter.leave_gate()
+
+
+def _compute_batches(
+    context: ExecutionContext,
+    read_plan: plan.ReadPlan | plan.UnionPlan,
+    bounds: tuple[int, int | None],
+    execute: Callable[[ExecutionContext, plan.ReadPlan | plan.UnionPlan], pa.Table],
+) -> Generator[pa.RecordBatch, None, None]:
+    if can_stream(read_plan):
+        yield from _slice_batches(_stream_tables(context, read_plan), *bounds)
+    else:
+        table = execute(context, read_plan)
+        context.meter.leave_gate()  # a slow reader must not block other queries
+        yield from table.to_batches(max_chunksize=BATCH_ROWS)
 
 
 def _slice_batches(tables: Iterator[pa.Table], skip: int, stop: int | None) -> Iterator[pa.RecordBatch]:

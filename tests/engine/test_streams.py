@@ -1,13 +1,17 @@
 """Streams, plans and limits through the public entry of the engine."""
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from omnigraph.engine import query_limits
 from omnigraph.engine import result_stream as streaming
 from omnigraph.engine.explain import explain
+from omnigraph.engine.operators.project import project
 from omnigraph.engine.query_limits import QueryLimits
 from omnigraph.engine.run_query import stream_read
 from omnigraph.errors import QueryTimeout, ResourceLimitExceeded, UsageError
@@ -89,6 +93,57 @@ def test_query_over_its_time_limit_ends(chain: Small) -> None:
     with pytest.raises(QueryTimeout) as caught:
         chain.run("match { $a: Left } return { $a.n }", QueryLimits(timeout=1e-9))
     assert caught.value.resource == "query_wall_ms"
+
+
+class SteppedClock:
+    """A clock that runs normally and can be moved forward."""
+
+    def __init__(self) -> None:
+        self.added_seconds = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.added_seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SteppedClock:
+    clock = SteppedClock()
+    monkeypatch.setattr(query_limits, "monotonic", clock.monotonic)
+    monkeypatch.setattr(streaming, "BATCH_ROWS", 64)
+    return clock
+
+
+def start_stream(graph: Small, text: str) -> Iterator[pa.RecordBatch]:
+    query = compile_query(f"query q() {{ {text} }}", graph.snapshot.schema.ir.catalog)
+    return stream_read(graph.snapshot, query, {}, limits=QueryLimits(timeout=600))[1]
+
+
+@pytest.mark.parametrize("order", ["", "order { $l.n }"])
+def test_time_in_which_a_stream_is_suspended_does_not_count(chain: Small, clock: SteppedClock, order: str) -> None:
+    row_count = 0
+    batches = start_stream(chain, f"match {{ $l: Left $l next $m }} return {{ $l.n }} {order}")
+    clock.added_seconds += 3600
+    for batch in batches:
+        row_count += batch.num_rows
+        clock.added_seconds += 3600
+    assert row_count == MANY - 1
+
+
+def test_time_in_which_a_stream_works_counts(
+    chain: Small, clock: SteppedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def project_slowly(*arguments: Any) -> pa.Table:
+        clock.added_seconds += 250
+        return project(*arguments)
+
+    monkeypatch.setattr(streaming, "project", project_slowly)
+    batches = start_stream(chain, "match { $l: Left } return { $l.n }")
+    assert [next(batches).num_rows for _ in range(2)] == [64, 64]
+    with pytest.raises(QueryTimeout) as caught:
+        next(batches)
+    assert caught.value.limit == 600_000
+    assert caught.value.actual is not None
+    assert caught.value.actual >= 750_000
 
 
 def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
