@@ -164,7 +164,8 @@ def http_page() -> str:
 _IDS = """\
 The id of an entity with a composite key is a JSON array of the values of its key, each as a string. The member `keys`
 of the response of GET `/schema` lists the columns of each type's `@key` in the order of this array. After the schema
-has changed, this order may differ from the order of their names.
+has changed, this order may differ from the order of their names. In the body of a request, an array with the members of
+a key has the order of the `@key(...)` in the schema.
 """
 
 _KEYS = """\

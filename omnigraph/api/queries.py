@@ -133,7 +133,7 @@ def edges(handle: Handle, type_name: str, /) -> "EdgeSet":
 def node(handle: Handle, type_name: str, key: Any, /) -> "Node | None":
     """Return a node by key, or by id if the type has no key. Return None if there is no such node.
 
-    Pass a composite key as a mapping, or as a tuple in declaration order.
+    Pass a composite key as a mapping, or as a tuple in the order of the `@key(...)` in the schema.
     """
     from omnigraph.api.builders.mutation_text import resolve_node_id
     from omnigraph.api.results.node import Node

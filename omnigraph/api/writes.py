@@ -135,7 +135,7 @@ def connect_nodes(
     """Add edges, given as tuples such as `("ada", "bob", {"since": "2020-01-01"})`.
 
     An endpoint is its node's key as a Python value: a string, a number or a date, or a tuple or dict for a composite
-    key. A node whose type has no key is identified by its id.
+    key. A tuple has the order of the `@key(...)` in the schema. A node whose type has no key is identified by its id.
     """
     target = handle.for_branch(options.get("branch"))
     with naive_times_as_utc(options.get("assume_utc", False)):  # a key may contain a time

@@ -9,7 +9,8 @@ from typing import Any
 
 from omnigraph.api.builders.mutation_text import resolve_edge_id, resolve_node_id
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
+from omnigraph.lang.schema.declared_order import declared_key_columns
+from omnigraph.lang.schema.ir import SchemaIR
 
 from .property_values import encode_property, is_exact_json
 
@@ -20,13 +21,13 @@ def encode_node_key(ir: SchemaIR, node_type: NodeType | None, key: Any) -> Any:
     >>> from datetime import date
     >>> from omnigraph.client.handle import compile_ir
     >>> ir = compile_ir("node Room { house: String  day: Date  @key(house, day) }")
-    >>> encode_node_key(ir, ir.catalog.node("Room"), (date(2024, 1, 1), "a"))
-    ['2024-01-01', 'a']
+    >>> encode_node_key(ir, ir.catalog.node("Room"), ("a", date(2024, 1, 1)))
+    ['a', '2024-01-01']
     """
     if is_exact_json(key) or node_type is None:
         return key if is_exact_json(key) else str(key)  # the server reports an unknown type
     node_id = resolve_node_id(ir, node_type.name, key)  # raises the error for a key of the wrong type
-    columns = ordered_key_columns(ir, node_type.name)
+    columns = declared_key_columns(ir, node_type)
     if not columns:
         return node_id
     if isinstance(key, Mapping):

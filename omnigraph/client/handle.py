@@ -16,6 +16,7 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import HEAD, Revision, check_revision_type
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.assign_identity import new_identity
+from omnigraph.lang.schema.declared_order import with_source
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values import clock_and_ids
 from omnigraph.values.name_rules import strip_name
@@ -160,7 +161,7 @@ def read_schema_ir(document: Mapping[str, Any]) -> SchemaIR:
 @lru_cache(maxsize=64)
 def compile_ir(source: str, keys: tuple[KeyColumns, ...] = ()) -> SchemaIR:
     """Compile the text of a schema. `keys` contains the columns of keys, in the order of their values in an id."""
-    return order_keys(new_identity(compile_schema(source, "<schema>"), _NO_DOMAIN), keys)
+    return order_keys(with_source(new_identity(compile_schema(source, "<schema>"), _NO_DOMAIN), source), keys)
 
 
 def write_revision(revision: Revision) -> str:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 
 from omnigraph.errors import HistoryReclaimed, LanguageError, StorageError, StorageKind
+from omnigraph.lang.schema.declared_order import with_source
 from omnigraph.lang.schema.ir import SchemaIR, assigned_ids, hash_ir
 from omnigraph.records.frozen import record
 from omnigraph.storage import layout
@@ -97,7 +98,7 @@ def _load_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
     if members is None:
         raise _unusable_schema_error(f"{_describe_schema(store)} is missing", "not_found")
     try:
-        ir = SchemaIR.from_json(json.loads(members["ir"]))
+        ir = with_source(SchemaIR.from_json(json.loads(members["ir"])), members["source"])
         erased_directories, retired_ids = tuple(members.get("erased", ())), frozenset(members.get("retired", ()))
         stored_schema = StoredSchema(members["source"], ir, erased_directories, retired_ids)
     except (LanguageError, LookupError, TypeError, ValueError) as error:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from omnigraph import Graph
+from omnigraph.errors import InputError
 from tests.rig.graph_hosts import GraphHost
 
 SCHEMA = """
@@ -63,6 +64,26 @@ def test_history_finds_an_edge_by_its_renamed_members(graph: Graph) -> None:
         assert [version.op for version in graph.revisions.history("Takes", key)] == ["insert"]
 
 
+def test_tuple_has_the_declared_order_and_the_id_the_order_of_the_properties(graphs: GraphHost) -> None:
+    types = """
+    node Slot { place: String  at: Date  code: String  @key(place, code, at) }
+    edge Next: Slot -> Slot { note: String  by: String  @key(dst, note, src, by) }
+    """
+    graph = graphs.init(types)
+    graph.insert("Slot", {"place": "p", "code": "c", "at": DAY}, {"place": "c", "code": "p", "at": DAY})
+    for key in (("p", "c", DAY), ["p", "c", "2024-01-01"]):
+        slot = graph.refresh().node("Slot", key)
+        assert slot is not None
+        assert slot.id == '["19723","c","p"]'
+        assert len(graph.revisions.history("Slot", key)) == 1
+    graph.connect_nodes("Next", [(("p", "c", DAY), ("c", "p", DAY), {"note": "n", "by": "b"})])
+    (edge,) = graph.refresh().edges("Next").result()
+    assert edge["from"] == '["19723","c","p"]'
+    assert len(graph.revisions.history("Next", (("c", "p", DAY), "n", ("p", "c", DAY), "b"))) == 1
+    with pytest.raises(InputError, match=r"incomplete key for Slot; expected \(place, code, at\)"):
+        graph.node("Slot", ("p", "c"))
+
+
 def test_type_of_a_later_schema_is_found_by_its_key(graphs: GraphHost) -> None:
     graph = graphs.init("node Person { name: String @key }")
     names = ["ant", "bee", "cat", "dog", "elk"]
@@ -71,7 +92,8 @@ def test_type_of_a_later_schema_is_found_by_its_key(graphs: GraphHost) -> None:
     graph.refresh()
     for name in names:
         graph.insert(name.title(), {"a": "1", "b": "2", "c": "3"})
-        assert graph.refresh().node(name.title(), {"a": "1", "b": "2", "c": "3"}) is not None
+        for key in ({"a": "1", "b": "2", "c": "3"}, ("1", "2", "3")):
+            assert graph.refresh().node(name.title(), key) is not None
 
 
 def test_schema_of_a_past_commit_has_the_old_names(graph: Graph) -> None:

@@ -23,7 +23,7 @@ edge Follows: Day -> Day
 """
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 ROOM: list[Any] = [("a", 1), ["a", 1], {"house": "a", "number": 1}, {"number": "1", "house": "a"}, ("a", "1")]
-SHIFT: list[Any] = [(1, NOON), [1, NOON], {"room": 1, "start": NOON}, (1, "2024-01-01T12:00:00Z")]
+SHIFT: list[Any] = [(NOON, 1), [NOON, 1], {"room": 1, "start": NOON}, ("2024-01-01T12:00:00Z", 1)]
 DAY: list[Any] = [date(2024, 1, 1), (date(2024, 1, 1),), {"at": date(2024, 1, 1)}, "2024-01-01"]
 WRONG: list[tuple[Any, str]] = [
     (("a",), r"incomplete key for Room; expected \(house, number\)"),

@@ -13,6 +13,7 @@ from omnigraph.api.builders.predicates import parameter_declaration, translate_p
 from omnigraph.errors import InputError, KeyConflict, ParameterError, UsageError
 from omnigraph.ingest.edge_endpoints import with_stored_endpoints
 from omnigraph.lang.schema.catalog import ENDPOINT_COLUMNS, Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.declared_order import declared_key_columns
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.lang.schema.type_names import resolve_type
@@ -143,6 +144,7 @@ def require_edge_tuple(edge_tuple: Any) -> tuple[Any, ...]:
 def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
     """Return a node's id. `key` is a value, a tuple, list or mapping of key members, or an id.
 
+    A tuple or list has the order of the `@key(...)` in the schema, which may differ from the order in the id.
     If the type has no key, or if the key is composite and a string is passed, the value is taken to be the id.
     """
     node = ir.catalog.node(type_name)
@@ -161,18 +163,20 @@ def _resolve_keyed_id(ir: SchemaIR, entity_type: NodeType | EdgeType, key: Any) 
     key_columns = ordered_key_columns(ir, entity_type.name, entity_type.kind)
     if not key_columns or (len(key_columns) > 1 and isinstance(key, str)):
         return str(key)
-    if isinstance(key, Mapping):
-        key_values = [key.get(column_name) for column_name in key_columns]
-    else:
-        key_values = list(key) if isinstance(key, tuple | list) else [key]
+    key_values = key if isinstance(key, Mapping) else _name_key_members(ir, entity_type, key)
+    stored_values = [
+        _stored_key_value(ir, entity_type, column_name, key_values.get(column_name)) for column_name in key_columns
+    ]
+    return entity_id([entity_type.column_type(name) for name in key_columns], stored_values, key_columns)
+
+
+def _name_key_members(ir: SchemaIR, entity_type: NodeType | EdgeType, key: Any) -> dict[str, Any]:
+    key_values = list(key) if isinstance(key, tuple | list) else [key]
+    key_columns = declared_key_columns(ir, entity_type)
     if len(key_values) != len(key_columns):
         message = f"incomplete key for {entity_type.name}; expected ({', '.join(key_columns)})"
         raise InputError(message, reason="incomplete key")
-    stored_values = [
-        _stored_key_value(ir, entity_type, column_name, value)
-        for column_name, value in zip(key_columns, key_values, strict=True)
-    ]
-    return entity_id([entity_type.column_type(name) for name in key_columns], stored_values, key_columns)
+    return dict(zip(key_columns, key_values, strict=True))
 
 
 def _stored_key_value(ir: SchemaIR, entity_type: NodeType | EdgeType, column_name: str, value: Any) -> Any:
