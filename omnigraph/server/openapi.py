@@ -60,7 +60,7 @@ def _models_of(route: Route) -> list[Any]:
 
 
 def _answer_models(route: Route) -> tuple[Any, ...]:
-    """Return the possible models of a response; most operations have only one."""
+    """Return the models that an operation may respond with; most operations have only one."""
     if route.answer is None:
         return ()
     return route.answer if isinstance(route.answer, tuple) else (route.answer,)
@@ -134,7 +134,7 @@ def _request_body(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _form_schema(options: Any) -> dict[str, Any]:
-    """Return the schema of a form: its options, and any number of files, whose parts are named after their types."""
+    """Return the schema of a form: its options, and any number of file parts, each named after an entity type."""
     file = {"type": "string", "format": "binary"}
     return {"type": "object", "properties": {"options": options}, "additionalProperties": file}
 

@@ -58,7 +58,7 @@ async def send_rejection(answer: Answer, send: Send, receive: Receive, headers: 
 
 
 class ResponseStream:
-    """Sends chunks to a client that may be slow or disconnect."""
+    """Sends chunks to a client that may read slowly or disconnect."""
 
     def __init__(self, receive: Receive, send: Send, write_seconds: float) -> None:
         self._send, self._write_seconds = send, write_seconds or None

@@ -67,12 +67,12 @@ class HeaderParameter:
 class Route:
     """One operation: its path, its input and output, its required permission, and how it runs.
 
-    `handler` names a function as `module:function` below `omnigraph.server.handlers`. `body` is a model for JSON, or a
-    media type for a raw body. `form_options` is the model of the part `options` of a form. `answers` lists the media
-    types of the 200 response; the default comes first. `action` is None for operations that require no permission, and
-    `is_public` operations require no token either. `statuses` lists the statuses other than 200 and 500 (500 is always
-    possible). `conditional_path` is the path of a write's conditional form below the graph, or None if there is none.
-    `precheck` names a handler that runs before the body is read.
+    `handler` names a function as `module:function`, relative to `omnigraph.server.handlers`. `body` is a model for
+    JSON, or a media type for a raw body. `form_options` is the model of a form's `options` part. `answers` lists the
+    media types of the 200 response; the default comes first. `action` is None for operations that require no
+    permission, and `is_public` operations require no token either. `statuses` lists the statuses other than 200 and 500
+    (500 is always possible). `conditional_path` is the path of a write's conditional form, relative to the graph, or
+    None if it has no such form. `precheck` names a handler that runs before the body is read.
     """
 
     method: Method

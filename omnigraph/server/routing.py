@@ -58,7 +58,7 @@ class _PathPrefix:
 
 
 class Router:
-    """The routes, in a tree of path segments. A flat path omits the prefix of one graph, the default graph."""
+    """The routes, in a tree of path segments. A flat path has no graph prefix and refers to the default graph."""
 
     def __init__(self, routes: Iterable[Route], flat_graph_id: str | None = None) -> None:
         self._root = _PathPrefix()

@@ -52,7 +52,8 @@ class StoredQueries:
 
 
 def load_stored_queries(directory: str | None, graph_id: str, graph: Graph) -> StoredQueries:
-    """Read the queries of a graph from the subfolder named after its id, or from the folder if there is no subfolder.
+    """Read a graph's queries from the subfolder named after its id, or from the folder itself if it has no such
+    subfolder.
 
     Raises a language error if a query does not match the schema, and `ConfigError` for a missing folder or a repeated
     name.

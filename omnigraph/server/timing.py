@@ -42,7 +42,7 @@ class Timing:
         return MeasuredPhase(self, phase)
 
     def to_header(self) -> str:
-        """Return the value of the `Server-Timing` header, in milliseconds.
+        """Return the value of the `Server-Timing` header, with durations in milliseconds.
 
         >>> timing = Timing()
         >>> timing.add("plan", 1.0, 1.0123)

@@ -133,7 +133,7 @@ def _request_attributes(facts: RequestFacts) -> dict[str, str | int]:
 
 
 def _known_method(method: str) -> str:
-    """Return a known method, or `_OTHER`, so that a span never contains an arbitrary word that a client sent."""
+    """Return the method if it is known, or else `_OTHER`, so that spans never contain arbitrary words from clients."""
     return method if method in _METHODS else "_OTHER"
 
 

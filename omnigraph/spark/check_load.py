@@ -29,7 +29,7 @@ from .unique_tuples import format_tuple, unique_groups
 
 @dataclass(frozen=True, slots=True)
 class SetViolations:
-    """Violations of the rules that involve all records: first repeated ids and values, then all others.
+    """Violations of the rules that involve all records: repeated ids and values first, then all others.
 
     `replaced_positions` are the positions of the records that later records replace.
     """

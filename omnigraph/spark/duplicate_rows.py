@@ -28,7 +28,7 @@ _MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 @dataclass(frozen=True)
 class RecordSource:
-    """Rows about the records of a load: those that tasks read from fragments, and those that are only in reports."""
+    """Rows that describe a load's records: those that tasks read from fragments, and those that are only in reports."""
 
     spark: "SparkSession"
     fragments: Sequence[StagedFragment]

@@ -172,7 +172,7 @@ def cardinality_violations(context: LoadCheckContext, replaced_positions: frozen
 def _count_loaded_edges(
     context: LoadCheckContext, edge_types: Mapping[TableKey, EdgeType], replaced_positions: frozenset[int]
 ) -> Iterator[Violation]:
-    """Yield cardinality violations for edge types without stored edges, where only loaded edges are counted."""
+    """Yield cardinality violations for edge types without stored edges, by counting only the loaded edges."""
     from pyspark.sql import functions as f
 
     edges_by_number = {

@@ -164,7 +164,7 @@ def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batch
 
 
 def _make_report_task(lookup: EndpointLookup, table_keys: Sequence[TableKey]) -> Any:
-    """Return a Spark function that finds endpoints without a node in reported edges."""
+    """Return a Spark function that finds the endpoints of reported edges that have no node."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:

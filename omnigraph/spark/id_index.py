@@ -1,8 +1,8 @@
 """An index of a node type's ids, in files that every process on a machine maps into memory.
 
-This module defines the files: one set of ids per shard, packed if its ids are short and hashed otherwise. The first
-process builds the index while other processes wait for it. The index is split into shards to limit the memory needed to
-build it. The tasks of `endpoint_lookup` build and read the index.
+This module defines the file format: one set of ids per shard, packed if its ids are short and hashed otherwise. The
+first process builds the index while other processes wait for it. The index is split into shards to limit the memory
+needed to build it. The tasks of `endpoint_lookup` build and read the index.
 """
 
 import fcntl

@@ -257,7 +257,7 @@ class LoadAttempt:
         return self._make_plan(txn, load_job, staged_tables, input_keys) if staged_tables else None
 
     def _require_rows(self, txn: WriteTxn, row_filters: Mapping[TableKey, RowFilter | None]) -> None:
-        """Check that the affected rows have not changed since the caller read them; a failure is final."""
+        """Check that the affected rows are unchanged since the caller read them; if not, the load is not retried."""
         if self.bulk_load.require_rows is None:
             return
         try:

@@ -2,7 +2,7 @@
 
 Executors read only the fragments that differ, match rows by id in a single shuffle of ids and row ids, and compare and
 write values in the tasks that read them. The driver receives ids, conflicting rows, and the columns needed for rules
-that involve all rows. It handles conflicts and publishes as in any other merge.
+that involve all rows. It handles conflicts and publishes the result as in any other merge.
 """
 
 import json
@@ -73,7 +73,7 @@ def spark_row_threshold() -> int:
 
 @dataclass(slots=True)
 class SparkMerge:
-    """Compares and writes a merge's tables on Spark: all of them if `forced`, or only those with many changes."""
+    """Compares and writes a merge's tables on Spark: all of them if `forced`, otherwise those with many changes."""
 
     session: Any = None
     forced: bool = False
@@ -255,7 +255,7 @@ def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Tabl
 def _clashing_changes(
     merge_inputs: MergeInputs, table_key: TableKey, three_way: ThreeWayTable, clashing_rows: pa.Table, side: str
 ) -> TableChanges:
-    """Return one side's changes to the entities that both sides changed differently, with all columns."""
+    """Return one side's changes, with all columns, to the entities that both sides changed differently."""
     base_table = merge_inputs.base_snapshot.table(table_key)
     side_table = _snapshot_of_side(merge_inputs, side).table(table_key)
     full_schema = row_schema(side_table.schema)

@@ -62,8 +62,8 @@ class DifferingFragments:
 class ThreeWayTable:
     """One table in three versions: base, ours and theirs.
 
-    `rule_columns` are the columns that rules involving all rows read. `initial_values` are the values that base rows
-    get in columns that the base does not have.
+    `rule_columns` are the columns that rules involving all rows read. `initial_values` are the values of base rows in
+    the columns that the base lacks.
     """
 
     pinned_graph: PinnedGraph
@@ -233,8 +233,8 @@ def _result_batch(kind: str, result_rows: pa.Table) -> pa.RecordBatch:
 def make_write_task(pinned_graph: PinnedGraph) -> BatchFunction:
     """Return a Spark function that writes rows as fragments for the target table.
 
-    The function's input columns are `row`, the row id in the source, and `kept`, the row id to keep
-    in the target or a negative number if there is none.
+    The function's input columns are `row`, the row id in the source, and `kept`, the row id to keep in the target, or a
+    negative number if there is none.
     """
 
     def run(batches: Batches) -> Batches:

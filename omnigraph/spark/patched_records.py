@@ -1,6 +1,6 @@
 """Find the stored rows that a Spark patch depends on, by the ids in its records.
 
-The ids are collected only if another writer has changed rows of that type since the caller read them.
+The ids of a type are collected only if another writer has changed rows of that type since the caller read them.
 """
 
 from dataclasses import dataclass, field

@@ -44,7 +44,7 @@ class DataFrameLease:
 
     @contextmanager
     def keep_alive(self) -> Iterator[None]:
-        """Protect the data that a task reads, both while the block runs and until the lease expires afterward.
+        """Protect the data that a task reads while the block runs, and afterward until the lease expires.
 
         Raises `HistoryReclaimed` if the table version has already been removed.
         """

@@ -219,7 +219,7 @@ def parallelism(spark: "SparkSession") -> int:
 
 
 def shared_files_folder(spark: "SparkSession") -> Path | None:
-    """Return the folder of temporary files that the driver shares with all tasks, or None if they do not share one.
+    """Return the folder of temporary files that the driver shares with all tasks, or None if there is no such folder.
 
     Only tasks of a local session run on the driver's machine and in its JVM.
     """
@@ -249,7 +249,7 @@ def running_tasks(spark: "SparkSession") -> tuple[int, int]:
 def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
     """Convert Spark failures to `ServerError`; on an interrupt, cancel our jobs.
 
-    Only our own jobs are cancelled, because a session passed in by the caller may run other jobs.
+    Only our own jobs are canceled, because a session passed in by the caller may run other jobs.
     """
     job_tag = f"omnigraph-{clock_and_ids.new_ulid()}"
     spark.addTag(job_tag)

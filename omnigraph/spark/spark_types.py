@@ -31,7 +31,7 @@ _STRING_TYPE = PropertyType(ScalarType.STRING)
 
 
 def spark_type(property_type: PropertyType) -> str:
-    """Return the Spark type for a property in SQL syntax.
+    """Return a property's Spark type in SQL syntax.
 
     >>> spark_type(PropertyType(ScalarType.U64))
     'decimal(20,0)'

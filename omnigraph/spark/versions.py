@@ -1,6 +1,7 @@
 """Check that the driver and workers run the same versions of Python, omnigraph, pylance and pyarrow.
 
-The check runs once per session, before our first task. It is itself a task and must not use any code from this package.
+The check runs once per session, before the session's first task of this package. It is itself a task and must not use
+any code from this package.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ _checked_sessions: "WeakSet[Any]" = WeakSet()
 
 
 def check_versions(spark: "SparkSession") -> None:
-    """Raise a `ConfigError` that lists the differences if workers differ from the driver."""
+    """Raise a `ConfigError` that lists the differences if the workers' versions differ from the driver's."""
     if spark in _checked_sessions:
         return
     allow_without_pandas()
@@ -53,7 +54,7 @@ def describe_differences(driver_versions: dict[str, str], worker_versions: list[
 
 
 def _make_version_reader(packages: tuple[str, ...]) -> Any:
-    """Return a function that reads versions. It is self-contained, because a worker may lack this package."""
+    """Return a function that reads versions. The function is self-contained, because a worker may lack this package."""
 
     def ask() -> list[tuple[str, str]]:
         import platform

@@ -16,7 +16,8 @@ _DEFAULT_PROFILE = "default"
 
 
 def read_aws_profile(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for the selected profile, under the names that Lance uses. A missing file counts as empty.
+    """Return the settings for the selected profile, under the names that Lance uses. A missing file is treated as
+    empty.
 
     The environment selects the profile. If the environment also contains keys, keys in the files are ignored.
     """

@@ -130,7 +130,7 @@ def read_in_blocks(
 ) -> Iterator[pa.Table]:
     """Yield the rows that `read` returns, in blocks of bounded size.
 
-    `read` is called with the number of the first row and with the number of rows, and must return all of them.
+    `read` is called with the position of the first row and the number of rows, and must return all of these rows.
     """
     block_size, first_row = block_size or BlockSize(), 0
     while first_row < row_count:

@@ -46,7 +46,7 @@ def _row_field(stored_field: pa.Field) -> pa.Field:
 
 
 def columns_without_blobs(schema: pa.Schema) -> list[str]:
-    """Return the names of the columns that other programs can read directly, which are all columns without blobs."""
+    """Return the names of the columns that other programs can read directly: all columns except blob columns."""
     return [field.name for field in schema if not is_blob_field(field)]
 
 

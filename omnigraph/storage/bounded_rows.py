@@ -1,7 +1,7 @@
 """Read as many of the newest fragments as fit within a limit on the uncompressed size of their values.
 
 The size of the values is known only after they have been read. This module remembers the sizes of fragments that
-exceeded a limit, so that not every write reads them again. It never writes to a table.
+exceeded a limit, so that not every write has to read these fragments again. It never writes to a table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,6 +65,6 @@ def _remember_sizes(store: Store, table: Table, fragments: Sequence[Any], sizes:
 
 
 def _cache_name(table: Table, fragment: Any) -> str:
-    """Return the cache key for the size of a fragment, which is derived from its immutable data files."""
+    """Return the cache key for a fragment's size, derived from the names of its immutable data files."""
     file_names = " ".join(data_file.path for data_file in fragment.metadata.files)
     return f"value bytes of {table.location} {file_names}"

@@ -26,7 +26,7 @@ def scan_table(table: Table, columns: Sequence[str], **scan_options: Any) -> pa.
 def scan_table_batches(
     table: Table, columns: Sequence[str], *, batch_rows: int | None = None, **scan_options: Any
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a scan in batches, which have at most `batch_rows` rows."""
+    """Yield the rows of a scan in batches of at most `batch_rows` rows."""
     if not _reads_long_values(table, columns, scan_options):
         yield from _start_scan(table, columns, batch_rows, scan_options)
         return
@@ -37,7 +37,7 @@ def scan_table_batches(
 
 
 def take_stored_rows(table: Table, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:
-    """Return the rows with these row ids in any order. `columns` may include `_rowid` and `_rowaddr`."""
+    """Return the rows with these row ids, in arbitrary order. `columns` may include `_rowid` and `_rowaddr`."""
 
     def take(block_ids: pa.Array) -> pa.Table:
         rows: pa.Table = table.dataset._take_rows(block_ids, columns=list(columns))
@@ -47,7 +47,7 @@ def take_stored_rows(table: Table, row_ids: pa.Array, columns: Sequence[str]) ->
 
 
 def take_from_fragment(table: Table, fragment: Any, positions: Sequence[int], columns: Sequence[str]) -> pa.Table:
-    """Return the rows of a fragment at these positions, not counting deleted rows."""
+    """Return the rows of a fragment at these positions, which do not count deleted rows."""
 
     def take(block_positions: pa.Array) -> pa.Table:
         return pa.table(fragment.take(block_positions.to_pylist(), columns=list(columns)))

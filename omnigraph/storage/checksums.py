@@ -42,7 +42,7 @@ class FileChecksum:
     manifest_only: bool = False
 
     def to_json(self) -> list[Any]:
-        """Convert the checksum to the compact form that commits store."""
+        """Convert the checksum to the compact form that is stored in commits."""
         return [self.size, f"{self.crc32:08x}", *([1] if self.manifest_only else [])]
 
     @classmethod

@@ -14,7 +14,7 @@ from .table_fields import lance_columns
 
 
 def property_identity(field: pa.Field) -> bytes:
-    """Return the property id of a column, or the column name if the column has no property, like `id`."""
+    """Return the property id of a column, or the name of a column without a property, such as `id`."""
     identity: bytes = (field.metadata or {}).get(PROPERTY_ID_KEY, field.name.encode())
     return identity
 

@@ -1,7 +1,7 @@
-"""uvicorn's HTTP protocol with limits for headers, and with JSON error responses for invalid HTTP.
+"""uvicorn's HTTP protocol, with limits on headers and with JSON error responses for invalid HTTP.
 
-A request's headers must arrive within a time limit and must not exceed a size limit. A connection with incomplete
-headers is closed, so that such connections cannot pile up.
+A request's headers must arrive within a time limit and must not exceed a size limit. If they do not, the connection is
+closed, so that connections with incomplete headers cannot pile up.
 """
 
 import asyncio

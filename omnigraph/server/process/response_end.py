@@ -1,7 +1,7 @@
-"""End responses so that no client mistakes a partial body for a complete one, and none keeps a connection open forever.
+"""End each response so that no client can mistake a partial body for a complete one or keep a connection open forever.
 
-An HTTP/1.0 client does not support chunked encoding, so the end of the connection is the end of a streamed body. If the
-connection ends before such a body is complete, even because this process dies, the client gets a reset. This module
+An HTTP/1.0 client does not support chunked encoding, so a streamed body ends when the connection is closed. If the
+connection ends before such a body is complete, the client gets a reset, even if this process has died. This module
 never changes a body.
 """
 

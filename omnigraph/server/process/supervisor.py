@@ -244,7 +244,7 @@ class Supervisor:
         worker.process.terminate()
 
     def _end_overdue(self) -> None:
-        """Kill workers that do not stop, do not become ready, or no longer run their event loop."""
+        """Kill workers that do not stop or become ready in time, or whose event loop no longer runs."""
         now = clock_and_ids.monotonic()
         for worker in self._workers:
             if _deadline_of(worker) <= now:

@@ -117,7 +117,10 @@ class WorkerServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting connections, notify idle clients that theirs will close, and finish running requests."""
+        """Stop accepting connections, and finish running requests.
+
+        Clients with idle connections are told that these will be closed.
+        """
         self.stop_deadline = clock_and_ids.monotonic() + self._state.settings.shutdown_grace
         self._state.is_draining = True
         self._state.stopping.set()
@@ -164,7 +167,7 @@ def run_worker(settings: ServerSettings, listener: socket.socket, channel: socke
 
 
 def _watch_supervisor(channel: socket.socket, stop: Callable[[], None]) -> None:
-    """Stop the worker when the supervisor dies, which closes its end of the channel."""
+    """Stop the worker when the supervisor's end of the channel closes, which means that the supervisor has died."""
 
     def wait_for_end() -> None:
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """The table of all routes. It drives routing, the OpenAPI document, actions, limits and the reference page.
 
-To add an operation, add a row to a module in this package, a function to `handlers`, and models for its documents. The
-rows are only data: this package imports neither handlers nor the web framework.
+To add an operation, add a row to a module in this package, a function to `handlers`, and models for its request and
+response bodies. The rows are only data: this package imports neither handlers nor the web framework.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from .system import SYSTEM_ROUTES
 
 
 def _add_conditional_paths(routes: Iterable[Route]) -> Iterator[Route]:
-    """Yield each route with the path of its conditional form. A deprecated route gets that of its successor."""
+    """Yield each route with the path of its conditional form. A deprecated route gets the path for its successor."""
     routes = tuple(routes)
     conditional_paths = {route.path for route in routes if route.takes_condition}
     for route in routes:

@@ -13,7 +13,7 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 
 @dataclass(slots=True)
 class Answer:
-    """A response with its whole body in memory. Sending removes the body, so that its memory can be released."""
+    """A response with its whole body in memory. Sending it removes the body, so that its memory can be released."""
 
     body: bytes
     media_type: str = JSON
@@ -23,7 +23,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StreamAnswer:
-    """A response whose chunks a thread produces one at a time. Closing the iterator releases its resources."""
+    """A response whose chunks a thread produces one at a time. Closing `chunks` releases the resources behind it."""
 
     chunks: Iterator[bytes]
     media_type: str

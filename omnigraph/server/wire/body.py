@@ -29,7 +29,7 @@ class ClientGoneError(Exception):
 
 
 class BodyReader:
-    """Reads the body of one request, at most once. `message_time` limits the time between two pieces."""
+    """Reads the body of one request, at most once. `message_time` limits the time between two pieces of the body."""
 
     def __init__(
         self,
@@ -130,7 +130,8 @@ def parse_content_length(text: str | None) -> int | None:
 async def discard_body(receive: Receive) -> None:
     """Read and discard the rest of a rejected body, within limits on time and size.
 
-    If a server closes a connection while data is still arriving, the client's system may drop the response as well.
+    If a server closes a connection while data is still arriving, the client's system may discard a response that the
+    client has not read yet.
     """
     discarded_bytes = 0
     with suppress(TimeoutError):

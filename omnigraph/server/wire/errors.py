@@ -42,7 +42,7 @@ class WireError:
 def encode_error(
     error: BaseException, request_id: str, *, roots: Collection[str] = (), with_old_names: bool = False
 ) -> WireError:
-    """Return the response for an exception. `roots` are the locations that must not appear in the text.
+    """Return the response for an exception. `roots` are the storage locations that must not appear in it.
 
     >>> from omnigraph.errors import BranchNotFound
     >>> wire_error = encode_error(BranchNotFound(branch="dev"), "r1")

@@ -33,7 +33,7 @@ class FormPart:
 
 
 class FileWindow(io.RawIOBase):
-    """A range of a file that is read like a file of its own.
+    """A range of a file that can be read as if it were a separate file.
 
     >>> window = FileWindow(io.BytesIO(b"0123456789"), 2, 6)
     >>> window.seek(1), window.read(), window.read()
@@ -86,7 +86,7 @@ def read_form(file: IO[bytes], content_type: str) -> list[FormPart]:
 def _find_delimiters(file: IO[bytes], delimiter: bytes) -> Iterator[tuple[int, int, bool]]:
     """Yield where each delimiter line begins and ends, and whether it is the last one.
 
-    The line end before a delimiter belongs to the delimiter.
+    The line break before a delimiter belongs to the delimiter.
     """
     pattern = re.compile(rb"\r\n" + re.escape(delimiter) + rb"(--|[ \t]{0,64}\r\n)")
     text, offset, part_count = b"\r\n", -2, 0  # the body begins as if a line end preceded it
@@ -128,7 +128,7 @@ def _read_headers(head: str) -> _HeaderLines:
 
 
 def _unescape(value: str) -> str:
-    r"""Return a parameter with its escaped quotes restored, which clients write as `\"` or `%22`.
+    r"""Return a parameter with its quotes restored; clients escape a quote as `\"` or `%22`.
 
     >>> _unescape(r"a\"b"), _unescape("a%22b")
     ('a"b', 'a"b')

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers
 
 
 class RequestHeaders(Headers):
-    """Headers by name in any case. A repeated header has its first value; `getlist` returns all of them."""
+    """Headers by case-insensitive name; `get` returns a header's first value, and `getlist` returns all of them."""
 
     def __init__(self, scope: Any) -> None:
         super().__init__(scope=scope)

@@ -1,8 +1,8 @@
 """Time limits that share one timer of the event loop.
 
-Almost every limit ends before it expires. A canceled timer of uvloop costs a further turn of the event loop, in which
-the loop and the threads of running calls compete for the interpreter. This module therefore never cancels its timer: it
-looks for expired limits twenty times per second while there are any limits.
+Almost every limit is ended before it expires. Canceling a uvloop timer costs an extra iteration of the event loop, in
+which the loop and the threads of running calls compete for the interpreter. This module therefore never cancels its
+timer: it looks for expired limits twenty times per second while there are any limits.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ class SharedTimer:
         self._is_running = False
 
     def start(self, seconds: float, on_expiry: Callable[[], object]) -> int:
-        """Start a time limit after which a function is called, and return the limit's number."""
+        """Start a time limit and return its number; call a function if the limit expires."""
         if not self._is_running:
             self._is_running = True
             asyncio.get_running_loop().call_later(_TICK_SECONDS, self._tick)
