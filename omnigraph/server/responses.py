@@ -103,7 +103,8 @@ async def send_stream(
 ) -> None:
     """Send the chunks of an iterator, each produced by a thread of a lane.
 
-    The first chunk is produced before the headers are sent, so that an immediate error gets its own status.
+    The first chunk is produced before the headers are sent, so that an immediate error can be reported with its own
+    status.
     """
     next_chunk: Callable[[], bytes | None] = partial(next, join_small_pieces(answer.chunks, _JOINED_BYTES), None)
     has_started = False

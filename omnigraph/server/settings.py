@@ -1,7 +1,7 @@
 """The settings of a server, which the supervisor passes to every worker as JSON.
 
-This module owns the defaults of all limits. It contains no secrets: each process reads the tokens from the token file
-or the environment.
+This module defines the default values of all limits. It contains no secrets: each process reads the tokens from the
+token file or the environment.
 """
 
 import logging

@@ -49,7 +49,7 @@ ReportBatches = Iterator[pa.RecordBatch]
 
 
 def report_patched_rows(type_number: int, patched: "PatchedTable") -> ReportBatches:
-    """Yield reports with the patched rows of each fragment and with their size."""
+    """Yield reports with the patched rows of each fragment and the size of these rows."""
     columns = patched.rows.select(patched.patched_names)
     located = columns.append_column("_rowid", pa.array(patched.row_ids))
     located = located.append_column("_rowaddr", pa.array(patched.addresses))

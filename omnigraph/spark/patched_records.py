@@ -21,7 +21,7 @@ from .task_reports import RecordCountReport, select_reports
 
 @dataclass(slots=True)
 class PatchedRecords:
-    """A filter that selects the rows of one type that a patch changes, and the columns that the patch contains."""
+    """A filter for the rows of one type that a patch changes, together with the columns that the patch contains."""
 
     context: LoadCheckContext
     table_key: TableKey

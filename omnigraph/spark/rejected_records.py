@@ -90,7 +90,7 @@ def _select_rejects(task_reports: "DataFrame", found: SetViolations) -> "DataFra
 
 
 def _to_problems(reports: Iterable[TaskReport], found: SetViolations) -> list[LoadProblem]:
-    """Return a problem for each report, and for each violation that was not caused by an unreadable record."""
+    """Return a problem for each report, and for each violation that no unreadable record can have caused."""
     problems = ProblemCollector()
     reports = list(reports)
     for reject in select_reports(reports, RejectReport):
@@ -103,7 +103,7 @@ def _to_problems(reports: Iterable[TaskReport], found: SetViolations) -> list[Lo
 
 
 def _without_explained(rejects: "DataFrame", found: SetViolations) -> SetViolations:
-    """Leave out the violations that were caused by unreadable records.
+    """Leave out the violations that unreadable records may have caused.
 
     Tasks identify these violations, because the driver does not read all rejected records.
     """

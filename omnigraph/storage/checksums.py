@@ -69,7 +69,7 @@ FileChecksums = Mapping[str, FileChecksum]
 
 
 def find_mismatch(store: "Store", file_name: str, expected: FileChecksum) -> str | None:
-    """Read a file and describe how it differs from the expected checksum, or return None if it matches."""
+    """Read a file and describe how its checksum differs from the expected one, or return None if they are equal."""
     blocks = store.objects.backend.read_blocks(file_name)
     if blocks is None:
         return MISSING_FILE

@@ -44,7 +44,7 @@ class WrittenFragments:
 def write_data(
     store: Store, location: str, dataset: Any, rows: pa.Table, rows_per_file: int, bytes_per_file: int | None = None
 ) -> WrittenFragments:
-    """Write rows to a table's data files, with limited numbers of rows and of uncompressed bytes per file."""
+    """Write rows to a table's data files, limiting the rows and the uncompressed bytes in each file."""
     pieces = [rows] if bytes_per_file is None else list(split_by_size(rows, bytes_per_file))
     if store.root.is_local:
         return WrittenFragments(_append_fragments(dataset, pieces, rows_per_file, store.options))

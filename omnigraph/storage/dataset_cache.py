@@ -29,7 +29,7 @@ def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
 def load_lance() -> Any:
     """Import Lance and patch its filters.
 
-    Call this function on first use, because the import takes longer than reading a branch.
+    Call this function only when Lance is first needed, because the import takes longer than reading a branch.
     """
     import lance
 

@@ -228,7 +228,7 @@ def are_rows_equal(
 
 
 def rows_by_id(table: Table, row_ids: StoredRowIds) -> pa.Table:
-    """Return the complete rows with these row ids, in any order and with blobs as bytes."""
+    """Return the complete rows with these row ids, in arbitrary order and with blobs as bytes."""
     if len(row_ids) * _SCAN_RATIO < table.dataset.count_rows():
         return take_with_blobs(table, pa.array(row_ids))
     column_names, row_id_set = table.schema.names, pa.array(row_ids)

@@ -1,8 +1,8 @@
 """Replace large blobs in rows with placeholders, so that a write can copy unchanged blobs without loading them.
 
 Changing one property of a row rewrites the whole row. Therefore, reads during a write return placeholders for large
-stored blobs, and the bytes are streamed from the stored file to the new file. Small blobs, which Lance stores between
-the other values of a row, remain bytes.
+stored blobs, and the bytes are streamed from the stored file to the new file. Small blobs, which Lance stores among the
+other values of a row, remain bytes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -166,7 +166,7 @@ def _find_local_content(table: Table, file_stems: list[str], descriptor: Mapping
 
 
 def _data_file_stems(table: Table, column: str, fragment_id: int) -> list[str]:
-    """Return the names of the data files that contain the column in a fragment, without their suffix."""
+    """Return the names, without suffixes, of the data files that contain a fragment's values for the column."""
     field_ids = next(
         set(stored_column.field_ids)
         for stored_column in lance_columns(table.dataset.lance_schema)

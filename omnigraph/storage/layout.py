@@ -62,8 +62,7 @@ def manifest_directory(branch_ulid: str) -> str:
 def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
     """Return the name of the n-th ref object of a branch or tag.
 
-    If the highest number of its existing ref objects is odd, the branch or tag exists; if that number is even, it is
-    deleted.
+    A branch or tag exists if the highest number among its ref objects is odd, and is deleted if that number is even.
 
     >>> ref_name("review/a", 3)
     '_refs/branches/review%2Fa/0000000003.json'

@@ -107,7 +107,7 @@ class LocalBackend:
                         )
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return the subdirectories of a directory, and the files directly in the directory that `list` would yield."""
+        """Return a directory's subdirectories, and those of the files directly in it that `list` would yield."""
         folder = self.directory / prefix
         with as_storage_errors("none"):
             try:

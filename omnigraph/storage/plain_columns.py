@@ -189,7 +189,7 @@ class _Page:
         return [0] * count, [1] * count  # all values are null
 
     def _read_full_zip(self, is_text: bool) -> tuple[list[bytes], list[int]]:
-        """Read length-prefixed strings, a layout that Lance uses for long strings."""
+        """Read the layout that Lance uses for long strings, in which each string has a length prefix."""
         offsets = {VARIABLE: [b"\n\x04\n\x02\x08\x20"]}  # 32-bit, not compressed
         is_plain = set(self._members) == {4, 5, 6, 7, 8} and get_number(self._members, 4) == 32
         if not is_text or not is_plain or self._is_nullable(8) or parse_record(get_bytes(self._members, 7)) != offsets:

@@ -1,4 +1,4 @@
-"""Decode the buffers in a small Lance data file, which are plain, run-length encoded, bit-packed or dictionary-encoded.
+"""Decode the plain, run-length encoded, bit-packed and dictionary-encoded buffers in a small Lance data file.
 
 Like `plain_columns`, this module decodes only what Lance 14 writes for manifests and raises an exception for anything
 else.

@@ -1,8 +1,8 @@
 """Read a large table in ranges of rows, so that a slow consumer needs little memory.
 
-As soon as a scan reaches a fragment, Lance reads the fragment's pages, whatever the options for its read-ahead, and
-keeps them until the consumer has received their rows. A read of a range loads only what the range needs. This module
-never reads a small table in ranges, because a scan takes fewer requests.
+As soon as a scan reaches a fragment, Lance reads the fragment's pages, regardless of the read-ahead options, and keeps
+them until the consumer has received their rows. A read of a range loads only what the range needs. This module never
+reads a small table in ranges, because a scan takes fewer requests.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,8 +33,8 @@ def stream_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that match a filter in batches, in storage order and with row ids.
 
-    The memory that this takes depends neither on the size of the table nor on the speed of the consumer, except that a
-    filter on long texts reads the column of the filter like any scan.
+    The memory needed depends neither on the size of the table nor on the speed of the consumer. The exception is a
+    filter on long texts, for which the filtered column is read as in any other scan.
     """
     if not columns or not _is_large(table):
         return scan_batches(

@@ -1,4 +1,4 @@
-"""Find pipes, sockets and devices in a local root, which block or fail when they are opened.
+"""Find the pipes, sockets and devices in a local root, because opening one would block or fail.
 
 Nothing is opened: the type of an entry comes from its directory, or from the target of a symbolic link.
 """

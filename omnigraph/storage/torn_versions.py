@@ -1,4 +1,4 @@
-"""Find the newest versions of a cell that a power loss left incomplete, and set them aside.
+"""Find the newest versions of a cell if a power loss left them incomplete, and set them aside.
 
 On a local disk, a version is synced before it is acknowledged. Therefore, if the newest versions cannot be read but the
 version directly below them can, the newest versions were never acknowledged. This module ignores any other damage.

@@ -45,7 +45,7 @@ class IndexableVectors:
 
 
 def is_vector_kind(kind: str) -> bool:
-    """Return whether an index kind is a vector index."""
+    """Return whether an index kind is a kind of vector index."""
     return kind in METRICS_BY_KIND
 
 

@@ -100,8 +100,8 @@ def read_changes(difference: FragmentDifference, columns: Sequence[str]) -> tupl
 def _fragments_by_content(table: Table) -> dict[tuple[str, str], Any]:
     """Return the fragments in a version, by content.
 
-    Each key is a pair: the data files with row ids, and the deletions. The metadata objects are read directly,
-    because converting them to JSON takes ten times as long.
+    Each key is a pair: the data files together with the row ids, and the deletions. The metadata objects are read
+    directly, because converting them to JSON takes ten times as long.
     """
     fragments_by_key = {}
     for fragment in table.dataset.get_fragments():

@@ -1,7 +1,8 @@
-"""Process rows in memory that may contain more than 2 GiB of text in a column.
+"""Process in-memory rows that may contain more than 2 GiB of text in a column.
 
 Arrow joins the chunks of a column to take or compare its values, and fails if the result does not fit into one array.
-The functions in this module process pieces of bounded size. Rows of ordinary size are always processed at once.
+The functions in this module process pieces of bounded size. Rows of ordinary size are always processed in a single
+piece.
 """
 
 from collections.abc import Iterator
@@ -29,9 +30,9 @@ def split_by_size(rows: pa.Table, max_bytes: int) -> Iterator[pa.Table]:
 
 
 def matching_slices(*row_tables: pa.Table) -> Iterator[tuple[pa.Table, ...]]:
-    """Yield one range of rows after another, each as a tuple with the rows from every table.
+    """Split all tables at the same positions, and yield each range of rows as a tuple with one slice per table.
 
-    A range of several rows has at most `MAX_JOINED_BYTES`.
+    A range takes up at most `MAX_JOINED_BYTES` across all tables, unless it consists of a single row.
     """
     row_count = row_tables[0].num_rows
     if row_count < 2 or sum(rows.nbytes for rows in row_tables) <= MAX_JOINED_BYTES:

@@ -25,7 +25,7 @@ def checksum_and_sync(
 
     If `known_checksums` is None, no checksums are computed. `synced_directories` contains the directories whose names
     have already been synced; if it is None, nothing is synced. A file that no longer exists gets no checksum. If files
-    are to be synced, such a file raises `FileNotFoundError`.
+    are synced, such a file causes a `FileNotFoundError`.
     """
     checksums = dict(known_checksums or {})
     directories: set[str] = set()

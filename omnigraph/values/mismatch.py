@@ -1,6 +1,6 @@
-"""The mismatch between a value and its type, and a JSON object that stands for a value that JSON cannot express.
+"""Type-mismatch errors, and the JSON stand-ins for values that JSON cannot represent.
 
-A client converts values such as dates to JSON only if they match the type of their property or parameter. Otherwise it
+A client converts values such as dates to JSON only if they match the type of their property or parameter. Otherwise, it
 sends a stand-in, so that the server rejects the value with the same error as an embedded graph. A stand-in never
 matches any type, so it is never stored.
 """

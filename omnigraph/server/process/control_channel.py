@@ -1,6 +1,6 @@
 """Messages from a worker to the supervisor, sent over a socket.
 
-A worker reports that it is ready, that it is alive, or why it cannot start. If the supervisor dies, the worker reads
+A worker reports that it is ready, that it is alive, or why it cannot start. If the supervisor dies, the worker detects
 the end of the stream and stops. Each message is one line of JSON.
 """
 

@@ -97,7 +97,7 @@ class WorkerServer(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the shutdown. Ignore SIGINT, which a terminal also sends to workers: the supervisor stops them."""
+        """Begin the shutdown. Ignore the SIGINT that a terminal sends to workers, because the supervisor stops them."""
         if sig == signal.SIGTERM:
             self.should_exit = True
 

@@ -1,6 +1,6 @@
 """Full-text indexes, which list the tokens in a text column and find the rows that contain given tokens.
 
-An index finds tokens exactly as they appear in the column, and a list of all tokens is stored next to it. The caller
+An index finds tokens exactly as they appear in the column. A list of all tokens is stored next to the index. The caller
 determines which tokens are equivalent, so a change in the rules for equivalence does not invalidate an index. Text is
 split only where Lance also splits it, so that Lance splits a query token in the same way as the stored text. Results
 are candidates: they include every row that contains a token, and possibly other rows.
