@@ -78,7 +78,7 @@ class ResponseStream:
         await self._send({"type": "http.response.start", "status": status, "headers": encode_headers(headers)})
 
     async def write(self, chunk: bytes, *, is_last: bool = False) -> None:
-        """Send a chunk in pieces; raise `ClientGoneError` if the client has disconnected or does not read."""
+        """Send a chunk in pieces; raise `ClientGoneError` if the client has disconnected or stopped reading."""
         for start in range(0, max(len(chunk), 1), _PIECE_BYTES):
             piece = chunk[start : start + _PIECE_BYTES]
             await self._write_piece(piece, is_last=is_last and start + _PIECE_BYTES >= len(chunk))

@@ -1,8 +1,8 @@
 """Find the route of a request from its raw path.
 
-The path is split before its segments are percent-decoded, so that `review%2Fx` is one segment, which names the branch
-`review/x`. A fixed segment takes precedence over a placeholder, but only among routes with the request's method. For
-example, a branch named `merge` can be deleted even though `POST /branches/merge` exists.
+The path is split into segments before they are percent-decoded, so `review%2Fx` is a single segment that names the
+branch `review/x`. A fixed segment takes precedence over a placeholder, but only among routes with the request's method.
+For example, a branch named `merge` can be deleted even though `POST /branches/merge` exists.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ class MatchedRoute:
 
 
 class _PathPrefix:
-    """The routes whose paths begin with the same segments: those that end there, and those that continue."""
+    """The routes that share a path prefix: those that end with the prefix, and those that continue after it."""
 
     __slots__ = ("after_placeholder", "after_segment", "routes")
 

@@ -52,8 +52,7 @@ class StoredQueries:
 
 
 def load_stored_queries(directory: str | None, graph_id: str, graph: Graph) -> StoredQueries:
-    """Read a graph's queries from the subfolder named after its id, or from the folder itself if it has no such
-    subfolder.
+    """Read a graph's queries from the subfolder named after its id, or from the folder itself if there is none.
 
     Raises a language error if a query does not match the schema, and `ConfigError` for a missing folder or a repeated
     name.

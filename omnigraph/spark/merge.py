@@ -1,8 +1,8 @@
 """Merge branches with too many changes for one process, using Spark to compare tables and write rows.
 
-Executors read only the fragments that differ, match rows by id in a single shuffle of ids and row ids, and compare and
-write values in the tasks that read them. The driver receives ids, conflicting rows, and the columns needed for rules
-that involve all rows. It handles conflicts and publishes the result as in any other merge.
+Executors read only the fragments that differ, and match rows by id in a single shuffle of ids and row ids. The tasks
+that read values also compare and write them. The driver receives ids, conflicting rows, and the columns needed for
+rules that involve all rows. It handles conflicts and publishes the result as in any other merge.
 """
 
 import json

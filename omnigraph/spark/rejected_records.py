@@ -56,7 +56,7 @@ def collect_rejected(
     found: SetViolations,
     rejects_folder: str | None,
 ) -> RejectedRecords:
-    """Return the records that tasks rejected, and those that break a rule that involves all records.
+    """Return the records that tasks rejected, and the records that break a rule involving all records.
 
     If there are many records and a rejects folder is given, write them to files in that folder. If there are only a
     few, the caller writes the files.

@@ -389,7 +389,7 @@ def _read_report(kind: str, members_text: str, payload: bytes | None) -> TaskRep
 
 
 def collect_reports(task_reports: "DataFrame") -> list[TaskReport]:
-    """Collect all reports, except those about single records and about rejected records, in input order."""
+    """Collect all reports in input order, except reports about single records and about rejected records."""
     row_kinds = [*(row_kind.kind for row_kind in ROW_KINDS), *REJECT_KINDS]
     return read_reports(task_reports.where(~task_reports.kind.isin(*row_kinds)).toArrow())
 

@@ -16,10 +16,10 @@ _DEFAULT_PROFILE = "default"
 
 
 def read_aws_profile(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for the selected profile, under the names that Lance uses. A missing file is treated as
-    empty.
+    """Return the settings for the selected profile, under the names that Lance uses.
 
-    The environment selects the profile. If the environment also contains keys, keys in the files are ignored.
+    The environment selects the profile. If the environment also contains keys, keys in the files are ignored. A missing
+    file is treated as empty.
     """
     explicit_profile = environment.get("AWS_PROFILE") or environment.get("AWS_DEFAULT_PROFILE")
     profile = explicit_profile or _DEFAULT_PROFILE

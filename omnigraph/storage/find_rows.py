@@ -1,8 +1,8 @@
 """Find rows by column values, a batch of values at a time.
 
-This module chooses between an index lookup and a scan, because for a long list of values, reading whole columns is
-faster than looking up each value. Blobs are returned as bytes. During a write, however, large blobs are returned as
-placeholders. Row ids and addresses are optional.
+This module chooses between an index lookup and a scan, because reading whole columns is faster than looking up each
+value of a long list. Blobs are returned as bytes. During a write, however, large blobs are returned as placeholders.
+Row ids and addresses are optional.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

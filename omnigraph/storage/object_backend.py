@@ -11,8 +11,7 @@ TRANSFER_BLOCK_BYTES = 8 << 20  # a large object is held in memory one block of 
 
 @record
 class ListedObject:
-    """An object in a listing: its root-relative name, its size, and its modification time according to the store's
-    clock.
+    """An object in a listing: its root-relative name, its size, and its modification time on the store's clock.
 
     `etag` changes when the object is removed and its name is reused for a different object.
     """

@@ -35,8 +35,8 @@ class ControlObjects:
     def read_json(self, object_name: str) -> dict[str, Any] | None:
         """Return a JSON object, or None if it does not exist; raise `StorageError` if it cannot be parsed.
 
-        The error has kind `permanent`. It is also raised if the object does not match the checksum that it contains,
-        which means that it was changed or was moved from a different name.
+        The error has kind `permanent`. It is also raised if the object does not match its own checksum, because its
+        content or its name was changed.
         """
         object_bytes = self.backend.read(object_name)
         if object_bytes is None:

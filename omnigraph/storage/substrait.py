@@ -1,9 +1,9 @@
 """Make filters work on tables with column types that Arrow cannot serialize for Lance.
 
 A filter is sent to Lance together with the table schema. Lance removes the columns whose types cannot be serialized,
-but it overlooks lists of unsigned integers. Every filter on a table with such a column would therefore fail. Unsigned
-columns are sent as wider signed types. Lance still compares the stored type, so it can use the indexes on these
-columns. This module must also create the constants in filters, so that their types match the types that are sent.
+but it overlooks lists of unsigned integers. Without this module, every filter on a table with such a column would fail.
+Unsigned columns are sent as wider signed types. Lance still compares the stored type, so it can use the indexes on
+these columns. This module must also create the constants in filters, so that their types match the types that are sent.
 """
 
 import importlib

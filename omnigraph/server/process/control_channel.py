@@ -23,7 +23,7 @@ _decoder = msgspec.json.Decoder(WorkerMessage)
 
 
 def send_message(channel: socket.socket, message: WorkerMessage) -> None:
-    """Send a message. If the supervisor no longer listens, do nothing."""
+    """Send a message. If the supervisor is no longer listening, do nothing."""
     try:
         channel.sendall(msgspec.json.encode(message) + b"\n")
     except OSError:

@@ -33,7 +33,7 @@ class StreamAnswer:
 
 @dataclass(frozen=True, slots=True)
 class EventAnswer:
-    """A response whose chunks come from the event loop, such as server-sent events."""
+    """A response, such as a stream of server-sent events, whose chunks come from the event loop."""
 
     chunks: AsyncIterator[bytes]
     media_type: str

@@ -24,7 +24,7 @@ class SharedTimer:
         self._is_running = False
 
     def start(self, seconds: float, on_expiry: Callable[[], object]) -> int:
-        """Start a time limit and return its number; call a function if the limit expires."""
+        """Start a time limit that calls a function when it expires, and return the limit's number."""
         if not self._is_running:
             self._is_running = True
             asyncio.get_running_loop().call_later(_TICK_SECONDS, self._tick)
