@@ -153,7 +153,7 @@ def require_graph_id(graph_id: str) -> str:
 
 
 def parse_bind(bind: str) -> tuple[str, int]:
-    """Split `host:port`; an IPv6 address must be in brackets.
+    """Split `host:port`; an IPv6 address is written in brackets.
 
     >>> parse_bind("127.0.0.1:0"), parse_bind("[::1]:8080")
     (('127.0.0.1', 0), ('::1', 8080))
