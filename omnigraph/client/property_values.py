@@ -2,8 +2,8 @@
 
 A value that JSON expresses exactly is sent as it is, and the server checks it. Any other value is checked here against
 its type. If it does not match, a stand-in is sent, which the server rejects with the same error as an embedded graph.
-This module must never convert a value so that a property of the wrong type accepts it: for example, it must not send
-bytes as text to a String property.
+Values are never converted to fit a property of another type: for example, bytes must not be sent as text to a String
+property.
 """
 
 import math
