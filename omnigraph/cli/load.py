@@ -113,7 +113,7 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
 
     If an edge type has no @key, an edge without an id gets a new id in every load, even with merge. Repeating the load
     therefore duplicates these edges. To prevent this, declare @key(src, dst) in the schema, give edges an "id" in their
-    "data", pass --idempotency-key, or declare @unique(src, dst), which rejects the second edge.
+    "data", pass --idempotency-key, or declare @unique(src, dst), which rejects repeated edges.
     """
     root = resolve_target(address)
     if mode == "overwrite":

@@ -124,7 +124,7 @@ def _read_graphs(exchange: "Exchange", server_url: str) -> list[Any]:
 
 
 def _can_read_default_graph(exchange: "Exchange") -> bool:
-    """Return whether the server has a graph with the default id, and the token may read it."""
+    """Return whether a graph with the default id exists and the token may read it."""
     from omnigraph.errors import NotFound, PermissionDenied
 
     try:

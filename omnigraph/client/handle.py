@@ -60,7 +60,7 @@ class RemoteHandle:
         return self.on_branch(name)
 
     def on_branch(self, name: str) -> "RemoteHandle":
-        """Return a handle on a branch that exists."""
+        """Return a handle on a branch, without checking that the branch exists."""
         return RemoteHandle(self.exchange, self.uri, name, read_only=self.opened_read_only)
 
     def at(self, revision: Revision) -> "RemoteHandle":

@@ -151,7 +151,7 @@ def encode_arguments(query_text: str, query_name: str | None, arguments: Mapping
 
 
 def _declared_types(query_text: str, query_name: str | None) -> dict[str, PropertyType]:
-    """Return the types of a query's parameters. They are unknown if the text is invalid, which the server reports."""
+    """Return the types of a query's parameters. They are unknown if the text is invalid; the server reports this."""
     file, _ = read_queries(SourceText("<query>", query_text))
     queries = [query for query in file.queries if query_name is None or query.name.text == query_name]
     return {parameter.name: parameter.type for parameter in queries[0].parameters} if len(queries) == 1 else {}

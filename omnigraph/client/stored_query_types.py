@@ -40,7 +40,7 @@ def write_kind(parameter: Mapping[str, Any]) -> str:
 
 
 def property_type(parameter: Mapping[str, Any]) -> PropertyType | None:
-    """Return a type that encodes the values of a parameter, or None for a kind from a newer server.
+    """Return a type with which to encode the values of a parameter, or None for a kind from a newer server.
 
     >>> property_type({"kind": "list", "item_kind": "date", "nullable": False}).display()
     '[Date]'

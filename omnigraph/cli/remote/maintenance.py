@@ -99,7 +99,7 @@ class ServedMaintenance:
             raise
 
     def jobs(self) -> list[Document]:
-        """Return the jobs of which the server has a record, newest first."""
+        """Return the jobs that the server has a record of, newest first."""
         return self._exchange.get("jobs")["jobs"]  # type: ignore[no-any-return]
 
     def job(self, job_id: str) -> Document:

@@ -1,4 +1,4 @@
-"""The shell's history: the newest statements, in a file in the home directory that only its owner can read.
+"""The shell's history: the newest statements, in a file that only its owner can read, in the home directory.
 
 Concurrent sessions can all append to the file. The file contains one line per statement.
 """

@@ -26,7 +26,7 @@ _BAG_BUILD_SCANS = 24  # building neighbor bags costs as much as scanning all ro
 
 @record
 class ProbeBudget:
-    """The data to compute the cost of a lookup, and the total cost above which lists are built instead."""
+    """Coefficients for the cost of a lookup, and the total cost above which lists are built instead."""
 
     limit: int
     base_cost: int
