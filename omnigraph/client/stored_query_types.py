@@ -1,6 +1,6 @@
 """The parameter types of stored queries, as the server describes them.
 
-The server sends a kind instead of a type, such as `int` for I32 and U32. This module sends no requests, and imports no
+Instead of a type, the server sends a kind, such as `int` for I32 and U32. This module sends no requests, and imports no
 data libraries, because commands use it.
 """
 
