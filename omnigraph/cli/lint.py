@@ -106,7 +106,7 @@ def _read_file(path: str) -> SourceText | LanguageError:
 
 
 def _with_path_arguments(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the report with `-` for standard input, as on the command line."""
+    """Return the report with standard input shown as `-`, as on the command line."""
     for report in (document, *document.get("queries", ())):
         for member_name in ("schema_source", "query_path"):
             if report.get(member_name) == files.display_name(files.STDIN):

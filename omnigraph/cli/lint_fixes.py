@@ -47,7 +47,7 @@ def fix_text(text: str, lint: Linter) -> tuple[str, int]:
 
 
 def _reduce_findings(text: str, lint: Linter, limit: int) -> tuple[str, Sequence[Diagnostic], int]:
-    """Apply corrections while each of them reduces the number of findings."""
+    """Apply corrections as long as each one reduces the number of findings."""
     fix_count, diagnostics = 0, lint(text)
     while fix_count < limit:
         for candidate in _iter_candidates(text, diagnostics):

@@ -113,7 +113,7 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
 
     If an edge type has no @key, an edge without an id gets a new id in every load, even with merge. Repeating the load
     therefore duplicates these edges. To prevent this, declare @key(src, dst) in the schema, give edges an "id" in their
-    "data", pass --idempotency-key, or declare @unique(src, dst), which rejects the second edge.
+    "data", pass --idempotency-key, or declare @unique(src, dst), which rejects repeated edges.
     """
     root = resolve_target(address)
     if mode == "overwrite":
@@ -154,7 +154,7 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
 
 
 def _choose_source(data: tuple[str, ...]) -> Any:
-    """Return the source to load: standard input, one path, or a list of paths with and without a type."""
+    """Return the source to load: standard input, one path, or a list of paths. Any path may have a type."""
     if data == (files.STDIN,):
         return sys.stdin.buffer
     parts = [_read_part(argument) for argument in data]
@@ -186,7 +186,7 @@ def _csv_options(options: dict[str, Any]) -> "CsvOptions":
 
 
 def _read_columns(arguments: tuple[str, ...]) -> Any:
-    """Return the column names of CSV files that have no header line: for all types, by type, or None."""
+    """Return the column names for CSV files without a header line, as one list or by type, or None."""
     columns_by_type = {}
     for argument in arguments:
         type_name, _, names = argument.rpartition("=")
@@ -253,7 +253,7 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
 
 
 def _describe_counts(receipt: "Receipt", mode: str, is_dry_run: bool) -> tuple[str, str]:
-    """Return the two parts of a load's summary that precede and follow the branch name."""
+    """Return the parts of a load's summary that come before and after the branch name."""
     stem, done = ("delete", "deleted") if mode == "delete" else ("load", "loaded")
     if receipt.replayed:
         return f"{done} nothing", f": commit {receipt.commit_id} already used this idempotency key"
@@ -287,7 +287,7 @@ def _describe_nulled(receipt: "Receipt") -> str:
 def _describe_timing(receipt: "Receipt") -> str:
     """Describe how long a load took, as in `20.9 s (start 8.6, stage 8.1, publish 4.2), 89,431 rows/s`.
 
-    `start` is the time before the first step, during which Spark starts. The rate does not include this time.
+    `start` is the time until the first step begins, and includes the start of Spark. The rate does not include it.
     """
     work_seconds = sum(receipt.steps.values())
     steps = {"start": max(receipt.elapsed - work_seconds, 0.0), **receipt.steps}

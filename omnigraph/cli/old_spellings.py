@@ -29,7 +29,7 @@ def explain_old_command(name: str) -> str | None:
 
 
 def explain_old_flag(command_name: str, arguments: Sequence[str], accepted_flags: set[str]) -> str | None:
-    """Return an explanation if a command's arguments contain a flag from an earlier release, or otherwise None.
+    """Return an explanation if a command's arguments contain a flag from an earlier release, or None if not.
 
     >>> explain_old_flag("export", ["g", "--jsonl"], set())
     '`export` writes NDJSON by default; omit --jsonl'

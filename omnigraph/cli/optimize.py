@@ -62,7 +62,7 @@ def optimize(
 
 
 def _exit_if_damaged(report: Any) -> None:
-    """Exit with an error code if a table is damaged, even if the other tables were maintained."""
+    """Exit with an error code if a table is damaged, even if maintenance of the other tables succeeded."""
     if report.damaged:
         show.note("run `omnigraph check` to list the missing or damaged files")
         raise click.exceptions.Exit(exits.FAILED)

@@ -56,8 +56,8 @@ class CurrentGraph:
 class Invocation:
     """The state of one program run, filled in as flags are read. It outlives the click context.
 
-    `scope_flags` are flags that were given before the command and that not every command accepts. Commands that change
-    data set `is_write`, and their error messages say whether anything was written. The shell sets `current_graph`.
+    `scope_flags` holds those flags given before the command that only some commands accept. Commands that change data
+    set `is_write`, and their error messages say whether anything was written. The shell sets `current_graph`.
     """
 
     settings: Settings = field(default_factory=_settings_from_environment)

@@ -28,8 +28,8 @@ def split_arguments(
     """Separate the graph, if it is given, from a command's other positional arguments.
 
     `slots` maps parameter names to metavars, with brackets around optional ones. The number of arguments usually
-    determines whether the first one is the graph. Otherwise, the first argument is taken as the graph only if it looks
-    like one and no option names a graph.
+    determines whether the first one is the graph. If it does not, the first argument is taken as the graph only if it
+    looks like one and no option names a graph.
 
     >>> split_arguments(["g", "review"], {"name": "NAME"}, graph_is_given=False)
     ('g', {'name': 'review'})

@@ -118,7 +118,7 @@ def _read_style(options: dict[str, Any]) -> "TextStyle":
 
 
 def choose_style(*, wrap: bool | None = None, max_width: int | None = None, csv_null: str = "null") -> "TextStyle":
-    """Return the style for text. The configuration sets what the caller leaves open."""
+    """Return the style for text; options that are not given come from the configuration."""
     from omnigraph.api.results.formats import TextStyle
 
     config = load_config()

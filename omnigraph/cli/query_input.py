@@ -133,7 +133,7 @@ def parse_json_value(text: str) -> Any:
 
 
 def _suggest_json(params_text: str) -> str:
-    """Return a hint with the JSON form of parameters that were written as NAME=VALUE, or with the accepted form.
+    """Return a hint that rewrites NAME=VALUE as JSON, or a general hint if the text does not have this form.
 
     >>> print(_suggest_json("limit=3"))
     use --params '{"limit": 3}'

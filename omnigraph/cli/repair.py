@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 def repair(address: GraphAddress, branch: str, confirm: bool, force: bool, yes: bool, **options: Any) -> None:
     """Report or adopt changes made by external writers; restore lost names and versions.
 
-    With --confirm, the names of branches and tags whose ref objects are lost are restored. If a
-    name is unknown, set it with --restore and --name, or delete the branch with --drop. Missing
-    versions of a branch are published again if there is proof that they had been published.
+    With --confirm, the names of branches and tags whose ref objects are lost are restored. If a name is unknown, set it
+    with --restore and --name, or delete the branch with --drop. Missing versions of a branch are published again if
+    there is proof that they were published before.
 
     Rows that external writers appended are adopted with --force --confirm if they satisfy all rules
     of the schema. Compactions and indexes made by external writers have no effect on the graph. All

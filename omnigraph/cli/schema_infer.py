@@ -22,8 +22,8 @@ from .options import settings, shared_options
 def infer(paths: tuple[str, ...], sample_rows: int) -> None:
     """Propose a schema for CSV, NDJSON or Parquet files, and print it.
 
-    TYPE= sets the type of a file; otherwise, the type comes from its records or file name. Comments mark guesses:
-    review the schema before you create a graph with it. Nothing is written.
+    A TYPE= prefix sets the type of a file; without it, the type comes from the records or the file name. Comments mark
+    guesses: review the schema before you create a graph with it. Nothing is written.
     """
     from omnigraph.api.schema import Schema
 
@@ -35,7 +35,7 @@ def infer(paths: tuple[str, ...], sample_rows: int) -> None:
 
 
 def _read_arguments(paths: tuple[str, ...]) -> Any:
-    """Return the paths, by type if the arguments name types."""
+    """Return the paths as a list, or as a mapping by type if the arguments name types."""
     named_paths = [path.partition("=") for path in paths]
     named_count = sum(bool(separator) and type_name.isidentifier() for type_name, separator, _ in named_paths)
     if not named_count:

@@ -1,7 +1,7 @@
 """A graph on a server, as a command addresses it: its URL and the token to send.
 
 This module turns `--server`, `--graph`, URLs and profiles into a served graph, and lists the graphs on a server. It
-contacts the server only for such a list, which it also needs if a command names no graph.
+contacts the server only to list its graphs or, if a command names no graph, to find the only one.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ class ServerTarget:
 
 
 class ServedHandle:
-    """The base class of opened graphs on a server, by which commands recognize them without importing a client."""
+    """The base class of opened graphs on a server, so that commands can recognize them without importing a client."""
 
 
 def is_served(graph: object) -> bool:
@@ -40,7 +40,7 @@ def is_served(graph: object) -> bool:
 
 
 def is_server_url(location: str) -> bool:
-    """Return whether a location is a server's URL instead of a storage location.
+    """Return whether a location is a server's URL rather than a storage location.
 
     >>> is_server_url("https://db.example.org/graphs/g"), is_server_url("s3://bucket/g")
     (True, False)
@@ -124,7 +124,7 @@ def _read_graphs(exchange: "Exchange", server_url: str) -> list[Any]:
 
 
 def _can_read_default_graph(exchange: "Exchange") -> bool:
-    """Return whether the server has a graph with the default id that the token may read."""
+    """Return whether a graph with the default id exists and the token may read it."""
     from omnigraph.errors import NotFound, PermissionDenied
 
     try:

@@ -199,7 +199,7 @@ def stored_blob(handle: RemoteHandle, facts: BlobFacts) -> RemoteBlob:
 
 
 def written_blob(facts: BlobFacts, content: bytes) -> RemoteBlob:
-    """Return a blob that is not stored yet, whose bytes are in memory."""
+    """Return a blob that is not stored yet and whose bytes are in memory."""
     return RemoteBlob(facts, lambda first, last: iter((content[first:last],) if first < last else ()))
 
 

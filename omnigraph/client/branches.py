@@ -1,4 +1,4 @@
-"""`graph.branches` on a server: list, create, rename, reset and delete branches, and run `with` blocks on new ones."""
+"""`graph.branches` on a server: list, create, rename, reset and delete branches, and run `with` blocks on a branch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -29,7 +29,7 @@ _WAIT_SECONDS = 1.0  # after this wait for a commit, the reader checks whether i
 
 
 class RemoteFeed(Iterator[RemoteBlock]):
-    """The blocks after a position, up to the branch head at the time when the feed was opened.
+    """The blocks after a position, up to the commit that was the branch head when the feed was opened.
 
     `cursor` points past the last block that was read. If the feed starts at the beginning or after a revision, `cursor`
     is None until a block has been read.

@@ -23,7 +23,7 @@ _MAX_ATTEMPTS = 8
 
 @record(eq=False)
 class DecidedMerge:
-    """A merge whose conflicts a function resolves: the paths of the merge and preview requests, and their body."""
+    """A merge whose conflicts are resolved by a function: the function, the request paths, and the request body."""
 
     handle: RemoteHandle
     segments: tuple[str, ...]

@@ -133,7 +133,7 @@ class ConnectionPool:
 
 
 def _is_closed_by_server(connection: http.client.HTTPConnection) -> bool:
-    """Return whether an idle connection has input, which without a pending request must be the end of the stream."""
+    """Return whether an idle connection has input; as no request is pending, this can only be the end of the stream."""
     if connection.sock is None:
         return True
     poller = select.poll()

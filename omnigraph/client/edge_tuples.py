@@ -1,6 +1,6 @@
 """Convert the edges of `connect_nodes` to JSON arrays.
 
-The schema is read only if an edge contains a value that JSON does not express.
+The schema is read only if an edge contains a value that JSON cannot express.
 """
 
 from collections.abc import Callable, Iterable

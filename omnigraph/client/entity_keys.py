@@ -1,7 +1,7 @@
 """Convert keys to JSON and to text for a server, in all forms that an embedded graph accepts.
 
-A key that the schema does not allow is rejected here, with the error that an embedded graph raises. A value must never
-be converted so that a key of the wrong type accepts it: for example, bytes must not become text.
+A key that the schema does not allow is rejected here, with the error that an embedded graph raises. Values are never
+converted to fit a key of another type: for example, bytes must not become text.
 """
 
 from collections.abc import Mapping

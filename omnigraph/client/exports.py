@@ -1,6 +1,7 @@
 """Exports of a graph on a server. The server sends NDJSON; this machine writes files in other formats.
 
-The lines are streamed, and never all held in memory. An interrupted stream raises an error, and no file appears.
+The lines are streamed and are never all held in memory at once. An interrupted stream raises an error, and no file
+appears.
 """
 
 import json

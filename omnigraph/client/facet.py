@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class RemoteFacet:
-    """A group of methods on a graph on a server, such as `graph.branches`."""
+    """A group of methods of a graph on a server, such as `graph.branches`."""
 
     __slots__ = ("_handle",)
 

@@ -60,7 +60,7 @@ class RemoteHandle:
         return self.on_branch(name)
 
     def on_branch(self, name: str) -> "RemoteHandle":
-        """Return a handle on a branch that exists."""
+        """Return a handle on a branch, without checking that the branch exists."""
         return RemoteHandle(self.exchange, self.uri, name, read_only=self.opened_read_only)
 
     def at(self, revision: Revision) -> "RemoteHandle":
@@ -111,12 +111,12 @@ class RemoteHandle:
         return document
 
     def schema_ir(self) -> SchemaIR:
-        """Return the compiled schema. Types and properties have ids as in a new graph, but keys have the same order."""
+        """Return the compiled schema. Its ids are those of a new graph, but keys have the same column order."""
         return read_schema_ir(self.schema_document())
 
     @staticmethod
     def pause_before_retry(attempt: int) -> None:
-        """Wait for a random time, whose upper bound doubles with each attempt, from 4 to 500 milliseconds."""
+        """Wait for a random time; its upper bound starts at 4 ms and doubles with each attempt, up to 500 ms."""
         time.sleep(min(0.5, 0.002 * 2**attempt) * clock_and_ids.random_fraction())
 
     # Checks before a call -----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Count the records of a load by type, for the receipt of a load that an earlier call has already completed."""
+"""Count the records of a load by type, for its receipt if an earlier call already completed the load."""
 
 import json
 from collections.abc import Iterable, Iterator

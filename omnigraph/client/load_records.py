@@ -1,4 +1,4 @@
-"""Write records of a load as lines of NDJSON: records of one type, and records that name their type.
+"""Write the records of a load as lines of NDJSON: records of one type, and records that name their type.
 
 The schema is read only if a record contains a value that JSON cannot express, or if the record is a dataclass instance,
 whose class names its type.

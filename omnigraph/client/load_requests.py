@@ -23,7 +23,7 @@ ReportProgress = Callable[[int], object]
 
 @record
 class LoadSettings:
-    """The options of one load. `max_errors` is the number of problems to list; None raises the first problem."""
+    """The options of one load. `max_errors` is the number of problems to list; if None, the first one is raised."""
 
     branch: str
     mode: str
@@ -68,7 +68,7 @@ def send_parts(
     *,
     report_progress: ReportProgress = lambda _: None,
 ) -> Reply:
-    """Send parts in one request, and return the response. `files` restores file names and line numbers in errors."""
+    """Send parts in one request, and return the response. Errors get file names and line numbers from `files`."""
     body = make_body(parts, settings.csv)
     headers = {"Content-Type": body.content_type, "Content-Length": str(body.size)}
     if settings.idempotency_key is not None:

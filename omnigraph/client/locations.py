@@ -58,7 +58,7 @@ class GraphUrl:
 
 
 def is_remote(uri: object) -> bool:
-    """Return whether a location is the address of a server instead of a storage location.
+    """Return whether a location is the address of a server rather than a storage location.
 
     >>> is_remote("https://db.example.org/graphs/g"), is_remote("s3://bucket/g")
     (True, False)

@@ -1,6 +1,6 @@
 """Choose the ids of new entities whose type has no key, before the entities are sent.
 
-A transaction sends its steps several times, and a reader must see the same ids each time.
+A transaction sends its steps several times, and the ids must be the same each time.
 """
 
 import json

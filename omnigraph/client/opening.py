@@ -32,12 +32,12 @@ def open(  # noqa: PLR0913 - all but the first are keywords
 ) -> "Graph":
     """Open a graph from its files, or connect to a graph on a server.
 
-    A path, `file://` or `s3://` location opens the files. Unless `read_only` is true, interrupted
-    operations are recovered first. `storage_options` configure an object store and override the `AWS_*` variables. If
-    `verify` or `OMNIGRAPH_VERIFY=1` is set, each file is compared with its checksum on first use. `external_blobs`
-    lists locations such as `s3://bucket/prefix` and `file:///data`. A write can then pass the URI of an object in one
-    of these locations as a blob, and the object's bytes are copied into the graph. The default is the space-separated
-    list in `OMNIGRAPH_EXTERNAL_BLOBS`. If that is not set, no location is allowed.
+    A path, `file://` or `s3://` location opens the files. Unless `read_only` is true, interrupted operations are
+    recovered first. `storage_options` configure an object store and override the `AWS_*` variables. If `verify` or
+    `OMNIGRAPH_VERIFY=1` is set, the checksum of each file is verified on first use. `external_blobs` lists locations
+    such as `s3://bucket/prefix` and `file:///data`. A write can then pass the URI of an object in one of these
+    locations as a blob, and the object's bytes are copied into the graph. The default is the space-separated list in
+    `OMNIGRAPH_EXTERNAL_BLOBS`. If that is not set, no location is allowed.
 
     `https://HOST/graphs/GRAPH` opens a graph on a server. `token` is the bearer token, by default `OMNIGRAPH_TOKEN`.
     `ca_file` is a file with the CA that issued the server's certificate. `timeout` is the maximum time to wait for each

@@ -10,7 +10,7 @@ from .facet import RemoteFacet
 
 
 class RemoteOperations(RemoteFacet):
-    """Long-running operations of a graph on a server that are in progress or whose process crashed."""
+    """Long-running operations on a served graph: those in progress, and those whose process crashed."""
 
     __slots__ = ()
 

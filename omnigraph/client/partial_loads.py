@@ -161,7 +161,7 @@ def _digest_parts(parts: Sequence[LoadPart]) -> str:
 
 
 def _find_earlier_load(handle: RemoteHandle, key: str, digest: str, settings: LoadSettings) -> Document | None:
-    """Return the commit that made an earlier load with the same key visible on the target, or None."""
+    """Return the commit that published an earlier load with the same key on the target, or None."""
     commits: list[Document] = handle.exchange.get("commits", branch=settings.branch, limit=_SEARCHED_COMMITS)["commits"]
     parts = {
         commit["graph_commit_id"]: commit for commit in commits if commit["graph_branch"].startswith(f"load-{key}-")

@@ -2,8 +2,8 @@
 
 A value that JSON expresses exactly is sent as it is, and the server checks it. Any other value is checked here against
 its type. If it does not match, a stand-in is sent, which the server rejects with the same error as an embedded graph.
-This module must never convert a value so that a property of the wrong type accepts it: for example, it must not send
-bytes as text to a String property.
+Values are never converted to fit a property of another type: for example, bytes must not be sent as text to a String
+property.
 """
 
 import math
@@ -151,7 +151,7 @@ def encode_arguments(query_text: str, query_name: str | None, arguments: Mapping
 
 
 def _declared_types(query_text: str, query_name: str | None) -> dict[str, PropertyType]:
-    """Return the types of a query's parameters. They are unknown if the text is invalid, which the server reports."""
+    """Return the types of a query's parameters. They are unknown if the text is invalid; the server reports this."""
     file, _ = read_queries(SourceText("<query>", query_text))
     queries = [query for query in file.queries if query_name is None or query.name.text == query_name]
     return {parameter.name: parameter.type for parameter in queries[0].parameters} if len(queries) == 1 else {}

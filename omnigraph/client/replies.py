@@ -176,7 +176,7 @@ def _resolve_location(location: str | None, target: RequestTarget) -> str | None
 
 
 def _suggest_graph(address: str, target: RequestTarget) -> str | None:
-    """Return the URL of the graph if the redirect leads to the same path below another URL.
+    """Return the URL of the graph if the redirect leads to the same path under another URL.
 
     >>> target = RequestTarget("http://a", "http://a/graphs/g", "GET", "/snapshot?branch=b", "application/json", "none")
     >>> _suggest_graph("https://a/graphs/g/snapshot?branch=b", target)

@@ -1,6 +1,6 @@
 """Build maintenance reports from the JSON that a server returns. The classes are those of an embedded graph.
 
-A server names a graph by its path, which this module replaces with the URL of the graph, so that the commands in hints
+A server names a graph by its path. This module replaces the path with the graph's URL, so that the commands in hints
 can be run as they are. This module imports neither Arrow nor Lance, because the command line, which must start quickly,
 uses it as well.
 """

@@ -48,7 +48,7 @@ class RemoteRevisions(RemoteFacet):
         return read_commit(self._handle.exchange.get("commits", resolved_id))
 
     def pin(self) -> "RemoteGraph":
-        """Return a read-only graph pinned to the commit that this graph reads from now."""
+        """Return a read-only graph pinned to the commit that this graph currently reads from."""
         return self._graph_on(self._handle.pin(self._handle.head().id))
 
     def history(

@@ -1,6 +1,6 @@
 """The parameter types of stored queries, as the server describes them.
 
-The server sends a kind instead of a type, such as `int` for I32 and U32. This module sends no requests, and imports no
+Instead of a type, the server sends a kind, such as `int` for I32 and U32. This module sends no requests, and imports no
 data libraries, because commands use it.
 """
 
@@ -40,7 +40,7 @@ def write_kind(parameter: Mapping[str, Any]) -> str:
 
 
 def property_type(parameter: Mapping[str, Any]) -> PropertyType | None:
-    """Return a type that encodes the values of a parameter, or None for a kind from a newer server.
+    """Return a type with which to encode the values of a parameter, or None for a kind from a newer server.
 
     >>> property_type({"kind": "list", "item_kind": "date", "nullable": False}).display()
     '[Date]'

@@ -200,7 +200,7 @@ class RemoteTransaction:
         self._steps += steps
 
     def _preview(self, steps: list[Document]) -> Document:
-        """Run steps without publishing them. The key identifies a transaction that is already published."""
+        """Run steps without publishing them. With the key, the server recognizes an already published transaction."""
         self._require_open()
         body = {"operations": steps, "generated_ids": self._generated_ids or None, "rollback": True, "arrow": True}
         options = WriteOptions(idempotency_key=self._options.idempotency_key)

@@ -1,6 +1,6 @@
 """Convert keys to JSON for requests, and JSON values in responses back to Python.
 
-Query rows are sent as Arrow and need no conversion. The values that are written are converted by `property_values`.
+Query rows are sent as Arrow and need no conversion. Values to be written are converted by `property_values`.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Mutations and record writes on a graph on a server. Each call is one request, and makes one commit or has no effect.
+"""Mutations and record writes for a graph on a server. Each call is one request, and makes one commit or has no effect.
 
 Every write has an idempotency key, so that it can be sent again if the response is lost. If all attempts fail, the
 error's `effect` indicates whether the write may have been applied.

@@ -270,7 +270,7 @@ def _bound_count(context: ExecutionContext, value: plan.Value) -> int | None:
 
 
 def _ranking_text(context: ExecutionContext, read_plan: plan.ReadPlan) -> str:
-    """Return a note that names the vector index that the ranking uses, or an empty string if it uses none."""
+    """Return a note with the name of the vector index used by the ranking, or an empty string if it uses none."""
     ranking = read_plan.ranking
     if not isinstance(ranking, plan.Nearest) or read_plan.aggregated or read_plan.distinct:
         return ""

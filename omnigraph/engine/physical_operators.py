@@ -1,6 +1,6 @@
 """Physical operators, which plan rewrites substitute for logical operators.
 
-Each one leads to the same result as the logical operators that it replaces, but in less time.
+Each one produces the same result as the logical operators that it replaces, but in less time.
 """
 
 from omnigraph.lang.query import plan

@@ -91,7 +91,7 @@ class ServedFeed:
         self.at_start = True
 
     def take(self, limit: int) -> Iterator[ServedBlock]:
-        """Yield whole commits up to a number of changes; a commit that spans several pages is joined."""
+        """Yield whole commits. Each page has at most `limit` changes; a commit may span several pages."""
         pending: dict[str, Any] | None = None
         while True:
             page = self._read_page(limit)

@@ -133,7 +133,7 @@ class CommandGraph(ServedHandle):
         return reply.chunks(), reply.headers.get("Omnigraph-Snapshot-Id")
 
     def export_file(self, path: str, file_format: Any, types: Any, *, since: str | None) -> tuple[int, str]:
-        """Write the entities of a type to a file; return their number and the commit that is exported."""
+        """Write the entities of a type to a file; return their number and the id of the exported commit."""
         from omnigraph.client.exports import export_to_file
 
         commit_id = self.head.id

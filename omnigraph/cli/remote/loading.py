@@ -47,7 +47,7 @@ def load_files(graph: "CommandGraph", data: Any, options: Mapping[str, Any]) -> 
 
 
 def _without_only_name(parts: list[LoadPart]) -> list[LoadPart]:
-    """Return the parts. A single NDJSON file gets no label, because the command already shows the file's name."""
+    """Return the parts; a single NDJSON file loses its label, because the command already shows the file's name."""
     is_single_file = len(parts) == 1 and parts[0].type_name is None
     return [replace(parts[0], label=None)] if is_single_file else parts
 

@@ -1,7 +1,7 @@
 """Maintenance of a graph on a server. Operations on the graph's files run as jobs, and a command waits for the result.
 
-While a command waits, a terminal shows the progress of the job. If the command is interrupted, the job continues, and
-the message says how to see its result.
+While a command waits, it shows the job's progress if it is running in a terminal. If the command is interrupted, the
+job continues, and the message says how to see its result.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -99,7 +99,7 @@ class ServedMaintenance:
             raise
 
     def jobs(self) -> list[Document]:
-        """Return the jobs of which the server has a record, newest first."""
+        """Return the jobs that the server has a record of, newest first."""
         return self._exchange.get("jobs")["jobs"]  # type: ignore[no-any-return]
 
     def job(self, job_id: str) -> Document:

@@ -22,7 +22,7 @@ class BranchPosition:
 
 @record
 class ServedBranch:
-    """A branch that was created or renamed, and the actor who did so."""
+    """A branch that was created or renamed, and the actor who created or renamed it."""
 
     branch_name: str
     actor: str | None
@@ -56,7 +56,7 @@ class ServedBranches:
         return ServedBranch(document["name"], document["actor_id"])
 
     def reset(self, name: str, *, to: str, dry_run: bool, **options: Any) -> Any:
-        """Restore the state of a revision on a branch."""
+        """Reset a branch to its state at a revision."""
         body = {"to": to, "message": options["message"], "dry_run": dry_run}
         headers = key_headers(options["idempotency_key"])
         return self._graph.run_merge(("branches", name.strip(), "reset"), body, options["if_commit"], headers)

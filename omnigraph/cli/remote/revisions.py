@@ -53,7 +53,7 @@ class ServedRevisions:
         self._graph, self._exchange = graph, graph.exchange
 
     def commit(self, revision: str) -> Commit:
-        """Return a commit by its id or by another revision."""
+        """Return the commit that an id or another revision refers to."""
         return read_commit(self._exchange.get("commits", revision))
 
     def revert(self, commit: str, **options: Any) -> Any:

@@ -28,7 +28,7 @@ class ServedStep:
 
 @record
 class ServedPlan:
-    """The steps from one schema to another."""
+    """The steps that migrate one schema to another."""
 
     document: Document
 
@@ -115,7 +115,7 @@ class ServedSchema:
         return _CompiledSchema(compile_schema(self.source, "<schema>"))
 
     def plan(self, source: SourceText, *, allow_data_loss: bool) -> ServedPlan:
-        """Return the steps to another schema."""
+        """Return the steps that would migrate the graph to another schema."""
         body = {"schema_source": source.text, "allow_data_loss": allow_data_loss, "branch": self._graph.branch_name}
         with with_source(source):
             return ServedPlan(self._graph.exchange.post("schema", "plan", body=body, is_read=True))

@@ -59,7 +59,7 @@ def run_backslash(session: Session, statement: str) -> int:
 
 
 def open_current(session: Session) -> "Graph":
-    """Open the session's current position: its branch head or its revision."""
+    """Open the graph at the session's current position: the head of its branch, or its revision."""
     current = session.current
     return open_snapshot(current.uri, None if current.commit_id else current.branch, current.commit_id)
 

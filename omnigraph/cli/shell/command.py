@@ -1,4 +1,4 @@
-"""`omnigraph shell`: the command that starts the shell, on a terminal or for statements from a pipe."""
+"""`omnigraph shell`: start the shell, which reads statements from a terminal or from a pipe."""
 
 import sys
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ def shell(
 ) -> None:
     r"""Run queries, mutations and commands on a graph, in one process.
 
-    Enter a query such as `match { $p: Person } return { $p.name }`, a mutation, or any other command without its
-    graph, such as `branch list`. Commands use the current branch by default. `\h` lists the shell commands, and
-    Ctrl-D exits the shell. If the input is not a terminal, the shell exits at the first error with its exit code.
+    Enter a query such as `match { $p: Person } return { $p.name }`, a mutation, or any other command without its graph,
+    such as `branch list`. Commands use the current branch by default. `\h` lists the shell commands, and Ctrl-D exits
+    the shell. If the input is not a terminal, the shell exits at the first error, with the exit code of that error.
     """
     from omnigraph.cli.main import cli
 

@@ -1,4 +1,4 @@
-"""The shell's history: the newest statements, in a file in the home directory that only its owner can read.
+"""The shell's history: the newest statements, in a file that only its owner can read, in the home directory.
 
 Concurrent sessions can all append to the file. The file contains one line per statement.
 """
@@ -40,7 +40,7 @@ class History:
                 readline.add_history(entry)
 
     def add(self, statement: str) -> None:
-        """Add a statement. Its lines are joined into one, unless it may contain a line comment."""
+        """Add a statement. Its lines are joined into one unless they may contain a line comment."""
         separator = "\n" if "//" in statement else " "
         entry = separator.join(line.strip() for line in statement.split("\n") if line.strip())
         if not entry or (self._new_entries and self._new_entries[-1] == entry):

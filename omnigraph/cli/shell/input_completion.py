@@ -37,7 +37,7 @@ class InputCompleter:
         self._names_of: object = None
 
     def match(self, before: str, word: str, index: int) -> str | None:
-        """Return a word's match at an index, given the text before the word, or None if there is none."""
+        """Return the match at an index for a word that follows the text `before`, or None if there is none."""
         if index == 0:
             self._matches = self.complete(before, word)
         return self._matches[index] if index < len(self._matches) else None

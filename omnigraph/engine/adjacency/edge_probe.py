@@ -71,7 +71,7 @@ class EdgeTableProbe:
         return np.where(sources < 0, -1, positions).astype(np.int64, copy=False)
 
     def _lists_for(self, sources: IntArray) -> DirectedAdjacency:
-        """Return neighbor lists for the given rows, from the previous lookup if it included all of these rows."""
+        """Return neighbor lists for the given rows, reusing the previous lookup if it included all of them."""
         distinct_sources = np.unique(sources)
         distinct_sources = distinct_sources[distinct_sources >= 0]
         if self._probed_lists is None or not np.isin(distinct_sources, self._probed_rows).all():

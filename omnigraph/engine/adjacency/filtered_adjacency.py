@@ -22,7 +22,7 @@ class FilteredAdjacency:
     accepts: Callable[[IntArray], Mask]
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return an upper bound on the number of distinct neighbors per source: the number of all its edges."""
+        """Return an upper bound on the number of distinct neighbors per source: the total number of its edges."""
         return self.edges.edge_degrees(sources)
 
     def edge_degrees(self, sources: IntArray) -> IntArray:

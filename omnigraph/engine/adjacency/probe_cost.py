@@ -1,9 +1,9 @@
 """Limit the total cost of lookups in an edge table. Beyond this limit, neighbor lists are built instead.
 
 Costs are estimated in scanned rows. The estimates depend only on row counts and index coverage, never on measured time,
-so the choice is repeatable. Lookups stop before their total cost exceeds the cost of building the lists. Therefore,
-however many traversals run, their total cost is at most about twice that of the cheaper choice, which is either only
-lookups or only lists.
+so the choice is repeatable. Lookups stop before their total cost exceeds the cost of building the lists. Therefore, no
+matter how many traversals run, their total cost is at most about twice that of the cheaper alternative: only lookups or
+only lists.
 """
 
 import os
@@ -26,7 +26,7 @@ _BAG_BUILD_SCANS = 24  # building neighbor bags costs as much as scanning all ro
 
 @record
 class ProbeBudget:
-    """The cost of a lookup of any number of keys, and the total cost above which lists are built instead."""
+    """Coefficients for the cost of a lookup, and the total cost above which lists are built instead."""
 
     limit: int
     base_cost: int

@@ -81,7 +81,7 @@ def _normalize_for_integers(
 
 
 def _round_constant(operator: CompareOperator, constant: float) -> ColumnComparison | ConstantOutcome:
-    """Return the comparison with an integer that is equivalent to comparing an integer column with a float."""
+    """Convert a comparison of an integer column with a float to an equivalent comparison with an integer."""
     if math.isnan(constant):
         return "always" if operator == "!=" else "never"
     if math.isinf(constant):

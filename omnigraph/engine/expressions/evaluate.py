@@ -22,7 +22,7 @@ from .compare import compare_columns, compare_constant, normalize_comparison, sw
 
 
 class ColumnSource(Protocol):
-    """A source of parameter values and of equally long columns, which are addressed by variable and column name."""
+    """A source of parameter values and of columns of equal length, which are addressed by variable and column name."""
 
     @property
     def count(self) -> int:

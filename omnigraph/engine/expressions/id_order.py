@@ -1,7 +1,7 @@
 """The sorted ids in a table version, which are used to find the row with a given id and the rank of a given row.
 
 A lookup bisects numbers built from the first bytes in which the ids differ, because comparing numbers is much cheaper
-than comparing Arrow strings. If numbers are equal, the ids themselves are compared.
+than comparing Arrow strings. If two numbers are equal, the ids themselves are compared.
 """
 
 from bisect import bisect_left, bisect_right

@@ -77,7 +77,7 @@ class _StringWords:
     lengths: _Int64Array
 
     def read_word(self, rows: _Int64Array, offset: int) -> npt.NDArray[np.uint64]:
-        """Return eight bytes of each string starting at an offset, big-endian and zero-padded."""
+        """Return the eight bytes at an offset in each string as a big-endian number; missing bytes are zero."""
         lengths = np.clip(self.lengths[rows] - offset, 0, _WORD_BYTES)
         window_positions = np.where(lengths > 0, self.begins[rows] + offset, 0)
         big_endian_words = self.byte_windows[window_positions].view(">u8").ravel().astype(np.uint64)

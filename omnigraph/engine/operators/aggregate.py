@@ -66,8 +66,8 @@ def _merge_equal_rows(
 ) -> tuple[RowValues, RowGroups, IntArray | None]:
     """Merge rows that have the same group and the same value into one weighted row.
 
-    Merging pays off if a few values repeat often, because later steps then process each (group, value) pair once
-    instead of each row.
+    Merging pays off if a few values repeat often, because later steps then process (group, value) pairs rather than
+    individual rows.
     """
     value_index, value_count = argument.value_index, len(argument.values)
     if (

@@ -48,7 +48,7 @@ def choose_paths(context: ExecutionContext, tables: PathTables, found: PathLayer
 def _choose_sources(context: ExecutionContext, tables: PathTables, pruned: PathLayers) -> list[EdgeLayer]:
     """Return one edge to each target in a layer, sorted by target.
 
-    If several sources lead to a target, their ids decide.
+    If several sources lead to a target, their ids determine which edge is chosen.
     """
     ranking = _NodeRanking.of_layers(context, tables, pruned)
     places, path_ranks = pruned.starts, np.zeros(len(pruned.starts), np.int64)

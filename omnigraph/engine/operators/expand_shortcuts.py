@@ -1,6 +1,6 @@
-"""Shortcuts for expansions whose targets only need to exist, to be counted, or to be returned as a set.
+"""Shortcuts for expansions whose targets only need to exist, be counted, or be returned as a set.
 
-This module implements edge tests between bound variables, row weights and node sets. The operators never materialize a
+This module implements row weights, node sets, and edge tests between bound variables. The operators never materialize a
 row per neighbor; instead, they probe or concatenate lists and multiply degrees.
 """
 
@@ -39,7 +39,7 @@ def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) 
 
 
 def filter_unconnected(context: ExecutionContext, rows: Rows, isolation_test: NoNeighbor) -> Rows:
-    """Return the rows from whose source node the expansion reaches no neighbor."""
+    """Return the rows in which the source node has no neighbor that the expansion reaches."""
     return rows.filter(_expansion_degrees(context, rows, isolation_test.expansion.source, isolation_test) == 0)
 
 

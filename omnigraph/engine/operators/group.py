@@ -1,6 +1,6 @@
 """Grouping: combine rows with equal keys into one row and compute aggregates per group.
 
-Keys are compared by value, and null forms its own group. Without keys there is exactly one group, even if there are no
+Keys are compared by value, and null forms its own group. Without keys, there is exactly one group, even if there are no
 rows. Sums do not depend on row order or on whether rows are weighted: integers are summed exactly, and float sums are
 rounded only once.
 """

@@ -1,4 +1,4 @@
-"""Joins with nested operators (`not { }`, `optional { }`), and tests that two variables refer to the same entity.
+"""Joins with nested operators (`not { }`, `optional { }`), and tests of whether two variables refer to the same entity.
 
 The inner operators run once per distinct combination of values in the outer variables that they need. Each combination
 has a number, which links inner rows to outer rows.

@@ -81,7 +81,7 @@ def visible_properties(catalog: Catalog, entity: plan.Entity) -> list[PropertyDe
 
 
 def _shared_edge_properties(catalog: Catalog, edge_types: Sequence[str]) -> tuple[PropertyDefinition, ...]:
-    """Return the properties that all edge types declare with the same type, ignoring nullability."""
+    """Return the properties that all edge types declare with the same type; nullability may differ."""
     first_type, *other_types = [edge for name in edge_types if (edge := catalog.edge(name)) is not None]
 
     def is_shared(declared_property: PropertyDefinition) -> bool:

@@ -1,4 +1,4 @@
-"""Filter pushdown: convert predicates to Arrow expressions that storage evaluates to the same result.
+"""Filter pushdown: convert predicates to Arrow expressions that produce the same result when storage evaluates them.
 
 A predicate that cannot be expressed exactly is evaluated after the scan instead. Where a predicate is unknown, the
 expression may be null, because filters keep only the rows for which a predicate is true. Filters are never passed to
@@ -126,7 +126,7 @@ def _push_in_list(schema: pa.Schema, list_test: plan.InList, resolve_constant: C
 
 
 def _value_in(field: pa.Field, allowed_values: list[Any]) -> Any:
-    """Return an expression that tests membership in the given values, treating zeros of either sign as equal."""
+    """Return an expression that tests membership in the given values and treats positive and negative zero as equal."""
     if pa.types.is_floating(field.type) and 0 in allowed_values:
         allowed_values = [allowed for allowed in allowed_values if allowed] + [-0.0, 0.0]
     return pc.field(field.name).isin(constants_of(pa.array(allowed_values, field.type)))

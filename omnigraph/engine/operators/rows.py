@@ -61,7 +61,7 @@ class Rows:
     """A sequence of `count` rows. Every binding holds `count` ids; `bindings` may be empty.
 
     `weights` specifies how many times each row counts; None means that every row counts once. Weights represent
-    repeated rows, so that rows that are never read individually do not have to be materialized. A plan may use weights
+    repeated rows, so that rows need not be materialized if they are never read individually. A plan may use weights
     only if aggregates consume all of its rows.
 
     >>> rows = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array([4, 7, 9]))})

@@ -68,7 +68,7 @@ class _SearchSide:
 
     @property
     def has_lists(self) -> bool:
-        """Whether neighbors are in memory, so that they can be counted without reading a table."""
+        """Whether neighbor lists are in memory, so that neighbors can be counted without reading a table."""
         return all(adjacency.size for adjacency in self.adjacencies)
 
     def add_level(self, nodes: IntArray) -> None:
@@ -150,7 +150,7 @@ def _next_level(search: PathSearch, side: _SearchSide, other: _SearchSide) -> In
 
 
 def _layer_between(search: PathSearch, sources: IntArray, targets: IntArray) -> EdgeLayer:
-    """Return the edges from the sources to the targets, starting from the smaller set."""
+    """Return the edges from the sources to the targets. The search starts from the smaller set."""
     if len(sources) <= len(targets):
         followed = search.follow(sources)
         return followed.take(_contains(targets, followed.targets))

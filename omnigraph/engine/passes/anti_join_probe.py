@@ -12,7 +12,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 
 def anti_join_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Replace negated traversals that a single hop can decide with tests for an edge or for any neighbor."""
+    """Replace negated traversals whose result depends on only one hop with tests for an edge or for any neighbor."""
     operators: Any = tuple(_replace_anti_join(operator) for operator in read_plan.operators)
     return replace(read_plan, operators=operators)
 
