@@ -32,8 +32,7 @@ Part = TypeVar("Part")
 
 @record
 class ChunkEndState:
-    """The tables and the schema at a chunk's last commit. A walk that looks for a table or the schema can stop
-    there."""
+    """The tables and the schema at a chunk's last commit, so that a walk through the history can stop there."""
 
     commit_id: str
     tables: Mapping[TableKey, TableEntry]
@@ -242,8 +241,7 @@ def _size_level(commit_count: int) -> int:
 
 
 def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndState) -> LogChunk:
-    """Seal commits in a separate object, which always gets a new name, even if its content matches an existing
-    object."""
+    """Seal commits in a separate object, which always gets a new name, even if an older object is identical."""
     import pyarrow as pa
 
     commit_table = commit_rows(commits)

@@ -125,8 +125,10 @@ def _damaged_error(location: str, error: StorageError | None = None) -> StorageE
 
 
 def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphState) -> LoadedManifest:
-    """Swap in the next state if `base_manifest` is still the newest version. See `manifest_cell.swap` for the ways it
-    can fail."""
+    """Swap in the next state if `base_manifest` is still the newest version.
+
+    Raises the same errors as `manifest_cell.swap`.
+    """
     return LoadedManifest(
         next_state, cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1))
     )
