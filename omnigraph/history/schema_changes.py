@@ -122,7 +122,10 @@ def locate_change(snapshot: Snapshot, other_snapshot: Snapshot, state_of: StateI
 
 
 def _schema_commits(snapshot: Snapshot, excluded: Snapshot) -> list[tuple[Commit, SchemaRow]]:
-    """Return the schema changes on a first-parent path, newest first, up to the newest one in both histories."""
+    """Return the schema changes on a first-parent path, newest first.
+
+    The list ends with the newest schema change that is part of both histories.
+    """
     try:
         known_ids = excluded.log.ancestors(excluded.commit_id).keys()
         schema_commits = []
