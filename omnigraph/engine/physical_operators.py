@@ -53,7 +53,7 @@ class WeightByDegree:
 
 @record
 class DistinctExpand:
-    """An expansion that returns only its target nodes, without other variables and possibly with some duplicates."""
+    """An expansion that keeps only its target nodes and no other variables; some of the nodes may be duplicates."""
 
     expansion: plan.Expand
 
@@ -67,7 +67,7 @@ class DropVariables:
 
 @record
 class DistinctValueScan:
-    """A scan of nodes whose listed columns are the only ones that filters, group keys and aggregates read."""
+    """A node scan in a plan whose filters, group keys and aggregates read only the listed columns."""
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]

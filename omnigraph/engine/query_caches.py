@@ -203,7 +203,7 @@ _process_caches_lock = threading.Lock()
 
 
 def shared_caches() -> QueryCaches:
-    """Return the process-wide caches. Each distinct set of environment settings has its own caches."""
+    """Return the process-wide caches. Each distinct combination of environment settings has its own caches."""
     environment = _CACHE_VARIABLES.current()
     process_caches = _process_caches.get(environment)
     if process_caches is None:

@@ -1,4 +1,4 @@
-"""Return results in batches and, where possible, with memory use that does not grow with the result.
+"""Return results in batches. Where possible, memory use does not grow with the size of the result.
 
 The first scan is read in batches, and each batch passes through the rest of the plan. Rows of a large table are
 returned in storage order. Unions run as a whole, and so do plans that need all rows at once (for sorting, grouping,

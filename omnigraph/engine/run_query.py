@@ -164,7 +164,7 @@ def stream_read(
 
 
 def bind_params(query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard") -> BoundParams:
-    """Bind all parameters, with the same timestamp for every use of the current time."""
+    """Bind all parameters, and set one timestamp for all uses of the current time in the query."""
     return bind_parameters(query.parameters, params, mode, request_time=clock_and_ids.now_millis())
 
 

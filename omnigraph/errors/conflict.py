@@ -162,7 +162,7 @@ class SchemaApplyDisabled(Conflict):
 
 
 class SchemaMismatch(Conflict):
-    """A merge, reset, revert or cherry-pick is not possible, because the schemas do not fit together.
+    """A merge, reset, revert or cherry-pick is not possible, because the schemas are incompatible.
 
     >>> print(SchemaMismatch(source="dev", target="main").message)
     branches 'dev' and 'main' cannot be merged: their schemas differ
@@ -201,7 +201,7 @@ class CommitHasNoParent(ChangeDiffRefused):
 
 
 class ChangeSchemaBoundary(ChangeDiffRefused):
-    """The older commit's rows of a type do not fit the newer commit's type of the same name.
+    """A type's rows in the older commit are incompatible with the type of the same name in the newer commit.
 
     Either these rows cannot be converted, or the two types share only their name.
     """

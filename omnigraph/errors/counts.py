@@ -1,4 +1,4 @@
-"""Format a number together with its noun."""
+"""Format a number with its noun in the singular or the plural."""
 
 
 def format_count(number: int, noun: str) -> str:

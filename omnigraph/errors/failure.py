@@ -25,7 +25,7 @@ class StorageError(ServerError):
     reason: str | None = None
 
     def __new__(cls, *args: Any, **facts: Any) -> "StorageError":
-        """Create a `TransientStorageError` instead if `kind` is `transient`."""
+        """Create the error, as a `TransientStorageError` if `kind` is `transient`."""
         is_transient = cls is StorageError and facts.get("kind") == "transient"
         return super().__new__(TransientStorageError if is_transient else cls, *args)
 

@@ -21,7 +21,7 @@ class InputError(ClientError, ValueError):
 
     @property
     def explained(self) -> str:
-        """The message, followed by the reason if the reason is more than a label.
+        """The message, followed by the reason in parentheses if the reason is a phrase and not just a label.
 
         >>> InputError("'x' names no commit", reason="expected HEAD~ and a number").explained
         "'x' names no commit (expected HEAD~ and a number)"
@@ -196,7 +196,7 @@ class QueryExecutionError(ClientError):
 
 
 class ExpressionError(LanguageError, QueryExecutionError):
-    """A query expression has no value for some row, for example because an integer does not fit in 64 bits.
+    """A query expression cannot be evaluated for a row, for example because an integer does not fit in 64 bits.
 
     The diagnostic points at the expression in the query text.
 

@@ -244,7 +244,7 @@ def fill_template(template: str, facts: dict[str, Any]) -> str | None:
 
 
 def _format_placeholder(placeholder: re.Match[str], facts: dict[str, Any]) -> str:
-    """Return a fact as text. If the template puts the fact in quotes, the text stays on one line."""
+    """Return a fact as text. If the template puts the fact in quotes, the text is kept on one line."""
     fact_text = _format_fact(facts[placeholder.group(1)])
     return single_line(fact_text) if placeholder.string[: placeholder.start()].endswith("'") else fact_text
 

@@ -6,7 +6,7 @@ _LINE_BREAKERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def single_line(text: str) -> str:
-    r"""Return the text with an escape for each line break and each other control character.
+    r"""Return the text with line breaks and all other control characters escaped.
 
     >>> print(single_line("b\nc"))
     b\nc

@@ -1,4 +1,4 @@
-"""Plans for schema changes, and reports about applied changes.
+"""Plans for schema changes, and reports on changes that were applied.
 
 Callers can review a plan before applying it, and they receive a report afterward. A plan is valid only for the schema
 that it was made for. Planning reads no data and changes nothing.
@@ -76,7 +76,7 @@ class SchemaPlan:
 
 @dataclass(frozen=True, slots=True)
 class SchemaApplied:
-    """The outcome of a schema change, which is truthy if the change created a commit.
+    """The outcome of a schema change. It is truthy if the change created a commit.
 
     `replayed` is true if an earlier request with the same idempotency key created the commit.
     """

@@ -1,7 +1,7 @@
 """Events that this process reports about its work on branches, for metrics.
 
 Listeners are called in the thread in which the event occurs, so they must be fast, and they must not raise exceptions.
-Nothing in the engine depends on whether anyone listens.
+Nothing in the engine depends on whether there are any listeners.
 """
 
 from collections.abc import Callable

@@ -68,8 +68,8 @@ def count_divergence(head: Snapshot, other_head: Snapshot) -> tuple[int, int]:
 def find_unmerged_commits(store: Store, head: Snapshot, preferred_targets: Iterable[str] = ()) -> list[Commit]:
     """Return the commits that become unreachable if the branch is deleted, or an empty list if there are none.
 
-    Commits that only compact tables or build indexes are not included. `preferred_targets` are compared first, because
-    a branch is usually merged into its parent or into the caller's branch.
+    Commits that only compact tables or build indexes are not included. `preferred_targets` are checked first, because a
+    branch is usually merged into its parent or into the caller's branch.
     """
     unmerged_commits: list[Commit] | None = None
     for other_head in _other_heads(store, head.branch, preferred_targets):

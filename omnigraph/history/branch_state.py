@@ -165,7 +165,7 @@ class BranchState:
 
 
 def _do_nothing() -> None:
-    """Skip recovery. Read-only handles keep this function as their recovery hook."""
+    """Skip recovery. Read-only handles use this function as their recovery hook."""
 
 
 def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:

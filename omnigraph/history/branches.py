@@ -22,7 +22,7 @@ from .state import GraphState
 def list_branches(store: Store) -> list[str]:
     """Return the names of all branches, including `main`. This takes one list request.
 
-    A name whose deletion was interrupted is listed until the branch is opened for writing.
+    If the deletion of a branch was interrupted, its name is listed until the branch is opened for writing.
     """
     return refs.open_names_with_main(refs.list_highest_numbers(store))
 

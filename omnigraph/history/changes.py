@@ -45,7 +45,7 @@ class ChangeFilter:
 
     @property
     def digest(self) -> str:
-        """Return the filter's hash. A cursor contains this hash and is rejected with any other filter."""
+        """Return the filter's hash. A cursor contains this hash and cannot be used with any other filter."""
         filter_facts = {"kinds": self.kinds, "types": self.type_ids, "ops": self.ops}
         return hash_facts(
             {member_name: None if members is None else sorted(members) for member_name, members in filter_facts.items()}

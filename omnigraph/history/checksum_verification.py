@@ -1,4 +1,4 @@
-"""Verify files against their checksums before they are rewritten and, on request, on first use.
+"""Verify files against their checksums before a rewrite and, if requested, when the files are first used.
 
 Without this verification, a rewrite could copy damage into a new file whose checksum would then match the damaged
 content. On an object store, no file is read solely for verification, because such a store verifies its own data.
@@ -109,7 +109,7 @@ class FirstUseVerifier:
             self.verified.add(file_name)
 
     def _recorded_files_below(self, directories: Iterable[str]) -> set[str]:
-        """Return the files with known checksums below the given directories, such as index files and blobs."""
+        """Return the files in the given directories that have known checksums, such as index files and blobs."""
         prefixes = tuple(f"{directory}/" for directory in directories)
         return {file_name for file_name in self.checksums if prefixes and file_name.startswith(prefixes)}
 

@@ -32,7 +32,7 @@ Part = TypeVar("Part")
 
 @record
 class ChunkEndState:
-    """The tables and the schema at a chunk's last commit, where a walk through the history can stop."""
+    """The tables and the schema at a chunk's last commit, so that a walk through the history can stop there."""
 
     commit_id: str
     tables: Mapping[TableKey, TableEntry]
@@ -79,8 +79,8 @@ class HistoryLog:
     def iter_all_commits(self, *, cache_chunks: bool = True) -> Iterator[Commit]:
         """Yield all commits: first those in the tail, then those in the chunks, which are read on demand.
 
-        Within the tail and within each chunk, commits are yielded in reverse log order. Pass `cache_chunks=False` for
-        a search that is not repeated, so that its chunks do not occupy memory.
+        Within the tail and within each chunk, commits are yielded in reverse log order. Pass `cache_chunks=False` for a
+        search that will not be repeated, so that its chunks do not occupy memory.
         """
         yield from reversed(self._tail)
         for chunk in reversed(self._chunks):
@@ -241,7 +241,7 @@ def _size_level(commit_count: int) -> int:
 
 
 def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndState) -> LogChunk:
-    """Seal commits in a separate object, which always gets a new name, even if its content is not new."""
+    """Seal commits in a separate object, which always gets a new name, even if an older object is identical."""
     import pyarrow as pa
 
     commit_table = commit_rows(commits)

@@ -1,6 +1,6 @@
-"""Abbreviated commit ids: find the only commit whose id begins with a prefix, on any branch or tag.
+"""Abbreviated commit ids: find the one commit, on any branch or tag, whose id begins with a given prefix.
 
-This module only reads logs. A prefix never takes precedence over a name, a time or a version number.
+This module reads logs and writes nothing. A prefix never takes precedence over a name, a time or a version number.
 """
 
 import re

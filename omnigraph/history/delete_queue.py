@@ -103,7 +103,7 @@ def check_state_retained(store: Store, state: GraphState, commit_id: str) -> Non
 def check_versions_retained(
     store: Store, entries: Iterable[TableEntry], commit_id: str, schema_location: str | None = None
 ) -> None:
-    """Check, as `check_state_retained` does, the table versions and the schema object that a commit references."""
+    """Run the check of `check_state_retained` on the table versions and the schema object that a commit references."""
     entries, queued_names = list(entries), list_queued_names(store)
     needed_objects = [version_file_names(entry.location, entry.lance_version) for entry in entries]
     needed_objects += [{schema_location}] if schema_location is not None else []

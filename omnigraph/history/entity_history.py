@@ -97,7 +97,7 @@ class Blamed:
 
 @dataclass(frozen=True, slots=True)
 class _EntityRow:
-    """The entity's row in one table version (empty if there is none), and how it converts to the current schema."""
+    """The entity's row in one table version (empty if there is none), and how to convert it to the current schema."""
 
     stored_rows: pa.Table
     transition: TypeTransition
@@ -126,7 +126,7 @@ class EntityTracer:
         self._row_cache: dict[tuple[str, SchemaRow], _EntityRow] = {}
 
     def versions(self, max_versions: int | None = None) -> EntityHistory:
-        """Return the versions, newest first, up to a limit, stopping where history was cleaned up."""
+        """Return at most `max_versions` versions, newest first, stopping where a cleanup removed the history."""
         history = EntityHistory()
         for commit in self._commits:
             if max_versions is not None and len(history) >= max_versions:

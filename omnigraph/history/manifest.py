@@ -125,14 +125,17 @@ def _damaged_error(location: str, error: StorageError | None = None) -> StorageE
 
 
 def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphState) -> LoadedManifest:
-    """Swap in the next state if `base_manifest` is still the newest version. See `manifest_cell.swap` for failures."""
+    """Swap in the next state if `base_manifest` is still the newest version.
+
+    Raises the same errors as `manifest_cell.swap`.
+    """
     return LoadedManifest(
         next_state, cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1))
     )
 
 
 def is_newest(manifest: LoadedManifest) -> bool:
-    """Return whether no newer version exists. This takes one list request and must run before an acknowledgement.
+    """Return whether no newer version exists. The check takes one list request and must precede any acknowledgement.
 
     The result is also False if the root has been recreated. If the swap was applied to the recreated root, the version
     that the swap wrote there is removed.

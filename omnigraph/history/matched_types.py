@@ -155,7 +155,7 @@ def fits_type(values: pa.ChunkedArray, new_type: pa.DataType) -> bool:
 
 
 def _holds_numbers(data_type: pa.DataType) -> bool:
-    """Return whether values are numbers or lists of numbers."""
+    """Return whether the values of a data type are numbers or lists of numbers."""
     if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
         data_type = data_type.value_type
     return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))

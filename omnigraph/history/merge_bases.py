@@ -13,7 +13,7 @@ _FROM_BOTH = _FROM_TARGET | _FROM_SOURCE
 
 
 def find_common_base(first_snapshot: Snapshot, second_snapshot: Snapshot) -> Snapshot:
-    """Return the best common ancestor of two snapshots, or the first one if there are several."""
+    """Return the best common ancestor of two snapshots, or the first of them if there are several."""
     base_ids, _ = find_merge_bases(first_snapshot, second_snapshot)
     if not base_ids:
         raise InputError("the two snapshots have no common history", reason="no common ancestor")

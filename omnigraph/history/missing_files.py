@@ -44,7 +44,7 @@ def explain_missing_batches(snapshot: Snapshot, batches: Iterable[BatchItem]) ->
 
 
 def _find_missing_error(snapshot: Snapshot, error: Exception) -> OmnigraphError | None:
-    """Return an error that states whether files were lost or removed by a cleanup, or None if no file is missing.
+    """Return an error that states whether files were lost or a cleanup removed them, or None if no file is missing.
 
     A cleanup never removes files that a branch's newest state references.
     """

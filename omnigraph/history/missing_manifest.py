@@ -28,7 +28,7 @@ def lost_versions_error(store: Store, ulid: str, detail: str = "", branch_label:
 
 
 def find_graph_evidence(store: Store) -> str | None:
-    """Return the name of an object that proves that the main branch was once published, or None.
+    """Return the name of an object that proves that the main branch was once published, or None if there is none.
 
     Some leftovers prove nothing: a crashed init leaves the first table versions and a schema behind, and a crashed
     copy leaves its claim. A writer that was still running when the root was removed leaves files but no schema.

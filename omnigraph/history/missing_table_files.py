@@ -1,4 +1,4 @@
-"""Errors for table files that a state references but that are missing.
+"""Errors for missing table files that a state still references.
 
 The search for missing files runs only after an operation has failed, and a list request confirms that the files are
 missing. The search must never hide an unrelated failure or a failure that may have written something.

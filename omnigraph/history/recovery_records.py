@@ -83,7 +83,7 @@ def record_torn_version(store: Store, event_id: str, branch_name: str) -> Recove
 
 
 def record_repair(store: Store, commit_id: str, branch_name: str, actor: str | None) -> RecoveryRecord:
-    """Record that rows from external writers were adopted, under the id of the adopting commit."""
+    """Record, under the id of the adopting commit, that rows from external writers were adopted."""
     recorded_at = clock_and_ids.now_micros()
     recovery_record = RecoveryRecord(commit_id, "repaired", "repair", branch_name, actor, commit_id, recorded_at)
     store.objects.create_json(f"{layout.AUDIT}/{commit_id}.json", recovery_record.to_json())

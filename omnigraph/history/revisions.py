@@ -75,7 +75,7 @@ def check_revision_type(revision: object) -> None:
 
 
 def resolve_commit(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision_text: str) -> Commit:
-    """Resolve a revision to a commit. A cleanup may already have removed the state of a commit given by id."""
+    """Resolve a revision to a commit. If a commit is given by its id, a cleanup may already have removed its state."""
     if is_ulid(require_text(revision_text, "commit")):
         with suppress(SnapshotNotFound):
             return find_commit(store, branch_state, revision_text)[2]

@@ -70,7 +70,7 @@ def describe_obstacle(
 
 
 def describe_type_change(snapshot: Snapshot, other_snapshot: Snapshot, table_key: TableKey) -> str:
-    """Return the commit that dropped or replaced a type, in parentheses, or "" if the commit is unknown."""
+    """Return a note in parentheses about the commit that dropped or replaced a type, or "" if it is unknown."""
     located = locate_change(snapshot, other_snapshot, lambda ir: _type_id_by_name(ir, table_key))
     if located is None:
         return ""
@@ -83,7 +83,7 @@ def _type_id_by_name(ir: SchemaIR, table_key: TableKey) -> int | None:
 
 
 def _property_type(ir: SchemaIR, type_id: int, property_id: int) -> str | None:
-    """Return a property's type in a schema, without name and nullability, or None if the property does not exist."""
+    """Return a property's type in a schema, without its name or nullability, or None if there is no such property."""
     for identity in ir.type_identities:
         if identity.type_id != type_id:
             continue

@@ -91,7 +91,7 @@ class LocatedChange:
     new_ir: SchemaIR
 
     def describe(self, property_names: Set[str] | None, type_names: Set[str]) -> str:
-        """Return a one-line description of the steps that affect a type, or some of its properties."""
+        """Return a one-line description of the steps that affect the given types and the given properties, if any."""
         steps = [
             step
             for step in all_steps(self.old_ir, self.new_ir, "soft", is_accepted=True)
@@ -122,7 +122,10 @@ def locate_change(snapshot: Snapshot, other_snapshot: Snapshot, state_of: StateI
 
 
 def _schema_commits(snapshot: Snapshot, excluded: Snapshot) -> list[tuple[Commit, SchemaRow]]:
-    """Return the schema changes on a first-parent path, newest first, back to the newest one in both histories."""
+    """Return the schema changes on a first-parent path, newest first.
+
+    The list ends with the newest schema change that is part of both histories.
+    """
     try:
         known_ids = excluded.log.ancestors(excluded.commit_id).keys()
         schema_commits = []

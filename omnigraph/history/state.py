@@ -83,7 +83,7 @@ class GraphState:
     origin: Origin | None = None
 
     def as_closed(self, nonce: str) -> "GraphState":
-        """Return this state marked as closed, as the branch's final state."""
+        """Return a copy of this state that is marked as closed, to be published as the branch's final state."""
         return replace(self, head=replace(self.head, closed=True, nonce=nonce))
 
 

@@ -52,7 +52,7 @@ def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: 
 
 
 def list_tags(store: Store) -> list[Tag]:
-    """List all tags by name, using one list request and one read per tag. Damaged ref objects are only logged."""
+    """List all tags by name, using one list request and one read per tag. Damaged tags are logged and skipped."""
     highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
     tags = [
         _read_tag_unless_damaged(store, tag_name, number) for tag_name, number in highest_numbers.items() if number % 2

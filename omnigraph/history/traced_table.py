@@ -16,7 +16,7 @@ from .snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class TracedVersion:
-    """The table at one commit, and how its rows convert to the current schema."""
+    """The table at one commit, and how to convert its rows to the current schema."""
 
     entry: TableEntry
     schema_row: SchemaRow

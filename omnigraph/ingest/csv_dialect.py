@@ -99,7 +99,7 @@ def _has_quotes(records: Sequence[Cells]) -> bool:
 
 
 def _score(records: Sequence[Cells], options: CsvOptions, names: ColumnNames) -> tuple[int, ...]:
-    """Return how well a dialect fits: its known columns, records of unexpected length, and quoted columns."""
+    """Return how well a dialect fits, judged by known columns, records of unexpected length, and quoted columns."""
     type_name = names.entity_type.name
     given_columns = options.columns_of(type_name)
     column_count = len(records[0]) if given_columns is None else len(given_columns)

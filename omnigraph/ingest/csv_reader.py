@@ -69,7 +69,7 @@ def read_csv(
 def open_csv(
     pieces: Iterator[bytes], source: CsvSource, entity_type: NodeType | EdgeType
 ) -> tuple[CsvLayout | None, Iterator[bytes]]:
-    """Return the layout of a file, or None if the file is empty, and all of its text with normalized line ends."""
+    """Return a file's layout (None if the file is empty), and all of its text with normalized line endings."""
     sample, pieces = _take_sample(_with_newlines(pieces))
     is_empty = not sample.strip(b"\r\n")
     return None if is_empty else _find_layout(sample, source, entity_type), pieces

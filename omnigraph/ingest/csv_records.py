@@ -47,11 +47,11 @@ class CsvBlock:
     unterminated: bool = False
 
     def record(self, position: int) -> bytes:
-        """Return a record's text without its line end."""
+        """Return a record's text without its line ending."""
         return self.text[self.starts[position] : self.ends[position]].removesuffix(b"\r")
 
     def terminated_text(self) -> memoryview:
-        """Return the text of all records, with the final line end that Arrow needs to read the last cell correctly."""
+        """Return the text of all records, including the final line ending, which Arrow needs to read the last cell."""
         end = self.ends[-1] + 1
         text = self.text + b"\n" if end > len(self.text) else self.text
         return memoryview(text)[self.starts[0] : end]
@@ -169,7 +169,7 @@ def _scan_record_ends(text: bytes, dialect: CsvDialect) -> tuple[Positions, bool
 
 
 def first_records(sample: bytes, dialect: CsvDialect, record_count: int) -> list[bytes]:
-    r"""Return the first records in a sample that are not blank.
+    r"""Return the first non-blank records in a sample.
 
     >>> first_records(b'\n"a\nb",c\r\nd', CsvDialect(",", '"'), 5)
     [b'"a\nb",c', b'd']

@@ -1,8 +1,8 @@
 """Export a snapshot as NDJSON: nodes before edges, types sorted by name, and each table in id order.
 
-The same snapshot always exports the same bytes, and loading them into an empty graph with the same
-schema yields a graph that exports the same bytes again. Only the ids of one table and the rows of
-one piece are held in memory, and large blobs are streamed.
+Exporting the same snapshot always yields the same bytes. If these bytes are loaded into an empty graph with the same
+schema, exporting that graph yields the same bytes again. Only the ids of one table and the rows of one piece are held
+in memory, and large blobs are streamed.
 """
 
 from binascii import a2b_base64, b2a_base64
@@ -47,7 +47,7 @@ def export_lines(
     A line contains the blobs of its entity; use `export_parts` to stream them.
 
     Dates are exported as numbers or, with `iso_dates`, as ISO 8601 strings; both forms can be loaded again. `kinds`
-    restricts the export to `node` or `edge`.
+    restricts the export to entities of the kind `node` or `edge`.
     """
     yield from join_lines(export_parts(snapshot, type_names, iso_dates=iso_dates, kinds=kinds))
 
@@ -140,7 +140,7 @@ def _export_type(
 
 
 def _insert_blobs(line: bytes, piece: RowPiece) -> Iterator[bytes]:
-    """Yield a line with base64 digits instead of the markers of streamed blobs."""
+    """Yield a line in parts, with the marker of each streamed blob replaced by base64 digits."""
     line_position = 0
     while (marker_position := line.find(_MARKER_START, line_position)) >= 0:
         marker_end = line.index(b'"', marker_position)
@@ -152,7 +152,7 @@ def _insert_blobs(line: bytes, piece: RowPiece) -> Iterator[bytes]:
 
 
 def lines_of_rows(entity_type: NodeType | EdgeType, rows: pa.Table, *, iso_dates: bool = False) -> Iterator[bytes]:
-    """Yield one line, ending in a newline, for each of a type's given rows, in row order."""
+    """Yield one line, including the newline, for each of the given rows, in row order."""
     values_by_column = {
         prop.name: _json_values(prop.type, rows[prop.name], iso_dates) for prop in entity_type.properties
     }

@@ -25,7 +25,7 @@ TextSource = str | os.PathLike[str] | bytes | IO[Any]
 
 
 def iter_lines(source: TextSource, max_line_bytes: int) -> Iterator[bytes]:
-    r"""Yield the lines in a source without newlines; an overlong line is truncated.
+    r"""Yield the lines in a source, without their newlines; an overlong line is truncated.
 
     >>> list(iter_lines(b"a\nb\n\nc", 100)), list(iter_lines(b"abcdef\ng", 2))
     ([b'a', b'b', b'', b'c'], [b'abc', b'g'])

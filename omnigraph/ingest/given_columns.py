@@ -73,7 +73,7 @@ class PartialRecords:
         return ordered_ids
 
     def changed_columns(self, group: ColumnGroup) -> dict[str, pa.Array]:
-        """Return a group's columns that change existing rows: all columns except the id and the key."""
+        """Return the columns of a group that change existing rows: all columns except the id and the key."""
         identity = {"id", *_key_columns(self.entity_type)}
         return {name: as_single_array(group.rows[name]) for name in group.rows.column_names if name not in identity}
 
@@ -98,7 +98,7 @@ def read_partial_records(ir: SchemaIR, type_name: str, data: Any, verb: Verb) ->
 
 @dataclass(frozen=True, slots=True)
 class _NumberedRecords:
-    """Records with the same members, together with their positions in the input, or a whole table."""
+    """A whole table, or records with the same members and their positions in the input."""
 
     records: list[dict[str, Any]] | pa.Table
     numbers: list[int]

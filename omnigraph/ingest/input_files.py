@@ -1,7 +1,7 @@
 """A load's NDJSON, Parquet and CSV input files, given as paths, folders, patterns or `s3://` URIs.
 
-This module finds and opens input files. `input_parts` decides which inputs are files. It must load quickly, because
-commands that load files into a graph on a server import it.
+This module finds and opens input files. `input_parts` decides which inputs are files. This module must be quick to
+import, because commands that load files into a graph on a server import it.
 """
 
 import glob

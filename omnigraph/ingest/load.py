@@ -262,7 +262,7 @@ def delta_mode(load_mode: LoadMode, *, ids_generated: bool) -> DeltaMode:
 
 
 def overwrite_conditions(branch_state: BranchState, parsed_load: ParsedLoad) -> tuple[Requirement, ...]:
-    """Return the requirement that the tables that an overwrite replaces do not change from now on."""
+    """Return the requirement that the tables replaced by an overwrite do not change from now on."""
     read_set = ReadSet(branch_state.last_known().state.tables)
     return (read_set.require_unchanged(parsed_load.delta.tables),)
 

@@ -41,7 +41,7 @@ def read_blocks(
     """Add blocks of lines to `intake`, numbering lines from `first_number`; yield the next number after each block.
 
     A block of ordinary records is processed as a whole, and any other block line by line. Without
-    `report_all`, the first problem is raised. Records of a given type have no envelope.
+    `report_all`, the first problem is raised. With `record_type`, records have no envelope.
     """
     next_number = first_number
     for block in blocks:
@@ -133,7 +133,7 @@ def parse_line(line: bytes, limits: LoadLimits) -> Any:
 
 
 def _reject_invalid_utf8(line: bytes) -> None:
-    """Raise an error that names the first byte that is not valid UTF-8; a JSON error would hide it."""
+    """Raise an error that names the first invalid UTF-8 byte, because a JSON error would not show it."""
     try:
         line.decode()
     except UnicodeDecodeError as error:

@@ -44,8 +44,8 @@ def given_mask_name(property_name: str) -> str:
 class PartialRows:
     """One type's partial records, with their input positions.
 
-    `rows` has the column `id`, the columns `src` and `dst` for edges, and for each property in the records a column of
-    values and a mask of the records that contain it.
+    `rows` has the column `id` and, for edges, the columns `src` and `dst`. For each property in the records, it also
+    has a column of values and a mask of the records that contain the property.
     """
 
     entity_type: NodeType | EdgeType

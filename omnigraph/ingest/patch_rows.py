@@ -109,8 +109,8 @@ def resolve_patch(
     """Return the rows that the records identify, a mask of changed rows, and the violations.
 
     The returned rows have the given columns and the patched columns. The violations are for records that match no row
-    and for edges with different endpoints; no rules are checked here. A row that several records patch appears in the
-    result once for each record.
+    and for edges with different endpoints; no rules are checked here. If several records patch the same row, the row
+    appears in the result once for each record.
     """
     read_columns = list(dict.fromkeys([*columns, *partial_rows.patched_names]))
     partial_rows, stored_rows, violations = _match_stored(partial_rows, lookup, read_columns, None)

@@ -109,14 +109,14 @@ class ProblemCollector:
             self.unreadable_lines.append(problem.unreadable_line)
 
     def add_violation(self, violation: Violation) -> None:
-        """Add a violation unless it may exist only because an invalid line was left out."""
+        """Add a violation, unless it may merely be a consequence of leaving out an invalid line."""
         if not self.explains_violation(violation):
             self.collected.append(
                 LoadProblem(violation.input_line, violation.type_name, violation.entity_id, violation.to_error())
             )
 
     def explains_violation(self, violation: Violation) -> bool:
-        """Return whether a violation may exist only because an invalid line was left out."""
+        """Return whether a violation may merely be a consequence of leaving out an invalid line."""
         needed_value = violation.required_id
         if needed_value is None:
             return False

@@ -57,7 +57,7 @@ def with_line_number(error: ClientError, line_number: int) -> ClientError:
 
 
 def envelope_error(type_name: str, line_number: int) -> InputError:
-    """Return the error for a record that specifies its own type, in a file that was passed with a type."""
+    """Return the error for a record that specifies its own type although the caller passed a type for its file."""
     return InputError(
         reason=f"the file was passed as {type_name}, but the record specifies its own type",
         hint="pass the file without a type, or remove 'type', 'edge' and 'data' from its records",

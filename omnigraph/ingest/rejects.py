@@ -1,4 +1,4 @@
-"""Rejects: write every record that a load rejected to Parquet and NDJSON files in a folder chosen by the caller.
+"""Rejects: for each record that a load rejects, write a row to Parquet and NDJSON files in the caller's folder.
 
 This module defines the columns in the reject files. A reject names the record's file, line and id, but never contains
 its values.
@@ -127,7 +127,7 @@ class RejectFolder:
             raise InputError(message, reason="unwritable") from error
 
     def _connect(self) -> tuple[Any, str]:
-        """Return the file system and the path of the folder there; a local folder is created if needed."""
+        """Return the folder's file system and its path in that file system; a local folder is created if needed."""
         if is_s3_uri(self.uri):
             return s3_file_system(self.store_options), self.uri.removeprefix("s3://").rstrip("/")
         from pyarrow.fs import LocalFileSystem

@@ -43,7 +43,7 @@ class StreamedBlob:
 
 
 class StreamedBlobs:
-    """The blobs of one input that the running write has accepted."""
+    """The blobs that the running write has accepted from one input."""
 
     def __init__(self, write: PendingBlobs, limits: LoadLimits) -> None:
         self._write, self._limits = write, limits
@@ -122,7 +122,10 @@ def new_streamed_blobs(limits: LoadLimits) -> StreamedBlobs | None:
 
 
 def _find_large_blob(text: bytes) -> tuple[int, bool]:
-    """Return the position of the first large blob and True, or the end of the text without large blobs and False."""
+    """Return the position of the first large blob and True.
+
+    If no large blob is found, return the end of the text that cannot contain a large blob, and False.
+    """
     position = 0
     while (start := text.find(_START, position)) >= 0:
         digits_start = start + len(_START)
@@ -167,7 +170,7 @@ class _DigitDecoder:
             self._next_text()
 
     def _next_digits(self) -> bytes:
-        """Return more digits, without escapes."""
+        """Return the next digits, with escape sequences decoded."""
         digits, self._held = self._held + self._next_text(), b""
         if b"\\" not in digits:
             return digits

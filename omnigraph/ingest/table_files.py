@@ -17,7 +17,7 @@ _BATCH_ROWS = 65_536
 def iter_tables(
     source: TableSource, column_mapping: Mapping[str, str], first_group: int = 0, end_group: int | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows in a range of row groups in a Parquet file, in batches."""
+    """Yield, in batches, the rows from a range of row groups in a Parquet file."""
     import pyarrow.parquet as pq
 
     parquet_file = pq.ParquetFile(source)

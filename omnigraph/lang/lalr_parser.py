@@ -71,7 +71,7 @@ class GrammarTables:
 
 
 class UnexpectedText(Exception):  # noqa: N818 - never leaves this package
-    """Raised if the text at `offset` matches none of the `allowed_terminals`, which could continue the declaration."""
+    """Raised if the text at `offset` matches none of `allowed_terminals`, the terminals that may occur there."""
 
     def __init__(self, offset: int, allowed_terminals: frozenset[str]) -> None:
         super().__init__(offset)

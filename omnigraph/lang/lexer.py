@@ -1,8 +1,8 @@
 """A contextual lexer with almost no start-up cost.
 
-The lexer tries only the terminals that the parser state allows and that can match where they are tried: a keyword only
-where its word occurs, and other terminals only at their first characters. Regular expressions are compiled when they
-are first used, and keywords and punctuation need none.
+The lexer tries a terminal only if the parser state allows it and if it can match the next word (for a keyword) or begin
+with the next character (for any other terminal). Regular expressions are compiled when they are first used, and
+keywords and punctuation need none.
 """
 
 import re
@@ -60,10 +60,10 @@ class TerminalMatcher:
         return None
 
     def _find_candidates(self, beginning: str) -> list[tuple[Terminal, str | None]]:
-        """Return the terminals that can match a keyword or at a first character, with their text if only one can match.
+        """Return the terminals that may match text with the given beginning, which is a keyword or a single character.
 
-        A keyword that only the end of the word must follow needs no regular expression, because `match` reads whole
-        words.
+        If a terminal can match only one such text, the text is returned with it. A keyword that may be followed by
+        anything but another word character needs no regular expression, because `match` reads whole words.
         """
         candidates: list[tuple[Terminal, str | None]] = []
         for terminal in self._ranked_terminals:
@@ -84,7 +84,7 @@ def _punctuation_of(pattern: str) -> str | None:
 
 
 def _can_begin_with(pattern: str, character: str) -> bool:
-    """Return false if a terminal cannot match text that begins with a character."""
+    """Return False only if a terminal cannot match any text that begins with the given character."""
     first_match = _FIRST_CHARACTER.match(pattern)
     if first_match is None:
         return True
@@ -96,7 +96,7 @@ def _can_begin_with(pattern: str, character: str) -> bool:
 
 @cache
 def pattern_keywords(pattern: str) -> frozenset[str]:
-    """Return the words that a terminal consists of, or an empty set if it is not a keyword."""
+    """Return the words that a keyword terminal can match, or an empty set if the terminal is not a keyword."""
     keyword_match = _KEYWORD_PATTERN.match(pattern)
     return frozenset(keyword_match.group(1).split("|")) if keyword_match is not None else frozenset()
 

@@ -1,7 +1,7 @@
 """Find rows whose strings match a text query, using a full-text index to propose candidates.
 
 An index lists the terms in the strings that it covers. The terms that match a query are selected with the same text
-analysis that is used without an index. Every row with a matching term is tested, and so is every row that no index
+analysis as in a scan without an index. Every row with a matching term is tested, and so is every row that no index
 covers. The result therefore never depends on index coverage.
 """
 
@@ -37,7 +37,7 @@ _MAX_TERMS = 256  # maximum number of terms per lookup
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextLookup:
-    """A full-text index lookup. Every matching string contains at least one of the terms."""
+    """A full-text index lookup. Every matching string contains at least one of `terms`."""
 
     index_name: str
     column_name: str
@@ -216,7 +216,7 @@ class SegmentTerms:
 
     @property
     def nbytes(self) -> int:
-        """The approximate memory size in bytes, including values that are computed later."""
+        """The approximate memory size in bytes, including values that are computed on first use."""
         arrays = (self.ascii_terms, self.ascii_counts, self.other_terms, self.other_counts)
         return sum(int(array.nbytes) for array in arrays) + 64 * (len(self.ascii_terms) + len(self.other_terms))
 

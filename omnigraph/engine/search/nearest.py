@@ -1,4 +1,4 @@
-"""Select all rows that may be among the nearest to a point, in bounded memory.
+"""Select all rows that may be among the nearest to a point, while keeping memory use bounded.
 
 An index proposes candidates. Rows that the index does not cover are read in batches. Distances are computed from the
 stored vectors in double precision, and a candidate is dropped only if it cannot be among the nearest. Index coverage
@@ -117,7 +117,7 @@ class _NearestSearch:
         self.nearest = _NearestSoFar(max(row_limit, 1))
 
     def indexed_fragments(self) -> frozenset[int]:
-        """Return the fragments that an index for the metric covers, or an empty set if there is no usable index."""
+        """Return the fragments covered by an index for this metric, or an empty set if there is no usable index."""
         has_index = kinds_by_index_key(self.table).get(self.column) == vector_index.KINDS_BY_METRIC[self.metric]
         if not has_index or not vector_index.is_searchable(self.metric, self.point):
             return frozenset()
@@ -132,7 +132,7 @@ class _NearestSearch:
     def search_index(self) -> bool:
         """Compare index candidates with the point until all other rows are provably farther away.
 
-        Returns False if this cannot be proven for all other rows.
+        Returns False if it cannot be proven that all other rows are farther away.
         """
         candidate_count = int((2 * self.nearest.row_limit + 64) / self.selected_share)
         while candidate_count <= _MAX_CANDIDATES:

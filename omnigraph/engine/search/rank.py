@@ -1,4 +1,4 @@
-"""Ranking: determine which rows a ranking keeps, their order, and the result columns for scores.
+"""Ranking: determine which rows a ranking keeps and in what order, and compute the result columns for scores.
 
 All matching rows are ranked, and the limit is applied afterward.
 """
@@ -56,7 +56,7 @@ has_scores = IdentityCache(_has_scores)
 
 
 def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None) -> ScoredRows:
-    """Return the rows that the ranking keeps, with all scores. Rows beyond the best `limit` may be missing."""
+    """Return the rows that the ranking keeps, with all scores. Rows after the first `limit` may be missing."""
     from .nearest import narrow_to_nearest
     from .scoring import compute_scores
 

@@ -99,7 +99,7 @@ def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str
 
 @record(eq=False)
 class _Corpus:
-    """The tokens in all strings of a property, and the row id of each string, in ascending order."""
+    """The tokens in all strings of a property, and the row ids of the strings in ascending order."""
 
     tokens: Tokens
     row_ids: IntArray

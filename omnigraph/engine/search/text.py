@@ -1,9 +1,9 @@
 """Text analysis and text predicates: the tokenizer, `search`, `match_text` and `fuzzy`.
 
-Text predicates do not require an index. The tokenizer is part of the query semantics: an index may speed up a query but
-never change its result. A string is normalized to Unicode NFKD without combining marks, lowercased, and split at every
-character that is neither a letter nor a digit. The English stop words below are then removed, and the remaining words
-are stemmed (`stem.py`).
+Text predicates do not require an index. The tokenizer is part of the query semantics, so an index may speed up a query
+but must never change its result. A string is normalized to Unicode NFKD, stripped of combining marks, lowercased, and
+split at every character that is neither a letter nor a digit. The English stop words below are then removed, and the
+remaining words are stemmed (`stem.py`).
 """
 
 import unicodedata

@@ -9,8 +9,8 @@ from omnigraph.values.clock_and_ids import check_ulid
 class IdGenerator:
     """A generator of ids that returns the same ids again when an operation is retried.
 
-    `earlier_ids` are the ids that another generator issued for the same operations, so they are issued first. The
-    earlier ids come from a client, so a row with such an id may already exist.
+    `earlier_ids` are the ids that another generator issued for the same operations. They are issued again before any
+    new id. The earlier ids come from a client, so a row with such an id may already exist.
     """
 
     def __init__(self, earlier_ids: Iterable[str] = ()) -> None:
@@ -30,7 +30,7 @@ class IdGenerator:
         return self._issued_ids[self._next_index - 1]
 
     def is_new(self, issued_id: str) -> bool:
-        """Return whether this generator created the id itself, so that no stored row can have it yet."""
+        """Return whether this generator created the id itself, in which case no stored row can have it yet."""
         return issued_id not in self._earlier_ids
 
     @property

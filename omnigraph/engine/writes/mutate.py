@@ -151,7 +151,7 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
     schema_hash: str | None = None,
     id_generator: IdGenerator | None = None,
 ) -> WriteOutcome:
-    """Run operations in order as one commit. A transaction consists of several operations.
+    """Run operations in order as one commit. A transaction runs several operations in this way.
 
     To reuse the ids that an earlier run of the operations generated, pass the `id_generator` of that run.
     """

@@ -323,7 +323,7 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class _PendingWrite:
-    """Rows that an operation has written, and that will be added to the overlay before the next read of the table."""
+    """Rows that an operation has written but that will not be added to the overlay until the table is next read."""
 
     rows: pa.Table
     origin: int

@@ -1,4 +1,4 @@
-"""Upserts and patches of records, which assign the columns in each record to an existing row.
+"""Upserts and patches of records, which assign the values in each record to an existing row.
 
 This module defines what happens if a record's row does not exist: an upsert inserts the record with defaults, and a
 patch fails. A row that already has the given values is not written again.
@@ -22,7 +22,7 @@ from .statements import WriteStats
 
 
 class RecordWrite:
-    """An upsert or patch of records, whose `run` method is a `WriteOperation`."""
+    """An upsert or patch of records. The `run` method is a `WriteOperation`."""
 
     def __init__(self, partial_records: PartialRecords, verb: Verb) -> None:
         self.partial_records = partial_records

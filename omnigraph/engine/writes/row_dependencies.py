@@ -76,7 +76,7 @@ class BoundPredicate:
     def matches(self, rows: pa.Table) -> RowMask:
         """Return a mask of the matching rows.
 
-        If an expression fails, all rows match, because the statement itself would fail in the same way.
+        If an expression fails, all rows count as matches. The statement itself would fail in the same way.
         """
         is_match = np.ones(rows.num_rows, np.bool_)
         try:
@@ -111,7 +111,7 @@ class HasId:
 
 @dataclass(slots=True)
 class TableDependency:
-    """A filter that selects the rows that match any of the predicates, and the edges of nodes that a delete matches.
+    """A filter for the rows that match any of the predicates, and for the edges of the nodes that a delete matches.
 
     The columns of all predicates are dependencies in every selected row, because a statement may test a row that an
     earlier statement changed.

@@ -20,7 +20,7 @@ MISSING_ROW_HINT = "use `upsert` to insert missing rows; a patch changes only ex
 
 
 def insert_row(overlay: Overlay, row: AssignedRow, id_generator: IdGenerator) -> str:
-    """Insert a row and return its id. An id that already exists makes the operation fail later, in `apply_pending`."""
+    """Insert a row and return its id. If the id already exists, the operation fails later, in `apply_pending`."""
     if row.row_id is None:
         row_id = id_generator()
         return _add_row(overlay, row, row_id, NEW_ROW if id_generator.is_new(row_id) else UNRESOLVED_ROW)

@@ -63,7 +63,7 @@ def _replace_written(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positi
 
 
 def _restore_removed(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses) -> None:
-    """Turn removed rows that are written again into replacements of the stored rows."""
+    """If a removed row is written again, record the new row as a replacement of the stored row."""
     removed_ids = as_single_array(table_overlay.removed_rows["id"])
     match_index = pc.index_in(ids, value_set=removed_ids)
     is_match = pc.is_valid(match_index).to_numpy(zero_copy_only=False)

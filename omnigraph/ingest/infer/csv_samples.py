@@ -1,8 +1,8 @@
 """Read the first rows in a CSV file as text, using the delimiter that fits its first lines best.
 
 A load detects the delimiter from a type's column names. During inference, there is no type yet, so the best delimiter
-is the one that splits all of the first lines into the same, highest number of columns. The first line names the
-columns.
+is the one that splits all of the first lines into the same number of columns and yields the most columns. The first
+line names the columns.
 """
 
 from collections.abc import Iterator

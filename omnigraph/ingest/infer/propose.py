@@ -36,7 +36,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _NodeTable:
-    """A node type and the column that identifies its nodes, or None if no column does."""
+    """A node type, and the column that identifies its nodes (None if no column does)."""
 
     sample: Sample
     columns: tuple[_Column, ...]

@@ -31,8 +31,8 @@ def run_in_threads(
 ) -> list[Result | None]:
     """Apply a function to all items, and return the results in the order of the items.
 
-    The error of the first failed item is raised. Items after a result for which `is_last` is true are not needed, and
-    their results are None. `stop` is set when no further results are needed, so that `work` can end early.
+    The error of the first failed item is raised. If `is_last` is true for a result, the items after it are not needed,
+    and their results are None. `stop` is set when no further results are needed, so that `work` can end early.
     """
     results: list[Result | None] = [None] * len(items)
     with ThreadPoolExecutor(max(1, threads), "omnigraph-load") as pool:

@@ -1,7 +1,7 @@
 """The staged input of a streamed load: the fragments that were written, and the columns that the rules need.
 
-`StagedPiece` describes one piece of the input, and `StagedInput` describes all pieces in input order. Complete rows are
-only in fragments.
+`StagedPiece` describes one piece of the input, and `StagedInput` describes all pieces in input order. Complete rows
+exist only in the fragments.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Load large files in this process: write rows while the input is read, then check all records and publish.
 
-The rows are written to fragments that no version references, in several threads. If a record is invalid, or if the
-process stops, the fragments remain unreferenced until a cleanup removes them. A merge that replaces stored rows or
-repeats an id cannot be streamed, so `load` is used instead.
+Several threads write the rows to fragments that no version references. If a record is invalid, or if the process stops,
+the fragments remain unreferenced until a cleanup removes them. A merge that replaces stored rows or repeats an id
+cannot be streamed, so `load` is used instead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -234,7 +234,7 @@ def load_in_memory(
     conditions: Sequence[Requirement],
     options: LoadOptions,
 ) -> LoadOutcome:
-    """Load the same files with all rows in memory."""
+    """Load the input files with all rows in memory."""
     input_files = InputFiles(source.input_files)
     loaded = load(
         branch_state,

@@ -1,7 +1,7 @@
 """Check the endpoints of edges that have already been written to fragments, one fragment at a time.
 
-The ids of the load's own nodes are in memory as sets. All other endpoints are looked up in the graph with one lookup
-per node type. Edges are read a second time only if an endpoint is missing.
+The ids of the load's own nodes are kept in memory as sets. All other endpoints are looked up in the graph with one
+lookup per node type. Edges are read a second time only if an endpoint is missing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
