@@ -206,7 +206,7 @@ def _convert_rows(store: Store, cell: ManifestCell) -> pa.Table:
 
 
 def count_names(report: UpgradeReport) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of branches (except main), tags, and deleted branches or tags in a report, each with a noun."""
+    """Yield (count, noun) pairs for the branches (except main), tags, and deleted branches or tags in a report."""
     labels = [manifest.label for manifest in report.manifests if manifest.location != layout.MANIFEST]
     tags = sum(label is not None and is_tag_label(label) for label in labels)
     deleted = labels.count(None)

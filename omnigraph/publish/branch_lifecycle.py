@@ -269,7 +269,10 @@ def _created_ulid(intent: Intent) -> str:
 def arm_creation(
     store: Store, source_branch: BranchState, commit_id: str | None, build_intent: IntentFactory
 ) -> tuple[Intent, GraphState]:
-    """Write an intent and return it with the state that it protects, even if the source branch keeps advancing."""
+    """Write an intent and return it with the state that it protects.
+
+    This succeeds even if the source branch keeps advancing.
+    """
     for attempt in range(_MAX_FORK_ATTEMPTS):
         base_manifest = source_branch.last_known()
         intent = build_intent(commit_id or base_manifest.state.head.commit_id)
@@ -302,7 +305,7 @@ def _branch_intent(branch_name: str, source_branch: BranchState, commit_id: str,
 def _load_protected_state(
     store: Store, source_branch: BranchState, base_manifest: LoadedManifest, intent: Intent, *, historical: bool
 ) -> GraphState:
-    """Return the state to fork after verifying that the intent protects it from cleanup."""
+    """Return the state to fork, but first verify that the intent protects this state from cleanup."""
     try:
         if historical:
             newest = source_branch.refresh()

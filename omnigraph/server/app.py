@@ -227,8 +227,8 @@ class _Exchange:
     def _is_rejected_by_shutdown(self) -> bool:
         """Return whether the request is rejected because the worker is stopping.
 
-        Clients repeat a rejected request, so a request is rejected only if it has had no effect and no response yet. If
-        a write has begun, its outcome is unknown, so its connection is closed instead.
+        Clients repeat a rejected request, so a request is rejected only if it has not taken effect and its response has
+        not started. If a write has begun, its outcome is unknown, so its connection is closed instead.
         """
         call, has_response = self._call, self._status != _CLIENT_GONE_STATUS
         has_effect = call is not None and call.writes and call.has_begun

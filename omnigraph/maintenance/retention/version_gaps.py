@@ -56,7 +56,7 @@ def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: 
 
 
 def parse_torn_version(event_id: str, manifest_directory: str) -> int:
-    """Return the manifest version that an audit event set aside, or 0 if the event concerns a different manifest.
+    """Return the manifest version that was set aside according to an audit event, or 0 if the event is unrelated.
 
     >>> parse_torn_version("torn-40d76f1f51639ec0-7-1", "Person")
     7
