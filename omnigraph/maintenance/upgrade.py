@@ -144,7 +144,7 @@ def _require_path(storage_format: int) -> tuple[FormatUpgrade, ...]:
 
 
 def _require_finished_operations(store: Store) -> None:
-    """Raise an error if operations or cleanups are unfinished, because their records have the older format."""
+    """Raise an error if operations or cleanups are unfinished, because their records are in the older format."""
     listing = list_intents(store)
     count = len(listing.pending) + len(listing.unreadable) + len(listing.set_aside) + len(list_runs(store))
     if count:

@@ -1,4 +1,4 @@
-"""A table that an external engine compares because too many rows changed for one process.
+"""A table that is compared by an external engine, because it has too many changed rows for one process.
 
 This process keeps complete rows only for conflicting entities. For rows taken from the source, it keeps the ids and
 the columns that rules need. Single entities are looked up in the snapshots of the merge. All other values stay in

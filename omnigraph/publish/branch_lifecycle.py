@@ -215,9 +215,10 @@ def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
 
 
 def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
-    """Create a tag's ref with its author and message. Tag names, unlike branch names, may overlap.
+    """Create a tag's ref with its author and message.
 
-    The highest ref number is read again before success is reported.
+    Unlike a branch name, a tag name may begin with another name, as in `v1` and `v1/beta`. The highest ref number
+    is read again before success is reported.
     """
     tag_facts = {"created_at": intent.created_at, "actor_id": intent.actor, "message": intent.message}
     refs.create_ref_object(store, ref, tag_facts)

@@ -244,7 +244,7 @@ def list_intents(store: Store) -> IntentListing:
 
 
 def sweep_leftovers(store: Store, leftovers: Sequence[ListedObject], current_time: datetime) -> None:
-    """Remove leftover parts that are older than a lease and whose intent no longer exists."""
+    """Remove leftover parts that are older than one lease period and whose intent no longer exists."""
     for leftover in leftovers:
         if (
             abs(current_time - leftover.modified) > LEASE_DURATION

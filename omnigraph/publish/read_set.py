@@ -87,8 +87,8 @@ class UnchangedTable:
 class UnchangedReads:
     """Requires that the rows a strict write depends on, in all tables, have not changed since they were read.
 
-    The last check's base is recorded because the read set later advances past the write itself, but not past the unread
-    changes that precede it.
+    The base of the last check is recorded, so that the read set can later advance past the write itself, but not past
+    the unread changes that precede the write.
     """
 
     contents: tuple[UnchangedTable, ...] = ()

@@ -143,7 +143,7 @@ class ServerApp:
             return await self._run_call(call, receive)
 
     def _expected_size(self, call: ServerCall) -> int:
-        """Return the body size that the request announces, or the route's limit if it announces none."""
+        """Return the body size that the request declares, or the route's limit if it declares none."""
         if not _has_body(call.headers):
             return SMALL_REQUEST_BYTES
         announced = parse_content_length(call.headers.get("content-length"))

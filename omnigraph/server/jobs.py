@@ -1,4 +1,4 @@
-"""Maintenance jobs: operations that continue after their request, with a state that every worker can read.
+"""Maintenance jobs: operations that continue after their request ends, with a state that every worker can read.
 
 A job runs in a thread of the worker that accepted it. A worker that is stopped or replaced finishes its jobs first. The
 supervisor removes the records when the server stops.

@@ -29,8 +29,8 @@ def raise_fences(store: Store, queued_names: Iterable[str], unnamed: Iterable[Un
     """Fence every branch on which a writer may be about to publish a queued file.
 
     Call this after the queue has been written. A branch that is created later needs no fence, because its writers also
-    stage files later. A branch that has lost its ref object is fenced as well, because open handles can still write to it.
-    Return the number of fenced branches.
+    stage files later. A branch that has lost its ref object is fenced as well, because open handles can still write to
+    it. Return the number of fenced branches.
     """
     affected_directories = {owning_directory(queued_name) for queued_name in queued_names}
     branch_refs = [ref for ref in list_refs(store) if ref.directory == layout.REFS]

@@ -111,7 +111,7 @@ def build_dataset_rows(
     type_by_directory: Mapping[str, str],
     error_by_dataset: Mapping[str, str] | None = None,
 ) -> tuple[DatasetCleanup, ...]:
-    """Build a row for each type or other directory with removed files, or with files that could not be removed.
+    """Build a row for each type or directory with files that were removed or that could not be removed.
 
     `type_by_directory` maps table directories to types.
     """

@@ -46,7 +46,7 @@ def _newest_listed_version(store: Store, manifest_directory: str) -> int:
 
 
 def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: int) -> bool:
-    """Return whether newer, unacknowledged versions were set aside because a power loss tore them."""
+    """Return whether newer, unacknowledged versions were set aside because they were torn by a power loss."""
     return any(
         torn_version > newest_version
         for outcome in list_recovery_records(store)
