@@ -130,7 +130,7 @@ class _TableDrift:
 
     @property
     def label(self) -> str:
-        """The table's name in reports, followed by its branch unless that is the repaired branch."""
+        """The table's name in reports, followed by its branch unless this is the branch being repaired."""
         return f"{self.table_key}@{self.other_branch}" if self.other_branch else self.table_key
 
 
@@ -268,7 +268,10 @@ def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDr
 
 
 def _mask_additional_ids(entity_ids: list[str], adopted_ids: list[str]) -> pa.Array:
-    """Return a mask of the ids that have not been adopted yet. An additional occurrence of an id counts as new."""
+    """Return a mask of the ids that have not been adopted yet.
+
+    If an id occurs more often than it was adopted, its additional occurrences count as not adopted.
+    """
     remaining = Counter(adopted_ids)
     mask = []
     for entity_id in entity_ids:
@@ -310,7 +313,7 @@ def _plan_valid_tables(
     adopted_heads: dict[str, int],
     errors_by_type: dict[TableKey, str],
 ) -> PublishPlan | None:
-    """Plan to adopt the rows of those tables that together satisfy the rules. Omit and report the other tables."""
+    """Plan to adopt the rows of a set of tables that satisfies the rules. Omit and report the other tables."""
     state = txn.base.state
     while deltas:
         lookup = RecordingLookup(txn)
@@ -352,7 +355,7 @@ def _record_refused(
 
 
 def _record_missing_audits(branch_state: BranchState) -> None:
-    """Write one audit object per repair commit, including repairs that were interrupted after the commit."""
+    """Write an audit object for every repair commit that lacks one, because a repair may have been interrupted."""
     state = branch_state.last_known().state
     commits: Iterable[Commit] = HistoryLog(branch_state.store, state).ancestors(state.head.commit_id).values()
     repair_commits = {commit.id: commit for commit in commits if REBASED_DETAIL in commit.details}

@@ -1,4 +1,4 @@
-"""The repair report: tables, names, manifest versions, and damage.
+"""The repair report, which covers tables, names, manifest versions, and damage.
 
 This module defines how the report is worded and converted to JSON. It makes no decisions. It must load quickly, because
 commands on a server import it.
@@ -111,7 +111,7 @@ class VersionRepair:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair:
-    """A repair report: tables, names, manifest versions, the damage, and the data that is still readable."""
+    """A repair report on tables, names, manifest versions, damage, and the data that is still readable."""
 
     preview: bool
     datasets: tuple[DatasetRepair, ...]

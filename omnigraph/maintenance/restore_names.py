@@ -184,7 +184,7 @@ class _NameRepairRun:
         self._record_event("restore_name", ref.name, manifest.commit_id)
 
     def _next_ref(self, manifest: UnnamedManifest, name: str, kind: RefKind) -> Ref:
-        """Return the ref to write, whose number is higher than all known ref numbers for the name."""
+        """Return the ref to write. Its number is higher than all known ref numbers for the name."""
         ref_directory = layout.TAGS if kind == "tag" else layout.REFS
         damaged_refs = [
             damaged_ref
@@ -245,7 +245,7 @@ def record_repair_event(store: Store, operation: str, branch: str, commit_id: st
 
 
 def _ref_facts(manifest: UnnamedManifest, kind: RefKind) -> dict[str, Any]:
-    """Return the members of a restored ref, which must be identical in concurrent repairs."""
+    """Return the members of a restored ref. Concurrent repairs must return identical members."""
     facts: dict[str, Any] = {"nonce": f"restored-{manifest.ulid}"}
     origin = manifest.manifest.state.origin if manifest.manifest is not None else None
     if kind == "tag" and origin is not None:

@@ -138,7 +138,7 @@ def _republish_commits(store: Store, evidence: LostVersionEvidence, actor: str |
 
 
 def _republish_commit(store: Store, base: LoadedManifest, commit: Commit, state: GraphState) -> LoadedManifest:
-    """Publish a commit under its original version number. Versions without a commit fill any gap before it."""
+    """Publish a commit under its original version number. Fill any gap before it with versions that add no commit."""
     commit_state = state_at_commit(store, state, commit.id)
     check_state_retained(store, commit_state, commit.id)
     while base.version + 1 < commit.manifest_version:
@@ -163,7 +163,7 @@ def _concurrent_write_error() -> ConcurrentCommit:
 
 
 def _proved_fragments(fragments: list[OrphanFragment]) -> list[OrphanFragment]:
-    """Return the consecutive states from version 1.
+    """Return the states with consecutive versions, starting from version 1.
 
     If there are several states, the last one is omitted, because it may be an interrupted write.
     """

@@ -144,7 +144,7 @@ def _require_path(storage_format: int) -> tuple[FormatUpgrade, ...]:
 
 
 def _require_finished_operations(store: Store) -> None:
-    """Raise an error if operations or cleanups are unfinished, because their records have the older format."""
+    """Raise an error if operations or cleanups are unfinished, because their records are in the older format."""
     listing = list_intents(store)
     count = len(listing.pending) + len(listing.unreadable) + len(listing.set_aside) + len(list_runs(store))
     if count:
@@ -206,7 +206,7 @@ def _convert_rows(store: Store, cell: ManifestCell) -> pa.Table:
 
 
 def count_names(report: UpgradeReport) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of branches (except main), tags, and deleted branches or tags in a report, each with a noun."""
+    """Yield (count, noun) pairs for the branches (except main), tags, and deleted branches or tags in a report."""
     labels = [manifest.label for manifest in report.manifests if manifest.location != layout.MANIFEST]
     tags = sum(label is not None and is_tag_label(label) for label in labels)
     deleted = labels.count(None)

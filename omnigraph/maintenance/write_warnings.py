@@ -1,4 +1,4 @@
-"""Warnings that only some writes compute: the local cache size and the number of unreferenced bytes.
+"""Warnings about the local cache size and the number of unreferenced bytes, computed by only some writes.
 
 The cache check needs no storage request. The table check needs one listing per written table, once every
 `TABLE_CHECK_INTERVAL` manifest versions, and further requests only if there may be something to report. A failed check

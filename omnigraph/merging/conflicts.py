@@ -1,6 +1,6 @@
 """Describe conflicts: the entity, its properties, and their values on each side and in the base.
 
-This module converts entities in conflict and rule violations to the records that callers see. It also determines which
+This module converts rule violations and conflicting entities to the records that callers see. It also determines which
 entities a conflict involves. When a side is chosen, all of these entities take that side's state.
 """
 

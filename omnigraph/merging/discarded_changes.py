@@ -78,7 +78,7 @@ def _parts_of_table(
 
 
 def _whole_part(table_sides: TableSides, entity: DecidedEntity, side: Choice) -> _Part | None:
-    """Return the deletion or the entity that a side loses, or None if the side loses neither."""
+    """Return a side's deletion or entity if the decision discards it as a whole, or None otherwise."""
     side_row = _row_of(entity, side)
     if side_row is None:
         was_present = entity.base is not None or entity.id in table_sides.uncertain_ids

@@ -45,8 +45,8 @@ class _DroppedProperty(NamedTuple):
 class EditedDrop:
     """A dropped type or property, and the entities in which the other side has written values since the base.
 
-    If `property_name` is None, the type was dropped, and `values` contains whole entities. If both sides added a
-    property with types that cannot be converted to each other, the property counts as dropped by each side.
+    If `property_name` is None, the type was dropped, and `values` contains whole entities. If both sides added
+    the same property, but with types that cannot be converted to each other, it counts as dropped by each side.
     """
 
     side: Choice

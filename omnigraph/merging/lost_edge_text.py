@@ -1,6 +1,6 @@
 """Describe edges that stay deleted although a merge keeps the node that they were deleted with.
 
-This module imports nothing, so that clients can use it.
+This module imports nothing, so a client of a server can import it quickly.
 """
 
 

@@ -124,7 +124,7 @@ def merge(source: MergeSource, target_branch: BranchState, request: MergeRequest
 
 
 def _merge_in_turn(source: MergeSource, target_branch: BranchState, request: MergeRequest) -> MergeReport:
-    """Merge a revision into a branch; try again if the target has advanced only by maintenance."""
+    """Merge a revision into a branch; try again if only maintenance has advanced the target."""
     for attempt in range(MAX_ATTEMPTS):
         merge_inputs = open_merge(source, target_branch, request.if_commit)
         check_strategy(request.strategy, _type_names(merge_inputs))

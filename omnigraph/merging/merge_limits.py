@@ -32,7 +32,7 @@ class MergeLimits:
 
 
 def check_delta_size(table_deltas: Iterable[TableDelta], limits: MergeLimits) -> None:
-    """Raise `ResourceLimitExceeded` if a merge exceeds a limit, before anything is written."""
+    """Raise `ResourceLimitExceeded` if a merge exceeds a limit. Call this before anything is written."""
     total_bytes = total_rows = 0
     for table_delta in table_deltas:
         total_bytes += table_delta.row_versions.nbytes

@@ -23,7 +23,7 @@ from omnigraph.values.table_key import TableKey
 def stage_migrated_delta(
     txn: WriteTxn, delta: Delta, migration: SchemaPlan, source_schema: StoredSchema
 ) -> PublishPlan:
-    """Stage the new schema, the migrated tables and the merged rows, which the planner has already checked."""
+    """Stage the new schema, the migrated tables and the merged rows. The planner has already checked the rows."""
     merged_schema = migration.before.replaced_by(migration.source, migration.after)
     retired_ids = merged_schema.retired_ids | source_schema.retired_ids
     merged_schema = replace(merged_schema, retired_ids=retired_ids.difference(assigned_ids(merged_schema.ir)))

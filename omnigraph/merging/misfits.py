@@ -37,7 +37,10 @@ class SideTransitions(Protocol):
 
 
 def find_misfits(merge_inputs: MergeInputs, merged: SideTransitions) -> tuple[EntityConflict, ...]:
-    """Return a conflict for each value that does not fit, ours first, ordered by type, property and id."""
+    """Return a conflict for each value that does not fit.
+
+    Our conflicts come first. Each side's conflicts are ordered by type, property and id.
+    """
     ours = (merge_inputs.target_snapshot, "ours", merged.our_transitions)
     theirs = (merge_inputs.source_snapshot, "theirs", merged.their_transitions)
     return tuple(
@@ -70,7 +73,7 @@ def _misfits_of_type(snapshot: Snapshot, side: Choice, transition: TypeTransitio
 
 
 def _misfit_positions(values: pa.Array, new_type: pa.DataType, offset: int) -> Iterator[int]:
-    """Yield the positions of values that do not fit, which are found by repeatedly splitting the array in half."""
+    """Find the values that do not fit by repeatedly splitting the array in half; yield their positions."""
     if fits_type(pa.chunked_array([values]), new_type):
         return
     if len(values) == 1:

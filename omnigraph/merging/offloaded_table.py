@@ -1,4 +1,4 @@
-"""A table that an external engine compares because too many rows changed for one process.
+"""A table that is compared by an external engine, because it has too many changed rows for one process.
 
 This process keeps complete rows only for conflicting entities. For rows taken from the source, it keeps the ids and
 the columns that rules need. Single entities are looked up in the snapshots of the merge. All other values stay in
@@ -109,7 +109,7 @@ class OffloadedSides(LookupSides):
 
 @dataclass(frozen=True)
 class OffloadedDelta(TableDelta):
-    """The changes to a table whose row values, except for `local_rows`, are not in this process.
+    """The changes to a table. This process does not hold the row values, except for `local_rows`.
 
     `suspect_rows` are the rows that may violate a single-row rule: the local rows and the rows found to be invalid.
     """
@@ -186,7 +186,7 @@ class OffloadedDelta(TableDelta):
 def make_offloaded_delta(
     table_delta: TableDelta, offloaded_sides: OffloadedSides, local_rows: pa.Table, engine: OffloadEngine | None
 ) -> OffloadedDelta:
-    """Build a delta from complete local rows and from offloaded rows, which have only the rule columns here."""
+    """Build a delta from complete local rows and from offloaded rows, of which only the rule columns are in memory."""
     table_delta = replace(table_delta, row_rules_checked=True)
     delta_values = {delta_field.name: getattr(table_delta, delta_field.name) for delta_field in fields(TableDelta)}
     offloaded_ids = table_delta.row_versions.filter(pc.is_valid(table_delta.row_versions[SOURCE_ROW_ID]))[

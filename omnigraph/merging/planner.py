@@ -331,7 +331,7 @@ class MergePlanner:
             )
 
     def _load_entities(self, violations: Iterable[Violation]) -> None:
-        """Load the entities that violations involve, with one lookup per table, for tables that use lookups."""
+        """For tables that use lookups, load the entities that violations involve, with one lookup per table."""
         ids_by_table: dict[TableKey, set[str]] = {}
         for violation in violations:
             ids_by_table.setdefault(violation.type_key, set()).add(violation.entity_id or "")

@@ -38,7 +38,7 @@ _BaseRows = tuple[pa.Table, frozenset[str]]  # (rows, ids whose base value is un
 class ResultType(NamedTuple):
     """The schema of the merged rows, and the facts needed to compare rows from different states.
 
-    `base_columns` are the properties that the merged schema of the bases has, by their merged names. `dropped_columns`
+    `base_columns` are the properties in the merged schema of the bases, by their merged names. `dropped_columns`
     are the properties that each side has dropped from the type, and `fill_changes` are the values that each side has
     filled in. In both tuples, our side comes first.
     """

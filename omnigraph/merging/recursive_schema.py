@@ -64,7 +64,7 @@ class _BaseSchemaMerge:
     winners: dict[SchemaConflict, Winner] = field(default_factory=dict)
 
     def merged_schema(self, commit_ids: tuple[str, ...]) -> SourcedSchema:
-        """Merge the schemas of some commits."""
+        """Merge the schemas of the given commits."""
         log = self.merge_inputs.target_snapshot.log
         merged, ancestors = self._schema_at(commit_ids[0]), log.ancestors(commit_ids[0])
         for commit_id in commit_ids[1:]:

@@ -64,8 +64,8 @@ def replay(
 ) -> MergeReport:
     """Apply a commit's changes to a branch, or undo them.
 
-    `mainline` selects a merge commit's parent and defaults to the first one. If the branch moves in the meantime, the
-    replay is planned again. Raises `MergeConflict` with every conflict, except in a dry run.
+    `mainline` selects the parent that a merge commit is compared with, by default the first one. If the branch moves in
+    the meantime, the replay is planned again. Raises `MergeConflict` with every conflict, except in a dry run.
     """
     sides = replayed_sides(kind, commit_snapshot, mainline)
     details = {"commit": commit_snapshot.commit_id, **({"mainline": mainline} if mainline else {})}
@@ -193,7 +193,7 @@ def _make_publish_plan(
 
 
 def _require_compared_rows(txn: WriteTxn, table_delta: TableDelta) -> SameLookupResult:
-    """Return the requirements that ensure that the compared rows on the branch have not changed."""
+    """Return the requirement that the compared rows on the branch have not changed."""
     table = txn.table(table_delta.table_key)
     table_entry = txn.base.state.tables[table_delta.table_key]
     ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])

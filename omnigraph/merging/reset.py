@@ -42,7 +42,7 @@ def reset(
     `retained_by` is the branch or tag whose log contains the restored commit.
 
     Raises `SchemaMismatch` if the schemas differ, `HistoryReclaimed` if a cleanup removed the state,
-    and `ReadSetConflict` if the branch has moved in the meantime, except by maintenance.
+    and `ReadSetConflict` if anything other than maintenance has moved the branch in the meantime.
     """
     for attempt in range(MAX_ATTEMPTS):
         report = plan_reset(branch, branch.refresh(), restored_snapshot, request)
@@ -80,7 +80,7 @@ def plan_reset(
 
 
 def _restored_entry(head_snapshot: Snapshot, restored_snapshot: Snapshot, table_key: TableKey) -> TableEntry:
-    """Return the table entry with which the branch references a past version of a table again."""
+    """Return the table entry through which the branch will reference the restored version of a table."""
     current, restored = head_snapshot.table_entry(table_key), restored_snapshot.table_entry(table_key)
     if restored.location in head_snapshot.schema.erased_directories:
         raise dropped_history_error(table_key, restored_snapshot.commit_id)
@@ -124,7 +124,7 @@ def _publish_reset(report: MergeReport, retained_by: BranchState, request: Merge
 def _unrecorded_checksums(
     txn: WriteTxn, retained_by: BranchState, entries: Collection[TableEntry]
 ) -> Mapping[str, FileChecksum]:
-    """Return the checksums of restored files that are recorded only in another branch's log.
+    """Return the restored files' checksums that are recorded only in another branch's log.
 
     The other branch may be deleted later, along with its log.
     """

@@ -107,7 +107,7 @@ class AlignedTables:
     def restored_rows(self, table_key: TableKey) -> pa.Table:
         """Return the target's rows that the merge itself changes.
 
-        These are the rows in which the merge restores dropped properties' values or replaces filled-in values.
+        In these rows, the merge restores the values of dropped properties or replaces filled-in values.
         """
         merged = self.merged
         restored_columns = merged.restored_columns.get(table_key, frozenset())
@@ -239,7 +239,7 @@ def compare_in_schema(
 
 
 def convert_rows(state: TypeState, rows: pa.Table, refuse: Refuse) -> pa.Table:
-    """Convert a state's rows to the columns of the schema that its transition leads to."""
+    """Convert a state's rows to the columns of the new schema in its transition."""
     snapshot, transition = state
     property_name = transition.find_obstacle(rows)
     if property_name is not None:

@@ -162,7 +162,7 @@ def check_schema_answer(answer: ConflictAnswer) -> str:
 
 
 def check_side(choice: Any) -> Any:
-    """Return a side; raise `InputError` for anything else."""
+    """Return `choice` if it is a side; otherwise, raise `InputError`."""
     if choice not in _SIDES:
         raise InputError(
             f"unknown conflict resolution '{choice}'",

@@ -215,9 +215,10 @@ def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
 
 
 def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
-    """Create a tag's ref with its author and message. Tag names, unlike branch names, may overlap.
+    """Create a tag's ref with its author and message.
 
-    The highest ref number is read again before success is reported.
+    Unlike a branch name, a tag name may begin with another name, as in `v1` and `v1/beta`. The highest ref number
+    is read again before success is reported.
     """
     tag_facts = {"created_at": intent.created_at, "actor_id": intent.actor, "message": intent.message}
     refs.create_ref_object(store, ref, tag_facts)
@@ -269,7 +270,10 @@ def _created_ulid(intent: Intent) -> str:
 def arm_creation(
     store: Store, source_branch: BranchState, commit_id: str | None, build_intent: IntentFactory
 ) -> tuple[Intent, GraphState]:
-    """Write an intent and return it with the state that it protects, even if the source branch keeps advancing."""
+    """Write an intent and return it with the state that it protects.
+
+    This succeeds even if the source branch keeps advancing.
+    """
     for attempt in range(_MAX_FORK_ATTEMPTS):
         base_manifest = source_branch.last_known()
         intent = build_intent(commit_id or base_manifest.state.head.commit_id)
@@ -302,7 +306,7 @@ def _branch_intent(branch_name: str, source_branch: BranchState, commit_id: str,
 def _load_protected_state(
     store: Store, source_branch: BranchState, base_manifest: LoadedManifest, intent: Intent, *, historical: bool
 ) -> GraphState:
-    """Return the state to fork after verifying that the intent protects it from cleanup."""
+    """Return the state to fork, but first verify that the intent protects this state from cleanup."""
     try:
         if historical:
             newest = source_branch.refresh()

@@ -33,7 +33,7 @@ def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetada
 
 
 def find_commit_by_key(store: Store, state: GraphState, key: str) -> Commit | None:
-    """Return the commit that any request has published under an idempotency key, or None if there is none."""
+    """Return the commit published under an idempotency key, even for a different request, or None if there is none."""
     oldest_time, expired_in_a_row = clock_and_ids.now_micros() - _WINDOW_MICROS, 0
     first_parents = HistoryLog(store, state).first_parents(state.head.commit_id)
     for commit in islice(first_parents, _MAX_COMMITS):

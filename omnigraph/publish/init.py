@@ -94,7 +94,10 @@ def _sync_root_path(store: Store, created_directories: list[Path]) -> None:
 
 
 def _check_hash_collisions(ir: SchemaIR) -> None:
-    """Raise an error if two types of the same kind have names with equal hashes, which would share a directory."""
+    """Raise an error if the names of two types of the same kind have equal hashes.
+
+    Such types would share a directory.
+    """
     names_by_hash: dict[tuple[str, str], str] = {}
     for graph_type in _list_types(ir):
         other_name = names_by_hash.setdefault((graph_type.kind, layout.fnv1a64(graph_type.name)), graph_type.name)
@@ -112,7 +115,7 @@ def _claim_root(store: Store, force: bool) -> None:
 
 @contextmanager
 def _release_claim_on_error(store: Store) -> Iterator[None]:
-    """Release the claim if the block raises an exception, which is safe because nothing else has been written yet."""
+    """Release the claim if the block raises an exception. Nothing else has been written yet, so this is safe."""
     try:
         yield
     except OmnigraphError:

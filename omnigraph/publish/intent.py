@@ -244,7 +244,7 @@ def list_intents(store: Store) -> IntentListing:
 
 
 def sweep_leftovers(store: Store, leftovers: Sequence[ListedObject], current_time: datetime) -> None:
-    """Remove leftover parts that are older than a lease and whose intent no longer exists."""
+    """Remove leftover parts that are older than one lease period and whose intent no longer exists."""
     for leftover in leftovers:
         if (
             abs(current_time - leftover.modified) > LEASE_DURATION
@@ -323,7 +323,7 @@ def store_time(store: Store) -> datetime:
 
 
 def is_expired(listed_intent: PendingIntent | UnreadableIntent, current_time: datetime) -> bool:
-    """Return whether the owner has not renewed the lease for a full lease period.
+    """Return whether the owner's last renewal of the lease is more than one lease period old.
 
     A lease whose renewal time is more than one lease period in the future has also expired: either the store's clock
     was set back, or the file time was changed. An owner that is still alive will soon renew the lease with the current

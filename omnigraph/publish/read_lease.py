@@ -71,12 +71,12 @@ def begin_read_lease(store: Store, branch_state: BranchState, snapshot: Snapshot
 
 
 def renew_read_lease(store: Store, lease_id: str) -> None:
-    """Renew a lease that any process began; raise `NotFound` if the lease has ended."""
+    """Renew a lease, even if another process began it; raise `NotFound` if the lease has ended."""
     intents.renew(store, _find_lease(store, lease_id))
 
 
 def end_read_lease(store: Store, lease_id: str) -> None:
-    """End a lease that any process began; raise `NotFound` if the lease has already ended."""
+    """End a lease, even if another process began it; raise `NotFound` if the lease has already ended."""
     _retire_lease(store, _find_lease(store, lease_id))
 
 
@@ -97,8 +97,8 @@ def protect_while_reading(
 ) -> Iterator[ReadItem]:
     """Yield the items. If the snapshot is large or the read takes a long time, protect the snapshot from cleanup.
 
-    If the lease cannot be written, for example without write access to the store, the read continues without
-    protection.
+    If the lease cannot be written, for example because the process has no write access to the store, the read continues
+    without protection.
     """
     is_long_read = sum(entry.row_count for entry in snapshot.tables.values()) >= LONG_READ_ROWS
     with _try_protect(branch_state, snapshot) if is_long_read else nullcontext():

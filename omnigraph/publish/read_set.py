@@ -85,10 +85,10 @@ class UnchangedTable:
 
 @dataclass(slots=True)
 class UnchangedReads:
-    """Requires that the rows a strict write depends on have not changed since they were read, in any table.
+    """Requires that the rows a strict write depends on, in all tables, have not changed since they were read.
 
-    The last check's base is recorded because the read set later advances past the write itself, but not past the unread
-    changes that precede it.
+    The base of the last check is recorded, so that the read set can later advance past the write itself, but not past
+    the unread changes that precede the write.
     """
 
     contents: tuple[UnchangedTable, ...] = ()
@@ -162,7 +162,7 @@ class ReadSet:
             )
 
     def record_write(self, commit: Commit, requirement: UnchangedReads) -> None:
-        """Advance past a write by the same caller, but not past the unread changes that precede the write.
+        """Advance the read set past a write by the same caller, but not past the unread changes that precede the write.
 
         An earlier commit that was found by its idempotency key is skipped: its base was not checked against this
         requirement, and the commit may be older than data that has been read in the meantime.

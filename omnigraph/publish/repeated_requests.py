@@ -2,7 +2,7 @@
 
 Merges, replays and schema changes are planned before `publish` looks up their idempotency key. An earlier run may have
 invalidated the plan: the branch has moved, the source has been deleted, or there is nothing left to do. This module
-therefore looks up the key before the plan, and again if the plan fails or has no effect.
+therefore looks up the key before the request is planned, and again if the plan fails or has no effect.
 """
 
 from collections.abc import Callable

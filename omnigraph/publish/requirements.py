@@ -50,7 +50,7 @@ class SameContent:
 
 @dataclass(frozen=True, slots=True)
 class SameVersion:
-    """Requires that a table is still at the exact version that was read.
+    """Requires a table to still be at the exact version that was read.
 
     Table maintenance violates this requirement. Use this requirement for a write that replaces the table with its own
     version and would otherwise undo all changes published in the meantime.

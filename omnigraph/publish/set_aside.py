@@ -127,6 +127,6 @@ def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
 
 
 def _remove_intent_files(store: Store, operation_id: str) -> None:
-    """Remove an intent first, and then its parts, which have no effect without the intent."""
+    """Remove an intent, and then its parts, which have no effect without the intent."""
     for part in (*intents.INTENT_PARTS, *intents.MARKER_PARTS):
         store.objects.remove(layout.intent_name(operation_id, part))

@@ -72,7 +72,7 @@ class UnnamedManifest:
 
 @dataclass(frozen=True, slots=True)
 class DamagedRef:
-    """The current ref object for a name in use, which is damaged and cannot be parsed."""
+    """A ref object that is the current one for a name in use, but is damaged and cannot be parsed."""
 
     ref_directory: str
     name: str
@@ -165,7 +165,7 @@ def list_refs_consistently(store: Store) -> RefListing:
 
 
 def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
-    """Read a manifest, or return None if it is closed or a power loss tore it. A torn manifest was never named."""
+    """Read a manifest, or return None if it is closed or was torn by a power loss. A torn manifest was never named."""
     try:
         manifest = read_manifest(store, ulid)
     except (GraphNotInitialized, TornVersionError):
@@ -245,7 +245,7 @@ def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject
 
 
 def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
-    """Return whether the intent that created a manifest still exists, so that its creation has not finished."""
+    """Return whether the intent that created a manifest still exists, which means that the creation is unfinished."""
     origin = unnamed.manifest.state.origin if unnamed.manifest is not None else None
     return origin is not None and store.objects.read(intent_name(origin.operation_id)) is not None
 

@@ -50,7 +50,7 @@ class IncomparableVersionsError(Exception):
 class UnreadStep:
     """Other writers' changes between two table versions. `changes` is None until the changes are read.
 
-    `own_commits` are the ids of the caller's own commits between the two versions, whose changes are not in `changes`.
+    `own_commits` are the ids of the caller's own commits between the two versions. Their changes are not in `changes`.
     """
 
     older: TableEntry

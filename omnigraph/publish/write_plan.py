@@ -45,7 +45,7 @@ class PublishPlan:
     protected_by_intent: bool = False
 
     def with_base_requirements(self, txn: WriteTxn) -> "PublishPlan":
-        """Return the plan with its implicit assumptions about the base as explicit requirements.
+        """Return the plan with its implicit assumptions about the base turned into explicit requirements.
 
         A plan that replaces tables, or assumes that tables do not exist, depends on their current state. By default,
         the plan's files are safe only in the base's collector epoch.

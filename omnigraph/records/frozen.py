@@ -1,7 +1,7 @@
 """Frozen dataclasses that are fast to define.
 
 The language packages define about 150 small classes. `dataclasses` compiles six functions for each class, which would
-take a quarter of a command's start-up time. `record` creates each function on first use, and compiles only a template
+take a quarter of a command's start-up time. `record` creates each function on first use, and compiles one template
 for all classes of the same shape. It creates `__eq__` and `__hash__` together, but separately from `__init__`,
 because most objects in a short-lived command are never compared. The result behaves like a frozen dataclass for
 `fields`, `replace`, `match` and type checkers.

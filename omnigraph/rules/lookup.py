@@ -30,7 +30,7 @@ class Lookup(Protocol):
         *,
         with_row_ids: bool = False,
     ) -> pa.Table:
-        """Return the stored rows in which each column of `values_by_column` has one of its values.
+        """Return the stored rows in which every column in `values_by_column` has one of the values given for it.
 
         The result has the given columns, plus row ids if requested.
         """

@@ -52,7 +52,7 @@ class Violation:
 
     @property
     def type_name(self) -> str:
-        """The type name of the entity."""
+        """The name of the entity's type."""
         return self.type_key.type_name
 
     @property

@@ -143,7 +143,7 @@ class ServerApp:
             return await self._run_call(call, receive)
 
     def _expected_size(self, call: ServerCall) -> int:
-        """Return the body size that the request announces, or the route's limit if it announces none."""
+        """Return the body size that the request declares, or the route's limit if it declares none."""
         if not _has_body(call.headers):
             return SMALL_REQUEST_BYTES
         announced = parse_content_length(call.headers.get("content-length"))
@@ -227,8 +227,8 @@ class _Exchange:
     def _is_rejected_by_shutdown(self) -> bool:
         """Return whether the request is rejected because the worker is stopping.
 
-        Clients repeat a rejected request, so a request is rejected only if it has had no effect and no response yet. If
-        a write has begun, its outcome is unknown, so its connection is closed instead.
+        Clients repeat a rejected request, so a request is rejected only if it has not taken effect and its response has
+        not started. If a write has begun, its outcome is unknown, so its connection is closed instead.
         """
         call, has_response = self._call, self._status != _CLIENT_GONE_STATUS
         has_effect = call is not None and call.writes and call.has_begun

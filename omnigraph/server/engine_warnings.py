@@ -1,6 +1,7 @@
 """Collect the warnings that the engine issues during one request, and write them to a header of the response.
 
-The engine reports them to `add`, in the threads of the request. The header must never show where a graph is stored.
+The engine calls `add` for each warning, in the threads of the request. The header must never show where a graph is
+stored.
 """
 
 import json
@@ -31,7 +32,7 @@ class EngineWarning:
 
 
 class EngineWarnings:
-    """The warnings of one request, each of them once."""
+    """The warnings of one request, without duplicates."""
 
     def __init__(self) -> None:
         self.collected: list[EngineWarning] = []

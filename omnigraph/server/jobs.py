@@ -1,4 +1,4 @@
-"""Maintenance jobs: operations that continue after their request, with a state that every worker can read.
+"""Maintenance jobs: operations that continue after their request ends, with a state that every worker can read.
 
 A job runs in a thread of the worker that accepted it. A worker that is stopped or replaced finishes its jobs first. The
 supervisor removes the records when the server stops.
@@ -71,10 +71,10 @@ class JobStore:
         return [record.job for record in read_records(self._folder) if record.graph_id == graph_id]
 
     def close(self, deadline: float) -> None:
-        """Start no further jobs, wait for the running jobs until a deadline, and report the others as failed.
+        """Start no further jobs, wait for the running jobs until a deadline, and report unfinished jobs as failed.
 
-        The deadline is a time on the monotonic clock. The jobs that are still running must not continue afterward, so
-        the worker must exit without waiting for their threads.
+        The deadline is a time on the monotonic clock. Unfinished jobs must not continue afterward, so the worker must
+        exit without waiting for their threads.
         """
         with self._changes:
             self._is_closed = True

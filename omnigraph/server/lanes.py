@@ -35,8 +35,8 @@ class LaneContext:
 class LaneFuture(asyncio.Future[CallResult]):
     """The result of a call in a thread. `cancel` signals the call to stop, but the wait goes on until the call ends.
 
-    So a task that awaits this future is canceled only after its call has ended. Two cancellations end the wait early:
-    that of a queued call, and a repeated one.
+    A task that awaits this future is therefore canceled only after its call has ended. The wait ends early in two
+    cases: if the call is still queued, and if it is canceled a second time.
     """
 
     def __init__(self, lane_context: LaneContext, count_finished: Callable[[], None]) -> None:

@@ -1,6 +1,6 @@
 """Send a large body in pieces, and move the part that a slow client has not yet read to disk.
 
-The memory of a worker must not depend on how many clients read slowly. The files have no names, so nothing is left
+The memory of a worker must not depend on how many clients read slowly. The files have no names, so none are left
 behind. This module sends no headers.
 """
 

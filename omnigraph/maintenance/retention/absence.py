@@ -34,7 +34,7 @@ _ENDPOINT_COLUMNS = frozenset({"src", "dst"})
 
 @dataclass(frozen=True, slots=True)
 class _EntitySearch:
-    """The id to search for, and for each type, the columns in which this id identifies the entity."""
+    """The id to search for, and the columns of each type in which this id identifies the entity."""
 
     store: Store
     entity_id: str
@@ -127,8 +127,8 @@ def _search_object(search: _EntitySearch, object_name: str) -> Iterator[Residual
 def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: TableKey | None) -> bool:
     """Return whether the id occurs as a value in a data file or an index file.
 
-    All values in an index are searched, because an index does not record its column. In a table of unknown type, all id
-    and endpoint columns are searched.
+    All values in an index are searched, because an index does not record which column it covers. In a table of unknown
+    type, all id and endpoint columns are searched.
     """
     if type_key is not None and type_key not in search.id_columns:
         return False

@@ -24,7 +24,7 @@ class ResidualTrace:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Absence:
-    """The traces that a search found, and how much it read. The result is truthy if there are no traces."""
+    """The traces that a search found, and the amount of data searched. The result is truthy if there are no traces."""
 
     type_name: str
     entity_id: str

@@ -35,7 +35,7 @@ _KNOWN_SUBDIRECTORIES = {"_versions", "data", "_deletions", "_indices", "_transa
 
 
 def select_deletable(marking: Marking, protected: IntentProtection) -> list[str]:
-    """Select all unreachable files that are old enough and not newer than a running operation."""
+    """Select all unreachable files that are old enough and older than every running operation."""
     mark_tombstones(marking)
     mark_attached_versions(marking)
     survey, grace = marking.survey, marking.policy.grace

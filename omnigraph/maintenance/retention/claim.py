@@ -34,8 +34,8 @@ class CollectorClaim:
     def check(self) -> None:
         """Raise `ConcurrentCommit` if another collector has taken over the claim.
 
-        Call this before each removal. This method sends requests only if no renewal has succeeded for a while, because
-        the process may then have been suspended.
+        Call this before each removal. This method sends requests only if no renewal has succeeded for a while, which
+        may mean that the process was suspended.
         """
         self.has_started = True
         if clock_and_ids.monotonic() - self._renewed_at > TRUSTED_SECONDS:

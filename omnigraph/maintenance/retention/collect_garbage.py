@@ -11,7 +11,7 @@ The steps are ordered so that a file is removed only if nothing can reference it
    that were staged earlier fail. These writes stage again, so none of their old files are published after the second
    mark.
 4. Record the sweep list once. The list is final for all collectors: files that are not on it may be
-   referenced again, so a second, different list could remove them.
+   referenced again, so a second, different list could lead to their removal.
 5. Remove the files, then the queue, then the sweep list.
 
 The next run finishes a crashed run. A suspended run does no harm when it resumes.
@@ -216,7 +216,7 @@ def _group_old_versions(marking: Marking, survey: FileSurvey) -> Iterator[list[s
 
 
 def _count_spared(report: Cleanup, marking: Marking) -> Cleanup:
-    """If the run removes nothing, count the files that only the grace period keeps."""
+    """If the run removes nothing, count the files that are kept only because of the grace period."""
     policy = marking.policy
     if report.datasets or not policy.grace:
         return report

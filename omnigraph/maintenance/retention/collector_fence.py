@@ -28,9 +28,9 @@ MAX_FENCE_ATTEMPTS = 50
 def raise_fences(store: Store, queued_names: Iterable[str], unnamed: Iterable[UnnamedManifest] = ()) -> int:
     """Fence every branch on which a writer may be about to publish a queued file.
 
-    Branches are listed after the queue has been written, because writers on branches created later also stage later. A
-    branch that has lost its ref object is fenced as well, because open handles can still write to it. Return the number
-    of fenced branches.
+    Call this after the queue has been written. A branch that is created later needs no fence, because its writers also
+    stage files later. A branch that has lost its ref object is fenced as well, because open handles can still write to
+    it. Return the number of fenced branches.
     """
     affected_directories = {owning_directory(queued_name) for queued_name in queued_names}
     branch_refs = [ref for ref in list_refs(store) if ref.directory == layout.REFS]
@@ -64,7 +64,7 @@ def _read_open_state(store: Store, ref: Ref) -> GraphState | None:
 
 
 def _fence_branch(store: Store, ref: Ref) -> bool:
-    """Raise a branch's epoch. A fence that another collector has raised is sufficient."""
+    """Raise a branch's epoch, unless another collector raises it in the meantime."""
     branch_state = branch_state_of(store, ref.name, ref.ulid)
     first_epoch: int | None = None
     for lost_attempts in range(MAX_FENCE_ATTEMPTS):

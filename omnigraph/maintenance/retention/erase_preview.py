@@ -60,7 +60,7 @@ def _table_entries(states: list[GraphState]) -> Iterator[TableEntry]:
 
 
 def _split_rewritten_version(marking: Marking, entry: TableEntry, rewritten: LiveSet, retained: LiveSet) -> int:
-    """Split a version's files into those to rewrite and those that a new version keeps.
+    """Split a version's files into those that must be rewritten and those that a new version can keep.
 
     Return the number of deleted rows in the version.
     """

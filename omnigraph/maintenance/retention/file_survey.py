@@ -22,7 +22,10 @@ _SURVEYED_ROOTS = (*TABLE_ROOTS, *MANIFEST_ROOTS, layout.COMMITS, layout.SCHEMAS
 
 @dataclass(frozen=True, slots=True)
 class FileSurvey:
-    """The files at one point in time, by name. `unfinished` holds temporary files that were never renamed."""
+    """The files that existed at one point in time, by name.
+
+    `unfinished` holds temporary files that were never renamed.
+    """
 
     taken_at: datetime
     files: Mapping[str, ListedObject]

@@ -97,7 +97,7 @@ def _protect_pending(marking: Marking, pending: PendingIntent) -> bool:
 
 
 def _protect_unreadable(marking: Marking, unreadable_intent: UnreadableIntent) -> bool:
-    """Protect the files that a damaged intent confirmed; return False if it may need files that are unreadable now.
+    """Protect the files that a damaged intent confirmed; return False if they cannot be determined yet.
 
     Everything that a damaged intent wrote is newer than the intent itself. The state that the intent was based on may
     be removed: if the intent's record is restored and the operation is retried, the retry checks whether that state

@@ -42,7 +42,7 @@ class Marking:
     `version_contents` maps table versions to their files. A version's files never change, so a second mark reads only
     new versions. `complete_versions` are the versions without missing files. `type_by_directory` maps table directories
     to types, `kept_commits` are the commits that remain readable, and `used_tables` are directories that are at least
-    partially kept. `holders` describes the tags and operations that retain data in addition to branches. `read_version`
+    partially kept. `holders` describes the tags and operations that, like branches, retain data. `read_version`
     lists the files in a table version. `unnamed` are branches and tags that have lost their ref object. They are
     treated as live until they are repaired or dropped.
     """
@@ -62,7 +62,7 @@ class Marking:
     _listed_directories: dict[str, dict[str, ListedObject]] = field(default_factory=dict)
 
     def start_over(self, policy: RetentionPolicy | None = None) -> "Marking":
-        """Return a new mark phase, optionally with another policy, that reuses the data that cannot have changed."""
+        """Return a new mark phase, optionally with another policy. It reuses all data that cannot have changed."""
         new_policy = policy or self.policy
         fresh_marking = Marking(
             self.store, new_policy, self.survey, LiveSet(), self.version_contents, self.type_by_directory
@@ -228,7 +228,7 @@ def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
 
 
 def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None:
-    """Keep a head's ancestors that the policy retains, by count along first parents or by age.
+    """Keep those ancestors of a head that the policy retains, either by count along first parents or by age.
 
     A commit's age is the time since its child superseded it, not the time since it was created.
     """
@@ -274,7 +274,7 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
 def _keep_first_parents(
     marking: Marking, log: HistoryLog, first_parent_commits: list[Commit], erased_directories: frozenset[str]
 ) -> None:
-    """Keep consecutive commits on a first-parent path, which are listed newest first.
+    """Keep consecutive commits on a first-parent path, given newest first.
 
     The oldest commit's full state is marked; for each later commit, only its changes are marked.
     """

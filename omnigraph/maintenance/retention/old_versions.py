@@ -66,7 +66,7 @@ def _base_version(transaction_name: str) -> int:
 
 
 def list_superseded_refs(store: Store) -> list[str]:
-    """Return the ref objects that a higher number has superseded."""
+    """Return the ref objects that are superseded by ref objects with a higher number."""
     superseded_names: list[str] = []
     for ref_directory in (layout.REFS, layout.TAGS):
         highest_numbers = refs.list_highest_numbers(store, ref_directory)

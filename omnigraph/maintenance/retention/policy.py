@@ -1,4 +1,4 @@
-"""The retention policy for a cleanup: the newest commits by count, recent commits by age, and a grace period.
+"""The retention policy for a cleanup: how many commits to keep, for how long, and with what grace period.
 
 This module does no I/O. Ages are differences between store times, measured from the time at which a
 commit was superseded.

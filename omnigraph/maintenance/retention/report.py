@@ -38,10 +38,11 @@ class Cleanup:
 
     `unreferenced_paths` are table directories that are no longer referenced, and `unreferenced_bytes` is their total
     size. These directories are kept unless their removal was requested. `orphans` are directories of branches and tags
-    that never had a name. `spared_files` and `spared_bytes` count the files that only the grace period keeps. They are
-    set only if nothing is removed. `deleted_rows` is the number of rows that an erase would purge, and only an erase
-    preview sets it. `held_by` lists the tags and running operations that retain data. `engine` is the executor that did
-    the work. `unnamed` lists branches and tags that have lost their ref object. None of their files are removed.
+    that never had a name. `spared_files` and `spared_bytes` are the number and the total size of the files that are
+    kept only because of the grace period. They are set only if nothing is removed. `deleted_rows` is the number of rows
+    that an erase would purge, and only an erase preview sets it. `held_by` lists the tags and running operations that
+    retain data. `engine` is the executor that did the work. `unnamed` lists branches and tags that have lost their ref
+    object. None of their files are removed.
     """
 
     preview: bool
@@ -110,7 +111,7 @@ def build_dataset_rows(
     type_by_directory: Mapping[str, str],
     error_by_dataset: Mapping[str, str] | None = None,
 ) -> tuple[DatasetCleanup, ...]:
-    """Build a row for each type or other directory with removed files, or with files that could not be removed.
+    """Build a row for each type or directory with files that were removed or that could not be removed.
 
     `type_by_directory` maps table directories to types.
     """

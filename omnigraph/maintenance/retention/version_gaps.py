@@ -46,7 +46,7 @@ def _newest_listed_version(store: Store, manifest_directory: str) -> int:
 
 
 def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: int) -> bool:
-    """Return whether newer, unacknowledged versions were set aside because a power loss tore them."""
+    """Return whether newer, unacknowledged versions were set aside because they were torn by a power loss."""
     return any(
         torn_version > newest_version
         for outcome in list_recovery_records(store)
@@ -56,7 +56,7 @@ def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: 
 
 
 def parse_torn_version(event_id: str, manifest_directory: str) -> int:
-    """Return the manifest version that an audit event set aside, or 0 if the event concerns a different manifest.
+    """Return the manifest version that was set aside according to an audit event, or 0 if the event is unrelated.
 
     >>> parse_torn_version("torn-40d76f1f51639ec0-7-1", "Person")
     7

@@ -40,7 +40,10 @@ class ProviderKeys:
         self._refresh: asyncio.Task[None] | None = None
 
     async def refresh_if_due(self) -> None:
-        """Start a refresh if the keys are old. Wait for it if they are too old to use, and drop them if it fails."""
+        """Start a refresh if the keys are old.
+
+        If they are too old to use, wait for the refresh, and drop the keys if it fails.
+        """
         settings = self._settings
         if self._age >= settings.refresh_seconds:
             refresh = self._start_refresh()

@@ -1,4 +1,4 @@
-"""Counts of running requests that all workers of a server share.
+"""Counts of running requests, shared by all workers of a server.
 
 The counts are in an anonymous file that every worker maps into memory. Each worker has a row of counters and changes it
 under a lock that the kernel releases when the process dies. The supervisor clears the row of a dead worker, so no count

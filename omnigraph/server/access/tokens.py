@@ -34,7 +34,7 @@ _MAX_COMPARED = 256
 
 @record
 class TokenEntry:
-    """The hash of a token, and the caller that it identifies."""
+    """The hash of a token, and the caller that the token identifies."""
 
     digest: bytes
     principal: Principal

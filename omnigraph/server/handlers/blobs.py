@@ -1,4 +1,4 @@
-"""Read blobs, with ranges and conditions, and replace blobs."""
+"""Read blobs, optionally with ranges and conditions, and replace blobs."""
 
 from collections.abc import Iterator
 

@@ -98,7 +98,7 @@ def list_commits(call: ServerCall) -> Answer:
 
 
 def get_commit(call: ServerCall) -> Answer:
-    """Return one commit by its id or by another revision, such as `HEAD~1`."""
+    """Return one commit, given its id or another revision, such as `HEAD~1`."""
     revision = call.path_values["commit_id"]
     try:
         commit = call.graph_for_read().refresh().revisions.commit(revision)

@@ -1,6 +1,6 @@
 """Load several files of different formats and types as one commit, from the parts of a form.
 
-The files are parsed by the same code as in a load into an embedded graph. Nothing is written unless all files are
+The files are parsed by the same code that loads files into an embedded graph. Nothing is written unless all files are
 valid.
 """
 
@@ -68,7 +68,10 @@ def _read_options(parts: Sequence[FormPart]) -> FormLoadOptions:
 
 
 def _input_file(part: FormPart, options: FormLoadOptions) -> InputFile:
-    """Return a file of a form. Only the last segment of its name is used, because the name is not a path."""
+    """Return the input file in a part of a form.
+
+    Only the last segment of the file name is used, in case the name is a path.
+    """
     type_name, file_name = part.name or None, PurePath(part.file_name or "").name
     file_format: InputFormat = _FORMATS.get(part.media_type) or options.format or format_of_name(file_name) or "ndjson"
     if type_name is None and file_format != "ndjson":

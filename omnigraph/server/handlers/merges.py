@@ -34,7 +34,7 @@ _RESOLUTION_MEMBERS = ("type_name", "entity_id", "entity_kind", "kind", "choice"
 
 
 def merge(call: ServerCall) -> Answer:
-    """Merge a branch or another revision into a branch, and delete the branch afterward if requested."""
+    """Merge a branch or another revision into a branch, and delete the source branch afterward if requested."""
     body = call.body_as(BranchMergeRequest)
     target = body.target or MAIN
     denial = _find_denial(call, body) if body.delete_branch else None

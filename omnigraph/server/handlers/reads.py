@@ -110,7 +110,7 @@ def _check_row_count(call: ServerCall, body: QueryRequest, row_count: int) -> No
 
 
 def _limit_chunks(call: ServerCall, chunks: Generator[bytes, None, None]) -> Iterator[bytes]:
-    """Yield the chunks of a stream. If the result is too large, raise an error, which breaks off the stream."""
+    """Yield the chunks of a stream. If the result is too large, raise an error, which aborts the stream."""
     size = 0
     with closing(chunks):
         for chunk in chunks:

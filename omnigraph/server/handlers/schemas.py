@@ -52,7 +52,7 @@ def _describe_keys(ir: SchemaIR) -> Iterator[KeyOutput]:
 
 
 def plan_schema(call: ServerCall) -> Answer:
-    """Return the steps from the schema of a branch to another schema."""
+    """Return the migration steps from the schema of a branch to another schema."""
     body = call.body_as(SchemaPlanRequest)
     graph = call.graph_for_read(body.branch)
     source = engine_access.schema_text(body.schema_source)

@@ -45,7 +45,7 @@ def _encoded_openapi(with_security: bool) -> bytes:
 
 
 async def docs_page(_: ServerCall) -> Answer:
-    """Return the page that documents all operations, which loads nothing from other hosts."""
+    """Return the page that documents all operations. The page loads nothing from other hosts."""
     from omnigraph.server.docs_page import render_docs_page
 
     policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'"

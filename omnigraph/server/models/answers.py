@@ -159,7 +159,7 @@ class TransactionResult(Struct, kw_only=True):
 
 
 class TransactionOutput(Struct, kw_only=True):
-    """The effect of a transaction, and the results of its queries in the order of the queries.
+    """The effect of a transaction, and the results of its queries, in order.
 
     `ids` are the ids of the inserted entities by type. `generated_ids` are the ids that mutations generated, in the
     order in which they were generated.
@@ -225,7 +225,7 @@ class SchemaOutput(Struct, kw_only=True):
 
 
 class SchemaPlanOutput(Struct, kw_only=True):
-    """The steps from the schema of a branch to another schema."""
+    """The migration steps from the schema of a branch to another schema."""
 
     uri: str
     supported: bool

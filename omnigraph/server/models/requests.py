@@ -164,7 +164,7 @@ class CsvReading(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class FormLoadOptions(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The part `options` of a form with files to load.
+    """The `options` part of a form with files to load.
 
     `mapping` renames columns and members, by type. `format` is the format of the files whose media type and name do not
     determine it.
