@@ -55,7 +55,10 @@ class _LaneState:
 
 
 def assign_lanes(commits: Sequence[Commit]) -> list[PositionedCommit]:
-    """Assign lanes to commits, children first. A lane ends at a commit if none of its parents is listed."""
+    """Assign lanes to commits, children first.
+
+    A lane ends at a commit if none of the commit's parents are in `commits`.
+    """
     listed_ids = {commit.id for commit in commits}
     lane_state, positioned_commits = _LaneState(), []
     for commit in commits:

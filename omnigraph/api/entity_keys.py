@@ -11,7 +11,7 @@ from omnigraph.values.dates import format_date, format_datetime
 def parse_entity_key(catalog: Catalog, type_name: str, kind: str | None, text: str) -> Any:
     """Return the key that a string represents; the string is parsed as JSON unless the key is a single String.
 
-    The id of an entity represents its key as well. A composite key must be passed as the id.
+    An entity's id is also accepted in place of its key. For a composite key, the id is required.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> catalog = compile_schema("node Room { number: I32 @key }  node Person { name: String @key }")

@@ -1,6 +1,6 @@
 """`omnigraph.lint`: check a schema, and check queries against it.
 
-This module builds the report on several files that the command line prints. It reads no graph and imports no data
+This module builds the report that the command line prints for one or more files. It reads no graph and imports no data
 library. Invalid text produces a finding, never an exception.
 """
 

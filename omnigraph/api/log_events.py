@@ -132,7 +132,7 @@ class JsonLinesFormatter(logging.Formatter):
     """A log formatter that writes each record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a log record's event, or its message if it has no event, with the record's level and time."""
+        """Return a log record's level and time, together with its event or, if it has none, its message."""
         event_data = getattr(record, "event", None) or {"message": record.getMessage()}
         log_entry = {"level": record.levelname.lower(), "time": _format_time(record), **event_data}
         return json.dumps(log_entry, ensure_ascii=False)

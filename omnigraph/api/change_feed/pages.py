@@ -82,7 +82,7 @@ def _check_limit(resource_name: str, requested: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommitPart:
-    """The changes from one commit on a page, as records and as JSON.
+    """The changes on one page that belong to one commit, as records and as JSON.
 
     `schema_change` describes how the commit changed the schema. It is set only in the commit's first part.
     """
