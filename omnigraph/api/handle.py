@@ -1,8 +1,9 @@
 """The state of an open graph: its store, branch and snapshot, and the caller's read set.
 
 `Graph` and every facet hold one `Handle`. Unless it is pinned, the handle gives each read the newest snapshot. It also
-runs the checks that precede each call, and records what the caller has read, for strict writes. A handle can be pickled
-(without secrets), and raises an error if it is used after a fork. The handle itself reads no tables.
+runs the checks that precede each call, and records what the caller has read, so that strict writes can detect
+conflicts. A handle can be pickled (without secrets), and raises an error if it is used after a fork. The handle itself
+reads no tables.
 """
 
 import os

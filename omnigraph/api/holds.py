@@ -13,8 +13,7 @@ from omnigraph.publish.intent import LEASE_DURATION
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A hold: its id, the commit that it protects, and the number of seconds after which it ends if it is not
-    renewed."""
+    """A hold, with its id, its commit, and the number of seconds after which it ends if it is not renewed."""
 
     id: str
     commit_id: str

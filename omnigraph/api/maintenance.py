@@ -73,8 +73,8 @@ class Maintenance(Facet):
         which uses Spark if it is available and there is at least 1 GiB to read. The result does not
         depend on the engine.
 
-        `max_seconds` and `max_bytes` limit the duration and the number of bytes read. Once a limit is reached, work on
-        further tables, compaction tasks and indexes is not started. The finished work is published, and the report's
+        `max_seconds` and `max_bytes` limit the duration and the number of bytes read. Once a limit is reached, no
+        further tables, compaction tasks or indexes are processed. The finished work is published, and the report's
         `remaining` contains the types and bytes that are left for the next run.
 
         Raises `InputError` for an unknown type, `ConcurrentCommit` if the branch is too busy, `ServerError` if Spark

@@ -1,4 +1,4 @@
-"""`graph.search`: a search for nodes by text or by a vector, as a query with `search`, `bm25`, `nearest` and `rrf`."""
+"""`graph.search`: find nodes by text or by a vector, through a query with `search`, `bm25`, `nearest` and `rrf`."""
 
 from collections.abc import Sequence
 

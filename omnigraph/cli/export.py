@@ -81,7 +81,7 @@ def export(
 
 
 def _is_folder(form: str, out: str | None) -> bool:
-    """Return whether an export in this format goes to a folder, which Spark writes."""
+    """Return whether an export in this format is written to a folder by Spark."""
     if form not in _FOLDER_FORMATS or (out is None and form == "ndjson"):
         return False
     is_other_file = out is not None and Path(out).exists() and not Path(out).is_dir()  # such as /dev/stdout

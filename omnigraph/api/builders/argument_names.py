@@ -1,4 +1,4 @@
-"""In errors about the parameters of a generated query, replace their names with those of the caller's arguments.
+"""In errors about a generated query's parameters, replace the parameter names with the names of the caller's arguments.
 
 The callers of `update`, `where` or `limit` have never seen the generated query, so an error about its parameter `$p0`
 would not tell them which of their values to correct.
