@@ -253,7 +253,7 @@ def _find_fork_point(handle: Handle, from_: Revision | None, commit: Revision | 
 
 
 def _find_revision(handle: Handle, revision: Revision, unknown: OmnigraphError) -> Snapshot:
-    """Resolve a revision that is not a branch name. Raise the error `unknown` if that fails."""
+    """Resolve a revision that is not a branch name. Raise the error `unknown` if it cannot be resolved."""
     try:
         return resolve_revision(handle.store, handle.branch_state, handle.latest_snapshot(), revision)
     except InputError:

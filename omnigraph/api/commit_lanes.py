@@ -1,4 +1,4 @@
-"""Compute each commit's lane in a drawn log, and where lanes join and split.
+"""Compute the lane of each commit in a drawn log, and the points where lanes join and split.
 
 Terminal and notebook drawings share this layout. The layout is deterministic: the same commits in the same order always
 produce the same drawing.

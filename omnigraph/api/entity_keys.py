@@ -34,7 +34,7 @@ def parse_entity_key(catalog: Catalog, type_name: str, kind: str | None, text: s
 
 
 def _date_of_id(scalar_type: ScalarType, number: int) -> Any:
-    """Return the date or time that a number in an id stands for, and any other number unchanged."""
+    """Convert a number in an id to the date or time that it stands for. Return any other number unchanged."""
     if scalar_type not in (ScalarType.DATE, ScalarType.DATETIME):
         return number
     try:

@@ -96,7 +96,7 @@ class OperationEvent:
 
 
 def log_operation(operation_name: str, branch: str) -> OperationEvent:
-    """Return a context that measures an operation and logs one event for it, whether it succeeds or fails.
+    """Return a context manager that measures an operation and logs one event, whether the operation succeeds or fails.
 
     A failure caused by the caller is logged at level INFO, and any other failure at level WARNING.
     """

@@ -112,7 +112,7 @@ class Maintenance(Facet):
     def pending_indices(self) -> list[tuple[str, str, str]]:
         """Return the declared indexes that do not cover all rows, as (table, property, reason) tuples.
 
-        `ensure_indices` builds them, except for those whose reason explains why they cannot be built yet.
+        `ensure_indices` builds them, except those that, according to their reason, cannot be built yet.
         """
         return runs.list_pending_indexes(self._handle.latest_snapshot())
 

@@ -276,7 +276,7 @@ def _delete_merged_branch(handle: Handle, result: MergeResult, source_name: str)
     """Delete the source. A failure does not affect the merge, which has already been published.
 
     If the merge is repeated, the first request may have deleted the branch. A branch with the same name that has been
-    created since then has another head, so it is kept.
+    created since then has a different head, so it is kept.
     """
     try:
         bound, head = handle.branch_name, result.source

@@ -62,8 +62,8 @@ def export(
     A Parquet, Arrow or CSV file contains a single type, which --type selects. With --format, a path without a suffix
     is a new folder, to which Spark writes all types in parallel.
 
-    With --since, load the export with `--mode merge`. Entities that were deleted after the given revision are not
-    exported; `omnigraph changes` lists them.
+    To load an export that was made with --since, use `--mode merge`. Entities that were deleted after the given
+    revision are not exported; `omnigraph changes` lists them.
     """
     root = resolve_target(address)
     graph: Any = open_snapshot(root, branch, snapshot)

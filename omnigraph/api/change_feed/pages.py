@@ -303,7 +303,7 @@ def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) 
 def _pack_block(
     block: CommitBlock, page_budget: _PageBudget, position: EntityPosition | None
 ) -> tuple[CommitPart, EntityPosition | None]:
-    """Return the changes after a position that still fit on the page, and the next position (None at the end)."""
+    """Return the changes after a position, as many as fit on the page, and the next position (None at the end)."""
     packed_changes: list[EntityChange] = []
     packed_documents: list[dict[str, Any]] = []
     last_position: EntityPosition = position or {}
