@@ -255,7 +255,7 @@ class AsyncChanges(AsyncFacet[Changes]):
 
 
 class AsyncStoredQuery(AsyncFacet[StoredQuery]):
-    """A query that is stored on a server, called like an asynchronous function."""
+    """A query that is stored on a server. Call it like an asynchronous function."""
 
     def __init__(self, sync: StoredQuery) -> None:
         super().__init__(sync)
@@ -269,7 +269,7 @@ class AsyncStoredQuery(AsyncFacet[StoredQuery]):
 
 
 class AsyncStoredQueries(AsyncFacet[StoredQueries]):
-    """The queries that are stored on a server, as in `await graph.queries.adults(min=18)`.
+    """The queries that are stored on a server. Run one with `await graph.queries.adults(min=18)`.
 
     `async for name in graph.queries` lists the names, and `await graph.queries["adults"]` returns a query with its
     parameters and description.
@@ -336,7 +336,7 @@ class AsyncMaintenance(AsyncFacet[Maintenance]):
 
     @asynccontextmanager
     async def hold(self) -> "AsyncIterator[AsyncGraph]":
-        """Protect the newest commit from cleanup while the block runs; see `Maintenance.hold`."""
+        """Protect the newest commit from cleanup during an `async with` block; see `Maintenance.hold`."""
         block = self.sync.hold()
         graph = await run(block.__enter__)
         try:

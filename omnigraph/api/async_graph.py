@@ -364,7 +364,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     # Branches and revisions ---------------------------------------------------------------------
 
     async def acting(self, actor: str | None) -> "AsyncGraph":
-        """Return a graph on the same branch or commit whose writes are attributed to `actor`; see `Graph.acting`."""
+        """Return a graph on the same branch or commit, with its writes attributed to `actor`; see `Graph.acting`."""
         return AsyncGraph(await run(self.sync.acting, actor))
 
     async def checkout(self, branch: str) -> "AsyncGraph":

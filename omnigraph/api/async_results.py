@@ -30,7 +30,7 @@ Entities = TypeVar("Entities", bound=EntitySet)
 
 
 class AsyncResultStream:
-    """The batches of a query result. Read them with `async for`, and close the stream or use `async with`.
+    """The batches of a query result. Read them with `async for`. Use `async with` to close the stream, or call `close`.
 
     The query starts when the first batch is read or the stream is awaited.
     """

@@ -52,7 +52,7 @@ class BlobFile(io.RawIOBase):
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes]) -> int:
-    """Replace a file with the chunks once all of them have been written. Return the number of bytes written.
+    """Write chunks to a file, replacing it only after all of them are written. Return the number of bytes written.
 
     Pipes and devices are written to directly, and a symbolic link stays a link.
     """

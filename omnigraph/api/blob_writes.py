@@ -1,7 +1,7 @@
 """`put_blob`, which replaces a node's blob, optionally only if the blob still has the expected ETag.
 
-The write is an ordinary update, so the same rules, conflicts and receipts apply. If `if_match` is given, the update
-also fails if the node changes between the comparison and the commit.
+The write is an ordinary update: it follows the same rules, can raise the same conflicts, and returns a receipt. If
+`if_match` is given, the update also fails if the node changes between the comparison and the commit.
 """
 
 import re
@@ -37,11 +37,11 @@ def put_blob(  # noqa: PLR0913 - all but five are keywords
     """Set a blob on an existing node, as in `graph.put_blob("Doc", "a", "body", Path("a.pdf"))`.
 
     `content` is bytes, a path, a binary file, base64 text, the URI of an allowed external object, or None for NULL.
-    Files are streamed, so they may be larger than memory. `media_type` is stored in the String property
-    `<property>_media_type`, which the type must then declare. If `media_type` is omitted, that property is set to NULL.
-    If `if_match` is given but is not the blob's current ETag, `BlobPreconditionFailed` is raised and nothing is
-    written. The value `*` matches any blob that is not NULL. `progress` is called with the number of bytes read so far
-    and the size of the input file. Pass True to show a progress bar.
+    Files are streamed, so they may be larger than memory. If `media_type` is given, it is stored in the String property
+    `<property>_media_type`, which the type must declare. If `media_type` is omitted, that property is set to NULL. If
+    `if_match` is given but is not the blob's current ETag, `BlobPreconditionFailed` is raised and nothing is written.
+    The value `*` matches any blob that is not NULL. `progress` is called with the number of bytes read so far and the
+    size of the input file. Pass True to show a progress bar.
 
     Raises `EntityNotFound` if the node does not exist, and the same errors as `update`.
     """

@@ -1,7 +1,7 @@
-"""Reject a `graph.branch(..)` that is used like a graph, outside of a `with` block.
+"""Raise an error if `graph.branch(..)` is used as a graph, without a `with` statement.
 
 The branch exists only in the block, so a call on the object itself would have no graph to run on. These classes only
-check how a block is used. What happens at its start and at its end is up to the context manager that they contain.
+check how a block is used. Each one wraps the context manager that does the work at the start and the end of the block.
 """
 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -66,7 +66,7 @@ def _require_unused(is_used: bool) -> None:
 
 
 def _missing_attribute(block: object, attribute: str, statement: str) -> Exception:
-    """Return the error for an attribute of a block: a clear one if the attribute belongs to a graph."""
+    """Return the error for an attribute that a block lacks, with a helpful message if graphs have that attribute."""
     from omnigraph.api.surface import GraphSurface
 
     if attribute.startswith("_") or not hasattr(GraphSurface, attribute):

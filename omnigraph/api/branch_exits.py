@@ -1,4 +1,4 @@
-"""The ways in which a `with graph.branch(..)` block can end, for graphs in files and on servers."""
+"""What a `with graph.branch(..)` block can do with its branch at the end, on local and remote graphs."""
 
 from typing import Literal
 

@@ -216,7 +216,7 @@ def _require_merged(handle: Handle, name: str) -> str | None:
 def open_or_fork_branch(
     handle: Handle, name: str, from_: Revision | None = None, commit: Revision | None = None
 ) -> Handle:
-    """Return a handle on an existing branch, or create the branch first."""
+    """Return a handle on a branch. If the branch does not exist, create it first."""
     if strip_name(name) in branches.list_branches(handle.store):
         handle.require_writable("opening a branch for writing")
         return handle.checkout(name)
@@ -253,7 +253,7 @@ def _find_fork_point(handle: Handle, from_: Revision | None, commit: Revision | 
 
 
 def _find_revision(handle: Handle, revision: Revision, unknown: OmnigraphError) -> Snapshot:
-    """Resolve a revision that is not a branch name. Raise the error `unknown` if that fails."""
+    """Resolve a revision that is not a branch name. Raise the error `unknown` if it cannot be resolved."""
     try:
         return resolve_revision(handle.store, handle.branch_state, handle.latest_snapshot(), revision)
     except InputError:

@@ -1,4 +1,4 @@
-"""Join small pieces of output, because passing on each piece by itself is slow.
+"""Join small pieces of output, because it is slow to pass them on one by one.
 
 Printing a piece costs a system call, and sending it from a server costs a thread switch. This module never splits a
 piece.

@@ -1,4 +1,4 @@
-"""Compute each commit's lane in a drawn log, and where lanes join and split.
+"""Compute the lane of each commit in a drawn log, and the points where lanes join and split.
 
 Terminal and notebook drawings share this layout. The layout is deterministic: the same commits in the same order always
 produce the same drawing.
@@ -55,7 +55,10 @@ class _LaneState:
 
 
 def assign_lanes(commits: Sequence[Commit]) -> list[PositionedCommit]:
-    """Assign lanes to commits, children first. A lane ends at a commit if none of its parents is listed."""
+    """Assign lanes to commits, children first.
+
+    A lane ends at a commit if none of the commit's parents are in `commits`.
+    """
     listed_ids = {commit.id for commit in commits}
     lane_state, positioned_commits = _LaneState(), []
     for commit in commits:

@@ -1,4 +1,4 @@
-"""Repeat a call that failed with a conflict, for `retry` of embedded and remote graphs.
+"""Repeat a call that failed with a conflict, for the `retry` methods of embedded and remote graphs.
 
 This module decides when another attempt makes sense. The caller decides how long to wait and how to refresh the graph.
 """

@@ -1,8 +1,8 @@
 """`graph.duckdb()`: SQL over one snapshot, with one DuckDB view per type.
 
 DuckDB reads the Lance tables through Arrow and requests only the columns and rows that it needs, so nothing is copied
-up front. The views are read-only and never follow the branch. Blob properties are not included; read them with
-`graph.blob`.
+up front. The views are read-only, and later commits do not change them. Blob properties are not included; read them
+with `graph.blob`.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Choose where an operation runs: in this process or on Spark.
 
-Every operation works without Spark, so "auto" uses Spark only if the workload is large and a
-session can be started. Spark is not imported before it is chosen.
+Every operation works without Spark, so "auto" uses Spark only if the workload is large and a session can be started.
+Spark is imported only if it is chosen.
 """
 
 from collections.abc import Callable, Collection
@@ -59,7 +59,7 @@ def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | N
 
 
 def choose_cleanup_executor(engine: EngineChoice) -> "tuple[Executor, ExecutorForFiles]":
-    """Return the executor that lists files for a cleanup, and a function that chooses the executor for the rest of it.
+    """Return the executor that lists files for a cleanup, and a function that chooses the executor for the rest.
 
     The function takes the number of files. "auto" lists the files in this process, because the amount of work is not
     known until they are listed.

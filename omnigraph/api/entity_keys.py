@@ -11,7 +11,7 @@ from omnigraph.values.dates import format_date, format_datetime
 def parse_entity_key(catalog: Catalog, type_name: str, kind: str | None, text: str) -> Any:
     """Return the key that a string represents; the string is parsed as JSON unless the key is a single String.
 
-    The id of an entity represents its key as well. A composite key must be passed as the id.
+    An entity's id is also accepted in place of its key. For a composite key, the id is required.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> catalog = compile_schema("node Room { number: I32 @key }  node Person { name: String @key }")
@@ -34,7 +34,7 @@ def parse_entity_key(catalog: Catalog, type_name: str, kind: str | None, text: s
 
 
 def _date_of_id(scalar_type: ScalarType, number: int) -> Any:
-    """Return the date or time that a number in an id stands for, and any other number unchanged."""
+    """Convert a number in an id to the date or time that it stands for. Return any other number unchanged."""
     if scalar_type not in (ScalarType.DATE, ScalarType.DATETIME):
         return number
     try:

@@ -1,8 +1,8 @@
 """The public API's error boundary, which raises storage failures as errors from `omnigraph.errors`.
 
-This module translates Lance exceptions and internal signals from lower layers. Defining a `Guarded` class wraps all of
-its public methods, so new methods are always covered. Exceptions raised by callers' code, or by
-bugs in this package, pass through unchanged.
+This module translates Lance exceptions and internal signals from lower layers. When a subclass of `Guarded` is defined,
+all of its public methods are wrapped, so new methods are always covered. Exceptions raised by callers' code, or by bugs
+in this package, pass through unchanged.
 """
 
 from collections.abc import Callable, Iterator

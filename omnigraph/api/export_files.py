@@ -1,4 +1,4 @@
-"""The formats of exported files, and files that contain the entities of a single type.
+"""Choose the format of an export, and write files that contain the entities of a single type.
 
 NDJSON files can contain several types and are written by `output_files`. A Parquet, Arrow or CSV file has the columns
 of one type and can be loaded as it is. Regular files and S3 objects appear only once they are complete.
@@ -37,7 +37,7 @@ _BLOCK_BYTES = 8 << 20
 
 
 def choose_export_format(path: str | os.PathLike[str] | None, explicit_format: str | None = None) -> ExportFormat:
-    """Return the explicit format, or the one that the suffix of a path implies, which is NDJSON by default.
+    """Return the explicit format, or the one implied by the path's suffix, with NDJSON as the default.
 
     >>> choose_export_format("people.parquet"), choose_export_format("all.ndjson.gz"), choose_export_format("all")
     ('parquet', 'ndjson', 'ndjson')

@@ -259,7 +259,7 @@ class Graph(Guarded):
         `source` is query text, a path, or a bare `match { … } return { … }`. If it contains several queries, `name`
         selects one of them. Pass parameters as keyword arguments, or in `params` if an option already has the same
         name. If `assume_utc` is true, parameter values without a time zone are assumed to be in UTC; otherwise, they
-        are an error. If `lazy` is true, the call returns the same stream as `stream`.
+        are rejected. If `lazy` is true, the call returns the same stream as `stream`.
 
         Raises the language errors (`ParseError`, `TypeCheckError`, `ParameterError`),
         `QueryTimeout`, `ResourceLimitExceeded`, and `NotFound` for an unknown branch or revision.
@@ -320,10 +320,10 @@ class Graph(Guarded):
     ) -> Iterator[bytes] | int:
         """Export one snapshot as NDJSON that can be loaded again, with nodes before edges.
 
-        If a path or an `s3://` URI is given, the export is written to that file, which appears only once it is
-        complete, and the number of entities is returned. Otherwise, an iterator over the lines is returned. The suffix
-        of the path sets the format, unless `format` is given: `ndjson` (the default), or `parquet`, `arrow` or `csv`,
-        which contain a single type. Text is compressed if the name ends in .gz or .zst.
+        If a path or an `s3://` URI is given, the export is written there and the number of entities is returned;
+        otherwise, an iterator over the lines is returned. The file appears only once it is complete. The suffix of the
+        path sets the format, unless `format` is given: `ndjson` (the default), or `parquet`, `arrow` or `csv`, which
+        contain a single type. Text is compressed if the name ends in .gz or .zst.
 
         With `since`, only the entities that were added or changed after that revision are exported. Deletions are not
         exported; the change feed reports them. In NDJSON, a Date is written as the number of days since 1970, and a
@@ -360,9 +360,9 @@ class Graph(Guarded):
     log = delegate(lambda: comparisons.log)
 
     def acting(self, actor: str | None) -> "Graph":
-        """Return a graph on the same branch or commit whose writes are attributed to `actor` (None means no one).
+        """Return a graph on the same branch or commit, with its writes attributed to `actor` (None means no one).
 
-        What is read through one of the two graphs does not affect the conflict checks for writes through the other.
+        Reads through either graph do not affect the conflict checks for writes through the other.
         """
         return type(self)(self._handle.acting(actor))
 

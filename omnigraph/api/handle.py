@@ -1,8 +1,9 @@
 """The state of an open graph: its store, branch and snapshot, and the caller's read set.
 
 `Graph` and every facet hold one `Handle`. Unless it is pinned, the handle gives each read the newest snapshot. It also
-records what the caller has read, which strict writes depend on, and runs the checks that precede each call. A handle
-can be pickled (without secrets), and raises an error if it is used after a fork. The handle itself reads no tables.
+runs the checks that precede each call, and records what the caller has read, so that strict writes can detect
+conflicts. A handle can be pickled (without secrets), and raises an error if it is used after a fork. The handle itself
+reads no tables.
 """
 
 import os
@@ -288,7 +289,7 @@ class Handle:
     def reader_arguments(self) -> tuple[Any, ...]:
         """Return the arguments that a child process needs to open the same graph for reading.
 
-        The arguments may contain secrets, unlike a pickled handle.
+        Unlike a pickled handle, the arguments may contain secrets.
         """
         uri, settings, commit_id = self._reopening_arguments(dict(self.store.root.options))
         return uri, {**settings, "read_only": True}, commit_id
@@ -315,7 +316,7 @@ class Handle:
 
 
 def reopen_handle(uri: str, settings: dict[str, Any], commit_id: str | None) -> Handle:
-    """Open a handle with the arguments of another handle."""
+    """Reopen a pickled handle from its arguments."""
     from omnigraph.api.opening import open_handle
 
     handle = open_handle(uri, **settings)

@@ -1,4 +1,4 @@
-"""Holds that outlive a call: a program on another machine begins a hold, renews it and ends it, each in its own call.
+"""Holds that outlive a call: a program on another machine begins, renews and ends a hold in separate calls.
 
 `graph.maintenance.hold` is a hold that the same process begins and ends. Both kinds of hold protect a commit from
 cleanup.
@@ -13,7 +13,7 @@ from omnigraph.publish.intent import LEASE_DURATION
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A hold: its id, the commit that it protects, and the number of seconds until it ends unless it is renewed."""
+    """A hold, with its id, its commit, and the number of seconds after which it ends if it is not renewed."""
 
     id: str
     commit_id: str

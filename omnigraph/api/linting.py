@@ -1,6 +1,6 @@
 """`omnigraph.lint`: check a schema, and check queries against it.
 
-This module builds the report on several files that the command line prints. It reads no graph and imports no data
+This module builds the report that the command line prints for one or more files. It reads no graph and imports no data
 library. Invalid text produces a finding, never an exception.
 """
 
@@ -80,7 +80,7 @@ class ReportedFinding:
 
 @record
 class LintReport:
-    """All findings in a schema and its queries: the schema first, then each query file, in text order.
+    """All findings in a schema and its queries, in text order: first the schema, then each query file.
 
     A report is truthy if it has findings. `str(report)` returns the text that `omnigraph lint` prints, and `to_json`
     returns its JSON form.
@@ -105,7 +105,7 @@ class LintReport:
 
     @property
     def warnings(self) -> list[ReportedFinding]:
-        """The findings in text that is valid but probably not intended."""
+        """The findings about text that is valid but probably not what was intended."""
         return [finding for finding in self if finding.severity == "warning"]
 
     @property

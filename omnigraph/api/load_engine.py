@@ -1,7 +1,7 @@
-"""Choose the engine for a load of files, based only on the facts that the prediction needs.
+"""Choose the engine for a load of files, gathering only the facts that the prediction needs.
 
-Looking for Java starts a process, so this module looks for it only if Spark could be chosen. It must not import Spark
-unless Spark is chosen or already in use.
+Looking for Java starts a process, so this module looks for it only if Spark could be chosen. The module must not import
+Spark unless Spark is chosen or already in use.
 """
 
 import sys

@@ -59,7 +59,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class EnginePrediction:
-    """The chosen engine, the predicted duration on each engine in seconds, and the reason as text."""
+    """The chosen engine, the predicted time in seconds on each engine, and the reason as text."""
 
     engine: Literal["local", "spark"]
     local_seconds: float

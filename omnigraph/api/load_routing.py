@@ -1,7 +1,7 @@
 """Run small loads in this process, and large loads or Spark DataFrames on Spark.
 
 This module chooses the engine and implements what both engines have in common: rejects, dry runs and errors. Spark must
-not be imported before it is chosen.
+not be imported unless it is chosen.
 """
 
 import os
@@ -75,8 +75,8 @@ def resolve_load_source(
 ) -> tuple[SparkInput | StreamedInput | InputFiles | None, EngineReason]:
     """Determine a load's input and engine, and the reason for choosing the engine.
 
-    The input is None if it needs no preparation: a small NDJSON file, or no files at all. Such an input is always read
-    by this process. `has_rows` indicates whether the graph has rows that a merge may replace.
+    The input is None if `data` is a small NDJSON file or contains no files. Such data needs no preparation and is
+    always read by this process. `has_rows` indicates whether the graph has rows that a merge may replace.
     """
     if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
         if options.engine == "local":

@@ -93,8 +93,8 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     new edges for records without an `id`. To keep a repeated load from duplicating edges, declare `@key(src, dst)` in
     the schema, give the edges ids, or pass an `idempotency_key`.
 
-    A mapping assigns types to tables, records, or CSV, Parquet and NDJSON files, in which case records have no
-    envelope. A list combines untyped paths and such mappings into one commit, as in `load([{"Person": "people.csv"},
+    A mapping assigns types to tables, records, or CSV, Parquet and NDJSON files. The records in it have no envelope. A
+    list combines untyped paths and such mappings into one commit, as in `load([{"Person": "people.csv"},
     "rest.ndjson"], mode="append")`. `mapping` renames columns, and `csv` specifies how to read CSV files. Settings that
     are not specified are detected for each file. An edge's endpoints may be called either `from` and `to` or `src` and
     `dst`.
@@ -109,7 +109,7 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     `spark`, or a new one) or "auto". With "auto", Spark loads Spark DataFrames, files that it is predicted to load
     faster than this process, and files for which this process does not have enough memory. The receipt's
     `engine_reason` shows why the engine was chosen. With `assume_utc`, a `datetime` or a timestamp column without a
-    time zone (also in a Parquet file) is assumed to be in UTC; such a load always runs in this process.
+    time zone (also in a Parquet file) is assumed to be in UTC; a load with this option always runs in this process.
     """
     on_error = check_on_error(on_error)
     engine = _require_local(engine) if assume_utc else engine

@@ -96,7 +96,7 @@ class OperationEvent:
 
 
 def log_operation(operation_name: str, branch: str) -> OperationEvent:
-    """Return a context that measures an operation and logs one event for it, whether it succeeds or fails.
+    """Return a context manager that measures an operation and logs one event, whether the operation succeeds or fails.
 
     A failure caused by the caller is logged at level INFO, and any other failure at level WARNING.
     """
@@ -132,7 +132,7 @@ class JsonLinesFormatter(logging.Formatter):
     """A log formatter that writes each record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a log record's event, or its message if it has no event, with the record's level and time."""
+        """Return a log record's level and time, together with its event or, if it has none, its message."""
         event_data = getattr(record, "event", None) or {"message": record.getMessage()}
         log_entry = {"level": record.levelname.lower(), "time": _format_time(record), **event_data}
         return json.dumps(log_entry, ensure_ascii=False)

@@ -73,9 +73,9 @@ class Maintenance(Facet):
         which uses Spark if it is available and there is at least 1 GiB to read. The result does not
         depend on the engine.
 
-        With `max_seconds` or `max_bytes`, no further table, compaction task or index is started once that many seconds
-        have passed or that many bytes have been read. What was done is published, and the report's `remaining` contains
-        the types and bytes that are left for the next run.
+        `max_seconds` and `max_bytes` limit the duration and the number of bytes read. Once a limit is reached, no
+        further tables, compaction tasks or indexes are processed. The finished work is published, and the report's
+        `remaining` contains the types and bytes that are left for the next run.
 
         Raises `InputError` for an unknown type, `ConcurrentCommit` if the branch is too busy, `ServerError` if Spark
         fails, and `ReadOnlyError` if the graph is read-only.
@@ -112,7 +112,7 @@ class Maintenance(Facet):
     def pending_indices(self) -> list[tuple[str, str, str]]:
         """Return the declared indexes that do not cover all rows, as (table, property, reason) tuples.
 
-        `ensure_indices` builds them, except for those whose reason explains why they cannot be built yet.
+        `ensure_indices` builds them, except those that, according to their reason, cannot be built yet.
         """
         return runs.list_pending_indexes(self._handle.latest_snapshot())
 
@@ -232,10 +232,10 @@ class Maintenance(Facet):
 
         If `confirm` is true, the names of branches and tags whose ref objects are lost or damaged are restored.
         `restore` is the ULID of a branch or tag whose name is unknown or taken. It is restored as the branch `name`, or
-        as the tag `name` if `tag` is true. `drop` is the ULID of such a branch or tag, which is then deleted, or a name
-        to release because its branch or tag no longer exists. If `restore` or `drop` is given, no other names are
-        changed. Missing manifest versions are published again if there is proof that they were published before. If you
-        know that a lost commit was acknowledged, pass its id as `commit`, so that it is also published again.
+        as the tag `name` if `tag` is true. `drop` is either the ULID of such a branch or tag, which is then deleted, or
+        a name whose branch or tag no longer exists, which is then released. If `restore` or `drop` is given, no other
+        names are changed. Missing manifest versions are published again if there is proof that they were published
+        before. If you know that a lost commit was acknowledged, pass its id as `commit` to publish it again too.
         """
         from omnigraph.maintenance.restore_names import NameChoice
 

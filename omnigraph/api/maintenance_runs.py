@@ -174,7 +174,7 @@ def copy_graph_to(
 def _indexed_columns(
     old_snapshot: "Snapshot", new_snapshot: "Snapshot", commit: "Commit | None"
 ) -> dict[str, list[str]]:
-    """Return the columns whose indexes a commit built, by table."""
+    """Return the columns whose indexes were built in a commit, grouped by table."""
     from omnigraph.maintenance.index_maintenance import extended_indexes
 
     keys = sorted(commit.tables) if commit is not None else ()

@@ -99,7 +99,7 @@ class MergeResult(Guarded):
         return discarded_text + (f", {format_count(lost, 'edge')} lost" if lost else "")
 
     def _count_losses(self, name: Literal["discarded", "lost_edges"]) -> int:
-        """Count discarded changes or lost edges. The result of a repeated request knows only the recorded number."""
+        """Count discarded changes or lost edges. For a repeated request, only the recorded number is known."""
         recorded = 0 if self.commit is None else self.commit.details.get(name, 0)
         return len(getattr(self, name)) or recorded
 

@@ -93,8 +93,8 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     into main". `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto", which uses
     Spark if both sides together changed millions of rows. The result does not depend on the engine.
 
-    Repeating an `idempotency_key` returns the first result again, even if the source has changed or was deleted. A
-    merge that has nothing to do makes no commit, so a request that repeats its key runs the merge again.
+    Repeating an `idempotency_key` returns the first result again, even if the source has changed or was deleted. If
+    there is nothing to merge, no commit is made, so repeating the key runs the merge again.
 
     Raises `MergeConflict`, `SchemaMismatch`, `PreconditionFailed`, `ReadOnlyError`, and `ReadSetConflict` if the target
     has moved in the meantime.
@@ -215,7 +215,7 @@ def _with_message(request: MergeRequest, default: str | None) -> MergeRequest:
 
 
 def _require_no_mainline(revision: Replay) -> str:
-    """Return the range to revert as text. Reject a parent number, which would be ambiguous for several commits."""
+    """Return the text of the range to revert. Reject a parent number, which would be ambiguous for several commits."""
     if revision.mainline is not None:
         message = f"mainline {revision.mainline} does not apply to the range '{revision.commit}'"
         raise InputError(message, reason="expected a single merge commit", hint="omit `mainline` to revert a range")
@@ -276,7 +276,7 @@ def _delete_merged_branch(handle: Handle, result: MergeResult, source_name: str)
     """Delete the source. A failure does not affect the merge, which has already been published.
 
     If the merge is repeated, the first request may have deleted the branch. A branch with the same name that has been
-    created since then has another head, so it is kept.
+    created since then has a different head, so it is kept.
     """
     try:
         bound, head = handle.branch_name, result.source

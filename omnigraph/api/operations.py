@@ -1,4 +1,4 @@
-"""`graph.maintenance.operations`: long operations that are running or whose process crashed."""
+"""`graph.maintenance.operations`: long operations that are still running or that were interrupted by a crash."""
 
 from typing import TYPE_CHECKING
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class Operations(Facet):
-    """Long-running operations that are in progress or whose process crashed."""
+    """Long operations that are still running or that were interrupted by a crash."""
 
     __slots__ = ()
 
     def recoveries(self) -> list[RecoveryRecord]:
-        """Return the outcomes of operations whose process crashed, oldest first."""
+        """Return the outcomes of operations that were interrupted by a crash, oldest first."""
         self._handle.require_open()
         return list_recovery_records(self._handle.store)
 
     def pending(self) -> "list[PendingIntent]":
-        """Return the running operations, and operations from crashed processes that the next write will recover."""
+        """Return the operations that are still running, and the interrupted ones that the next write will recover."""
         from omnigraph.publish.intent import list_intents
 
         self._handle.require_open()

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def import_optional(module_name: str) -> Any:
-    """Return an optional library. If it is missing, raise an `ImportError` with installation instructions.
+    """Import and return an optional library. If it is missing, raise an `ImportError` with installation instructions.
 
     >>> import_optional("no_such_library")
     Traceback (most recent call last):

@@ -41,7 +41,7 @@ def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) ->
 
 
 def write_export(path: str | os.PathLike[str], lines: Iterable[bytes]) -> int:
-    """Write lines to a local file or to an S3 object, compressed by suffix. Return the number of lines."""
+    """Write lines to a file or an S3 object, compressed if its suffix is .gz or .zst. Return the number of lines."""
     from omnigraph.storage.plain_objects import is_s3_uri
 
     return write_lines_to_s3(os.fspath(path), lines) if is_s3_uri(path) else write_lines(Path(path), lines)
@@ -64,7 +64,7 @@ def write_lines_to_s3(uri: str, lines: Iterable[bytes]) -> int:
 
 
 def _compressed_blocks(lines: Iterable[bytes], suffix: str) -> Iterator[bytes]:
-    """Join lines into blocks; the whole text is never in memory."""
+    """Yield the lines in compressed blocks, without holding the whole text in memory."""
     buffer = io.BytesIO()
     with _compress_by_suffix(_KeepBuffer(buffer), suffix) as output_file:
         for line in lines:

@@ -1,7 +1,7 @@
 """Queries, streams, plans, and node and edge sets.
 
-Each function takes one snapshot from a handle, compiles the query text (or reuses a compiled query), and passes both to
-the engine. No function opens a table itself.
+Each function takes one snapshot from a handle, compiles the query text (or reuses a compiled query), and passes the
+snapshot and the compiled query to the engine. No function opens a table itself.
 """
 
 from collections.abc import Mapping

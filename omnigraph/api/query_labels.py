@@ -16,7 +16,7 @@ def describe_origin(query_name: str | None) -> str:
 
 
 def quote_query(query_name: str) -> str:
-    """Return how a message refers to a query.
+    """Return the text that a message uses to refer to a query.
 
     >>> quote_query("adults"), quote_query(ANONYMOUS)
     ("'adults'", 'this query')

@@ -43,7 +43,7 @@ def describe_revision(revision: Revision) -> str:
 
 
 def _describe_strategy(strategy: Strategy) -> object:
-    """Return what identifies a strategy in a request. All functions without a `content_digest` count as equal."""
+    """Return the data that identifies a strategy. All functions without a `content_digest` count as equal."""
     if callable(strategy):
         return "function", getattr(strategy, "content_digest", "")
     if isinstance(strategy, Mapping):

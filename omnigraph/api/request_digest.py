@@ -73,7 +73,7 @@ _SPARSE_FORM_NAMES: dict[type, str] = {
 
 
 def digest_request(request: object) -> str:
-    """Return a request's digest. A request is records, a write plan with its arguments, or a list of these.
+    """Return a request's digest. A request consists of records, a write plan with its arguments, or a list of these.
 
     >>> digest_request(("append", [("Person", [[("name", "'ann'")]])]))[:16]
     '5784f9f6d4e3190e'

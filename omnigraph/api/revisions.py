@@ -88,12 +88,12 @@ class Revisions(Facet):
         For a range `A..B`, this undoes the net effect of the commits after A, up to and including B. B defaults to the
         head. A must be an ancestor of B.
 
-        Properties that have changed again since the reverted commits are conflicts, as in a merge: `ours` keeps the
-        current values, and `theirs` restores the values from before these commits. Other properties of the same
-        entities are kept unless `granularity` is "entity". A merge commit is reverted relative to its first parent, or
-        to parent number `mainline`. Values from before a schema change are converted to the current schema, which does
-        not change. Repeating an `idempotency_key` returns the first result again, even if `HEAD` now refers to a
-        different commit.
+        Properties that have changed again since the reverted commits are treated as conflicts, as in a merge: `ours`
+        keeps the current values, and `theirs` restores the values from before these commits. Other properties of the
+        same entities are kept unless `granularity` is "entity". A merge commit is reverted relative to its first
+        parent, or to parent number `mainline`. Values from before a schema change are converted to the current schema;
+        schema changes are not reverted. Repeating an `idempotency_key` returns the first result again, even if `HEAD`
+        now refers to a different commit.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:

@@ -294,7 +294,7 @@ SchemaText = str | PathLike[str] | SourceText | Schema | HasSchema
 
 
 def read_schema_text(schema: SchemaText) -> tuple[str, str]:
-    """Return the text of a schema and its name; a string is always text, and a file is passed as a `Path`.
+    """Return a schema's text and name. A string is always treated as text; a file must be passed as a `Path`.
 
     >>> read_schema_text("node Lamp {}")
     ('node Lamp {}', '<schema>')

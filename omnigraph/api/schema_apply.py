@@ -83,7 +83,7 @@ def _apply_plan(handle: Handle, plan: SchemaPlan, options: WriteOptions, metadat
 
 
 def _recover_outcome(handle: Handle, request: SchemaRequest, commit: Commit) -> SchemaApplied:
-    """Return the outcome of the request that published a commit. Its plan starts from the schema before the commit."""
+    """Return the outcome of the request that published a commit, with a plan from the schema before the commit."""
     handle.refresh()
     text, name, loses_data = request.read()
     row = handle.snapshot.log.tables_and_schema_at(commit.parents[0])[1]

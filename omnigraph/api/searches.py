@@ -1,4 +1,4 @@
-"""`graph.search`: a search for nodes by text or by a vector, as a query with `search`, `bm25`, `nearest` and `rrf`."""
+"""`graph.search`: find nodes by text or by a vector, through a query with `search`, `bm25`, `nearest` and `rrf`."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,8 @@ def search(  # noqa: PLR0913 - all but two are keywords
     traversals, use `graph.query` with `search`, `bm25`, `nearest` and `rrf`.
 
     By default, the search uses the type's only property with a full-text index (or its only String property outside the
-    key) and its only Vector property. `properties` selects others. The result never depends on an index.
+    key) and its only Vector property. `properties` selects others. The result does not depend on whether an index
+    exists.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Book { isbn: String @key  summary: String }") as graph:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Spark(Facet):
-    """The graph in Spark. For example, `graph.spark.frames(session).nodes("Paper")` is a DataFrame."""
+    """Access to the graph from Spark. For example, `graph.spark.frames(session).nodes("Paper")` is a DataFrame."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
 """`graph.queries`: the queries that are stored on a server, as a mapping from names to functions.
 
-This module knows neither the server nor its routes: the client passes the functions that list and run the queries. A
-graph that this process opens from its files has no stored queries.
+This module does not depend on the server or its routes: the client passes the functions that list and run the queries.
+A graph that this process opens from its files has no stored queries.
 """
 
 import inspect
@@ -53,7 +53,7 @@ class StoredQueries:
 
     Look up a query by its name, as in `graph.queries["adults"]` or `graph.queries.adults`, and call it with its
     parameters as keyword arguments. The server's list of queries is read once, when it is first needed. A query with
-    the name of a method, such as `names`, is available only in brackets.
+    the name of a method, such as `names`, can be looked up only with brackets.
     """
 
     def __init__(self, read_queries: Callable[[], Mapping[str, StoredQuery]], owner: str) -> None:
@@ -106,7 +106,7 @@ class StoredQueries:
         return [*super().__dir__(), *self._ipython_key_completions_()]
 
     def _ipython_key_completions_(self) -> list[str]:
-        """Return the names to complete: none if they cannot be read, because completion must not fail."""
+        """Return the names for completion, or no names if they cannot be read, because completion must not fail."""
         try:
             return self.names()
         except OmnigraphError:

@@ -66,7 +66,7 @@ async def enter_in_thread(block: AbstractContextManager[Any], wrap: Callable[[An
 
 
 async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any, **options: Any) -> Answer:
-    """Run a call in an executor. If cancelled, signal the call to stop and wait for it to finish."""
+    """Run a call in an executor. On cancellation, signal the call to stop and wait for it to finish."""
     stop = threading.Event()
     context = copy_context()
     context.run(STOP_EVENT.set, stop)

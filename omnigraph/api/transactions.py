@@ -1,6 +1,6 @@
 """Transactions: several writes that are published as one commit.
 
-Each operation runs immediately on an overlay over the snapshot that the transaction started from, so that reads inside
+Each operation runs immediately on an overlay of the snapshot that the transaction started from, so that reads inside
 the transaction see its changes. When the transaction ends, all operations run again on the newest state. Nothing is
 visible outside the transaction before it ends.
 """

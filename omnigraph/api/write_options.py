@@ -114,7 +114,7 @@ def describe_plain_value(value: object) -> object:
 
 
 def _digest_table(table: Any) -> str:
-    """Return the SHA-256 of an Arrow table's rows, which does not depend on how the rows are split into batches."""
+    """Return the SHA-256 of an Arrow table's rows, regardless of how the rows are split into batches."""
     from hashlib import sha256
 
     import pyarrow as pa

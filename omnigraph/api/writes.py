@@ -106,9 +106,9 @@ def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[R
 
     An existing entity keeps the properties that its record omits, and a property whose value is None becomes null. To
     replace whole entities, use `load(…, mode="merge")`. Like an update, an upsert fails with a conflict if a value that
-    it sets has changed since it was last read through this graph. If an edge type has no `@key`, every record without
-    an `id` adds a new edge. To keep a repeated call from duplicating edges, declare `@key(src, dst)` in the schema or
-    give the edges ids.
+    it sets has changed since that value was last read through this graph. If an edge type has no `@key`, every record
+    without an `id` adds a new edge. To keep a repeated call from duplicating edges, declare `@key(src, dst)` in the
+    schema or give the edges ids.
     """
     target = handle.for_branch(options.get("branch"))
     with naive_times_as_utc(options.get("assume_utc", False)):
@@ -122,7 +122,7 @@ def patch(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[Re
 
     Each record identifies its entity by its complete key or by `id`, and contains the properties to change. The records
     can have the same forms as in `insert`. Raises `EntityNotFound` if an entity does not exist, and `VersionConflict`
-    if a value that the patch sets has changed since it was last read through this graph.
+    if a value that the patch sets has changed since that value was last read through this graph.
     """
     target = handle.for_branch(options.get("branch"))
     with naive_times_as_utc(options.get("assume_utc", False)):
@@ -253,7 +253,7 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
 
 
 def write_records(handle: Handle, records: Any, mode: "LoadMode", options: RecordKeywords) -> Receipt:
-    """Write records, given per type or with an envelope, using the caller's options."""
+    """Write records that are grouped by type or have an envelope, with the caller's options."""
     from omnigraph.api.load_routing import EngineOptions
     from omnigraph.api.loads import load_source
 

@@ -1,8 +1,8 @@
 """Determine which graph a command operates on, and ask for confirmation before destructive changes.
 
-This module defines how a graph can be named: with a positional argument, `--store` or `--uri`, `OMNIGRAPH_STORE`, or
-the profiles and defaults in the operator configuration. It announces the target of a write, prompts before a
-destructive action, and opens graphs only for reading.
+This module defines the ways to specify a graph: a positional argument, `--store` or `--uri`, `OMNIGRAPH_STORE`, or the
+profiles and defaults in the operator configuration. It announces the target of a write, prompts before a destructive
+action, and opens graphs only for reading.
 """
 
 import os
@@ -41,7 +41,7 @@ _NO_CLUSTER = "clusters are not supported yet: use a path, s3://bucket/prefix or
 
 @record
 class GraphAddress:
-    """The graph that the command line names; all members are None if only the environment names a graph.
+    """The graph that is specified on the command line; all members are None if the graph comes from the environment.
 
     `graph_id` identifies the graph on a server or cluster.
     """
@@ -56,7 +56,7 @@ class GraphAddress:
 
     @property
     def spellings(self) -> dict[str, str]:
-        """The explicit addresses, by the flag or argument that specifies them."""
+        """The explicit addresses, keyed by the flag or argument that specifies them."""
         spellings = {
             GRAPH_METAVAR: self.argument,
             "--uri": self.uri,
@@ -73,7 +73,7 @@ class GraphAddress:
 
 
 def _load_default_actor() -> str | None:
-    """Return `operator.actor` from the configuration, or None if it is not set or the environment names an actor."""
+    """Return `operator.actor` from the configuration, or None if it is unset or the environment specifies an actor."""
     if os.environ.get(ACTOR_VARIABLE):
         return None
     from .operator_config import load_config
@@ -120,7 +120,7 @@ def graph_arguments(*, direct: bool = False, **slots: str) -> Callable[[Command]
     """Add the graph and other positional arguments to a command, which receives the graph as `address`.
 
     `slots` maps parameter names to metavars, with brackets around optional ones. A `direct` command rejects `--server`,
-    because a server does not run it for its clients.
+    because servers do not run such commands for clients.
     """
 
     def add_arguments(command: Command) -> Command:
@@ -172,7 +172,7 @@ def resolve_target(address: GraphAddress, *, alternative: str = "") -> "GraphRoo
 
 @record
 class _ServerLocation:
-    """A server that an address names, which has not been contacted yet."""
+    """The server that an address refers to, before it is contacted."""
 
     server: str
     graph_id: str | None = None
@@ -209,7 +209,7 @@ def _misplaced_graph_id(graph_id: str, location: str) -> click.UsageError:
 
 
 def has_address(address: GraphAddress) -> bool:
-    """Return whether anything other than the configuration defaults names a graph."""
+    """Return whether a graph is specified by anything other than the defaults in the configuration."""
     return bool(address.spellings or address.profile or _ambient_location())
 
 

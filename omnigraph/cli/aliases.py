@@ -76,7 +76,7 @@ def _read_args(config: OperatorConfig, name: str, entry: Mapping[str, Any]) -> t
 
 
 def _as_json_values(config: OperatorConfig, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON values. YAML reads unquoted dates and times as such, which JSON writes as text."""
+    """Return parameters as JSON values. Unquoted YAML dates and times are converted to text."""
     try:
         values: dict[str, Any] = json.loads(json.dumps(params, default=lambda value: value.isoformat()))
     except (AttributeError, TypeError, ValueError):

@@ -104,7 +104,10 @@ def _cache_path(uri: str) -> Path:
 
 
 def _refresh_names(uri: str) -> None:
-    """Start a process that caches the names, and wait briefly. A slow process caches them for the next call."""
+    """Start a process that caches the names, and wait briefly.
+
+    If the process is slow, the names are available to the next call.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "_OMNIGRAPH_COMPLETE"}
     process = subprocess.Popen(  # noqa: S603 - the program itself
         [sys.executable, "-m", "omnigraph.cli.completion_refresh", uri],

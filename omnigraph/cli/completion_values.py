@@ -75,7 +75,7 @@ def complete_words(
 
 
 def find_graph_argument(context: click.Context) -> str | None:
-    """Return the graph that the command line names so far, or None."""
+    """Return the graph that has been specified so far on the command line, or None."""
     arguments = context.params.get("arguments") or ()
     if arguments and looks_like_graph(arguments[0]):
         return str(arguments[0])

@@ -1,4 +1,4 @@
-"""Human-readable conflicts: the first few, with the values on each side, and the commands to run next.
+"""Print conflicts as text: the first few, with the values on each side, and the commands to run next.
 
 This module also defines the options for resolving conflicts, which `branch merge`, `revert` and `cherry-pick` share.
 """
@@ -49,7 +49,7 @@ class TypedCommand:
         return replace(self, options=self.options[:at] + self.options[at + 2 :])
 
     def with_options(self, *extra_options: str) -> str:
-        """Return the command with more options; a new `--strategy` replaces an earlier one for all conflicts."""
+        """Return the command with more options. A new `--strategy` replaces one that applies to all conflicts."""
         strategies = () if "--strategy" in extra_options and not self.has_named_strategies else self.strategies
         location = ("--store", self.uri) if self.uri else ()  # otherwise the environment names the graph
         command_words = ("omnigraph", *self.words, *location, *self.options, *strategies, *extra_options)
@@ -104,7 +104,7 @@ def conflict_options(command: Command) -> Command:
 
 
 def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
-    """Return one side for all conflicts, a side per type or conflict kind (`*` for all others), or None.
+    """Return the side for all conflicts, the sides by type or conflict kind (`*` for all others), or None.
 
     >>> parse_strategies(["ours"]), parse_strategies(["Person=theirs", "ours"])
     ('ours', {'Person': 'theirs', '*': 'ours'})

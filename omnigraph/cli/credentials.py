@@ -30,7 +30,7 @@ def credentials_path() -> Path:
 def find_token(config: OperatorConfig, url: str, reference: str | None = None) -> str | None:
     """Return the token for a URL, or None.
 
-    The first token in this order is used: a profile's reference, the environment variable for the named server
+    These sources are searched in order: the reference in a profile, the environment variable for the named server
     (`OMNIGRAPH_TOKEN_<NAME>`), the token stored for the server, and `OMNIGRAPH_TOKEN`. A stored token is sent only to
     the server that it was stored for.
     """

@@ -17,7 +17,7 @@ from .options import schema_option, settings, shared_options
 @click.argument("names", nargs=-1)
 @shared_options
 def describe(schema_path: str, query_path: str, plan: bool, names: tuple[str, ...]) -> None:
-    """Show what queries take, return, read and write. NAMES limits the output to these queries."""
+    """Show what queries take, return, read and write. If NAMES are given, only those queries are shown."""
     files.reject_repeated_stdin(schema_path, query_path)
     queries = _select_queries(_compile_queries(schema_path, query_path), names)
     if settings().json:

@@ -62,8 +62,8 @@ def export(
     A Parquet, Arrow or CSV file contains a single type, which --type selects. With --format, a path without a suffix
     is a new folder, to which Spark writes all types in parallel.
 
-    With --since, load the export with `--mode merge`. Entities that were deleted after the given revision are not
-    exported; `omnigraph changes` lists them.
+    To load an export that was made with --since, use `--mode merge`. Entities that were deleted after the given
+    revision are not exported; `omnigraph changes` lists them.
     """
     root = resolve_target(address)
     graph: Any = open_snapshot(root, branch, snapshot)
@@ -81,7 +81,7 @@ def export(
 
 
 def _is_folder(form: str, out: str | None) -> bool:
-    """Return whether an export in this format goes to a folder, which Spark writes."""
+    """Return whether an export in this format is written to a folder by Spark."""
     if form not in _FOLDER_FORMATS or (out is None and form == "ndjson"):
         return False
     is_other_file = out is not None and Path(out).exists() and not Path(out).is_dir()  # such as /dev/stdout

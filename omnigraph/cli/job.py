@@ -1,4 +1,4 @@
-"""`omnigraph job`: list, show and wait for the maintenance jobs of a server."""
+"""`omnigraph job`: list, show and wait for the maintenance jobs on a server."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Name the caller's arguments in errors about the parameters that a generated query passes their values in.
+"""In errors about a generated query's parameters, replace the parameter names with the names of the caller's arguments.
 
 The callers of `update`, `where` or `limit` have never seen the generated query, so an error about its parameter `$p0`
 would not tell them which of their values to correct.
@@ -38,6 +38,6 @@ def _rename_parameters(error: ParameterError, arguments_by_parameter: Mapping[st
 
 
 def _rename_start(message: str, texts: Mapping[str, str]) -> str:
-    """Replace only the start of a message, because the rest may quote the caller's values."""
+    """Replace a parameter name only at the start of a message, because the rest may quote the caller's values."""
     start = next((text for text in texts if message.startswith(text)), "")
     return texts.get(start, "") + message.removeprefix(start)

@@ -30,7 +30,7 @@ _COUNT_TYPE = PropertyType(ScalarType.I64)
 class QueryParameter:
     """A parameter in the query being built, with its declared type and its value.
 
-    `argument` is what the caller knows the value as, if the parameter has a generated name.
+    If the parameter's name is generated, `argument` is the name of the caller's argument.
     """
 
     type: str
@@ -92,8 +92,8 @@ class EntitySet(LazyResult):
     def where(self, *predicates: Never, **values: Any) -> Self:
         """Keep the entities whose properties have the given values.
 
-        None matches entities in which the property is null, and a list matches entities whose value is in the list. A
-        list property matches if it contains the given value.
+        None matches entities whose property is null, and a list matches entities whose value is in the list. A list
+        property matches if it contains the given value.
         """
         if predicates:
             reason = "`where` accepts values by property name, as in where(age=30)"

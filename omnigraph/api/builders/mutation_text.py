@@ -50,7 +50,7 @@ def build_update(
 
 
 def name_assignments(new_values: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Name the assigned properties in errors about the values of an update's parameters."""
+    """In errors about an update's parameters, replace the parameter names with the names of the properties to set."""
     return name_arguments({f"p{index}": f"set: {property_name}" for index, property_name in enumerate(new_values)})
 
 

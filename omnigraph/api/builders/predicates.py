@@ -112,7 +112,7 @@ def _translate_token(
 
 
 def _mark_properties(tokens: list[PredicateToken], properties: Iterable[str]) -> list[PredicateToken]:
-    """Mark properties that are named like a keyword, such as `in` in `in = 'z'`.
+    """Mark properties whose names are also keywords, such as `in` in `in = 'z'`.
 
     Such a word is a property if a condition can begin with it and a comparison follows. Anywhere else, it is the
     keyword.

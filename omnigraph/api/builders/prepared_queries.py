@@ -85,8 +85,8 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
 def reject_path_text(text: str) -> str:
     """Return query text; raise `InputError` if the text is the name of a file.
 
-    A string is never opened as a file. Otherwise, a program that accepts query text from others, such as a server,
-    would let them read its files.
+    A string is never opened as a file. Otherwise, a server that accepts query text would let its clients read its
+    files.
     """
     if _PATH_LIKE_TEXT.fullmatch(text):
         hint = "to use queries from a file, pass the file as a pathlib.Path"
@@ -193,7 +193,7 @@ class CompiledQueryCache:
 
 
 def _compile_named_query(query_text: QueryText, catalog: Catalog, query_name: str) -> tuple[CompiledQuery, ...]:
-    """Compile only the named query if the rest of the query text has errors."""
+    """Compile the named query, ignoring errors in the other queries."""
     source = SourceText(query_text.source_name, query_text.text)
     diagnosed_queries, parse_errors = diagnose_each_query(source, catalog)
     named_queries = [

@@ -36,7 +36,7 @@ class PreparedReadCache:
     def get_or_prepare(
         self, snapshot: Snapshot, source: QuerySource, name: str | None, arguments: Mapping[str, Any]
     ) -> "PreparedRead":
-        """Return the read, prepared for a snapshot's schema. Raise an error if the source is invalid or a mutation."""
+        """Return the read, prepared for a snapshot's schema. Raise an error for a mutation or an invalid source."""
         if not isinstance(source, str | SourceText) or not (name is None or isinstance(name, str)):
             return _prepare(snapshot, source, name, arguments)[0]
         source_key = (snapshot.schema_row.hash, source, name)

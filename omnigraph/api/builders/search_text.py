@@ -1,4 +1,4 @@
-"""The query text of `graph.search`: find the nodes of a type by text, by a vector, or by both.
+"""Query text for `graph.search`, which finds the nodes of a type by text, by a vector, or by both.
 
 Names come from the schema, and values are passed as parameters. This module runs nothing.
 """
@@ -29,9 +29,9 @@ class SearchTerms:
 
 
 def build_search(catalog: Catalog, request: SearchTerms) -> tuple[str, dict[str, Any]]:
-    """Return the query of a search and its parameters.
+    """Return the query text and the parameters for a search.
 
-    The rows contain `id`, the properties except blobs and vectors, and the score, best matches first.
+    Each row contains `id`, all properties except blobs and vectors, and the score. The best matches come first.
     """
     node_type = resolve_type(catalog, request.type_name, "node")
     _check_request(request)

@@ -1,4 +1,4 @@
-"""Look up the type of a node set, which is a node type or an interface."""
+"""Look up the node type or interface that a node set is built on."""
 
 from omnigraph.lang.schema.catalog import Catalog, InterfaceType, NodeType
 from omnigraph.lang.schema.type_names import type_names, unknown_type_error

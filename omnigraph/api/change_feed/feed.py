@@ -138,7 +138,7 @@ class ChangeBlock(Guarded):
         }
 
     def to_arrow(self) -> pa.RecordBatch:
-        """Return the changes as rows. The entity before and after the change is a JSON string.
+        """Return the changes as rows. The states of the entity before and after the change are JSON strings.
 
         A schema change is stored as JSON in the batch's schema metadata, under `schema_change`.
         """
@@ -166,7 +166,7 @@ class ChangeBlock(Guarded):
 
 
 class Feed(Guarded, Iterator[ChangeBlock]):
-    """The blocks after a position, up to the branch head at the time when the feed was opened.
+    """The blocks after a position, up to the commit that was the branch head when the feed was opened.
 
     `cursor` points past the last block that was read. Before the first read, it points to the start of the feed.
     """

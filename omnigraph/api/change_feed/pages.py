@@ -82,7 +82,7 @@ def _check_limit(resource_name: str, requested: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommitPart:
-    """The changes from one commit on a page, as records and as JSON.
+    """The changes on one page that belong to one commit, as records and as JSON.
 
     `schema_change` describes how the commit changed the schema. It is set only in the commit's first part.
     """
@@ -303,7 +303,7 @@ def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) 
 def _pack_block(
     block: CommitBlock, page_budget: _PageBudget, position: EntityPosition | None
 ) -> tuple[CommitPart, EntityPosition | None]:
-    """Return the changes after a position that still fit on the page, and the next position (None at the end)."""
+    """Return the changes after a position, as many as fit on the page, and the next position (None at the end)."""
     packed_changes: list[EntityChange] = []
     packed_documents: list[dict[str, Any]] = []
     last_position: EntityPosition = position or {}

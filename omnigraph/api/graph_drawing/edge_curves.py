@@ -12,7 +12,7 @@ _ARROW_WIDTH = 3.4
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """An edge's SVG path and arrowhead, points that enclose it, and points where its name can be placed."""
+    """An edge's SVG path and arrowhead, the points that enclose the path, and the points where a name can be placed."""
 
     path: str
     arrow: str

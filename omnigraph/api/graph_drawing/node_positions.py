@@ -1,8 +1,8 @@
 """Place the nodes of a drawing so that distances on the page reflect distances in the graph.
 
 Each connected part is laid out by stress majorization, rotated so that it is wider than it is tall, and adjusted so
-that labels do not overlap. The parts are then packed in rows. No randomness is involved, so equal graphs get equal
-positions.
+that labels do not overlap. The parts are then packed in rows. No randomness is involved, so a graph always gets the
+same layout.
 """
 
 from collections.abc import Sequence

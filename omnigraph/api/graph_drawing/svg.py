@@ -84,7 +84,7 @@ def _bounds(boxes: Sequence[Box], curves: Sequence[Curve]) -> Box:
 
 
 def _colors(type_names: Sequence[str], palette: Sequence[str]) -> dict[str, str]:
-    """Assign colors to types in alphabetical order, so that they do not depend on the order of the rows."""
+    """Assign colors to types in alphabetical order, so that the colors do not depend on the order of the rows."""
     named = sorted({type_name for type_name in type_names if type_name != UNKNOWN_TYPE})
     colors = {type_name: palette[index % len(palette)] for index, type_name in enumerate(named)}
     return {**colors, UNKNOWN_TYPE: _UNKNOWN_COLOR}

@@ -57,7 +57,7 @@ class CommitLog(list[Commit]):
         return {commit.id: tuple(parent for parent in commit.parents if parent in logged_ids) for commit in self}
 
     def ref_names(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the names of the branches and tags that point to commits, by commit id."""
+        """Return the names of branches and tags, grouped by the id of the commit that they point to."""
         return self._load_ref_names()
 
     def to_arrow(self) -> "pa.Table":

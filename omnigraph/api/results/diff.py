@@ -67,7 +67,7 @@ class Diff(Guarded):
     schema_change: SchemaChange | None = None
 
     def tables(self) -> Iterator[TableChanges]:
-        """Yield each type's changes as Arrow tables. Updated rows before and after the change are in the same order."""
+        """Yield each type's changes as Arrow tables. The old and new versions of updated rows are in the same order."""
         for table_changes in self.lazy_changes.tables:
             entity_kind, type_name = table_changes.key.kind, table_changes.key.type_name
             is_included = (self.kinds is None or entity_kind in self.kinds) and (
@@ -119,7 +119,7 @@ class Diff(Guarded):
         return {table_changes.key: dict(table_changes.counts) for table_changes in self.tables()}
 
     def to_arrow(self) -> pa.Table:
-        """Return one row per change. The properties before and after the change are JSON strings."""
+        """Return one row per change. The old and new properties are JSON strings."""
         change_rows = [_change_row(change) for change in self]
         return pa.Table.from_pylist(change_rows, schema=DIFF_SCHEMA)
 

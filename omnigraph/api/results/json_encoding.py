@@ -52,8 +52,8 @@ def encode_column(column: Any) -> list[Any]:
 def _encode_with_arrow(column: Any) -> list[Any] | None:
     """Encode a column without a Python call for each value, or return None if its type or values do not allow it.
 
-    Arrow formats dates and times, and NumPy converts numbers and strings. The results are the same as for single
-    values.
+    Arrow formats dates and times, and NumPy converts numbers and strings. The results are the same as when the values
+    are encoded one by one.
     """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_timestamp(array.type):

@@ -45,7 +45,7 @@ _OP_SIGNS = {"insert": ("+", "i"), "update": ("~", "u"), "delete": ("−", "d")}
 
 
 def escape_short(value: Any, max_length: int = _MAX_CELL_LENGTH) -> str:
-    """Return a JSON value as short escaped text.
+    """Return a JSON value as escaped text, shortened if necessary.
 
     >>> escape_short("<b>"), escape_short("x" * 200, 5)
     ('&lt;b&gt;', 'xxxx…')

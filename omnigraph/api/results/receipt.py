@@ -24,9 +24,9 @@ class Receipt:
     entities, in input order; loads leave it empty. For a load, `steps` maps each step to its duration in seconds, and
     `written` is the number of bytes written, if known. `engine` is the engine that ran a load, "local" or "spark". If
     `engine="auto"` chose this engine, `engine_reason` states why. `indexes` maps each table to the columns whose
-    indexes were built. For a load in "delete" mode, `missing` counts the entities that did not exist, by type. For
-    a load in "merge" mode, `nulled` counts the values that became null because the input omits the property, by type
-    and property.
+    indexes were built. For a load in "delete" mode, `missing` counts, by type, the entities that did not exist. For a
+    load in "merge" mode, `nulled` counts, by type and property, the values that became null because the input omits the
+    property.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)

@@ -1,7 +1,7 @@
-"""Spell 32-bit floats with as few digits as identify them, as in `24.1` instead of `24.100000381469727`.
+"""Write 32-bit floats with the fewest digits that identify them: `24.1` instead of `24.100000381469727`.
 
-JSON results contain such floats widened to 64 bits, which clients rely on. CSV is text for people and spreadsheets, so
-the digits that only the widening adds would be noise.
+In JSON results, 32-bit floats are widened to 64 bits, and clients rely on this. CSV is text for people and
+spreadsheets, so the digits that widening adds would be noise.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _ROWS_PER_BATCH = 8_192
 
 
 def iter_short_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield each row as JSON values, with 32-bit floats as the 64-bit floats that are spelled the same.
+    """Yield each row as JSON values. Replace each 32-bit float with the 64-bit float that is written the same way.
 
     >>> list(iter_short_rows(pa.table({"x": pa.array([24.1, None], pa.float32())})))
     [{'x': 24.1}, {'x': None}]
@@ -28,7 +28,7 @@ def iter_short_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def _widen_spelling(table: pa.Table) -> pa.Table:
-    """Convert 32-bit floats to 64-bit floats by their shortest spelling, which Arrow's text casts use."""
+    """Convert 32-bit floats to 64-bit floats through their shortest text, which Arrow's casts to strings produce."""
     columns = [_widen_column(column) for column in table.columns]
     return pa.table(columns, names=table.column_names)
 
@@ -45,7 +45,7 @@ def _contains_short_floats(arrow_type: pa.DataType) -> bool:
 
 
 def _replace_floats(arrow_type: pa.DataType, replacement: pa.DataType) -> pa.DataType:
-    """Return a type in which another type replaces 32-bit floats, also in lists and structs."""
+    """Return a type with its 32-bit floats, including those in lists and structs, replaced by another type."""
     if pa.types.is_float32(arrow_type):
         return replacement
     if pa.types.is_struct(arrow_type):
