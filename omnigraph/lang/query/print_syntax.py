@@ -257,7 +257,7 @@ class Speller:
         return self.expression(ordering.expression) + direction_text
 
     def statement(self, statement: Statement) -> str:
-        """Return a mutation on one line."""
+        """Return a mutation statement on one line."""
         if isinstance(statement, Delete):
             return f"delete {statement.type_name.text} where {self.condition(statement.where)}"
         if isinstance(statement, MatchedDelete):

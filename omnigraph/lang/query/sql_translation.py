@@ -100,7 +100,7 @@ def _translate_select(parts: re.Match[str]) -> str | None:
 
 
 def _add_group_keys(columns: str, group_keys: str) -> str | None:
-    """Return the columns and any missing group keys, or None if a key is the position of a column.
+    """Return the columns and any missing group keys, or None if a key refers to a column by position.
 
     In a query, the columns without aggregates are the group keys.
     """

@@ -45,7 +45,7 @@ def entity_type(catalog: Catalog | None, type_name: str | None) -> EntityType | 
 
 
 def properties_of(declared: EntityType | None) -> tuple[PropertyDefinition, ...]:
-    """Return a type's properties that a query can read, including `id`, in name order."""
+    """Return the properties that a query can read on a type, including `id`, in name order."""
     if declared is None:
         return ()
     own = [definition for definition in declared.properties if definition.name != "id"]

@@ -87,7 +87,10 @@ def key_names(target_type: NodeType | EdgeType) -> tuple[str, ...]:
 
 
 def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Resolve a literal, a parameter, `now()` or an expression made of these. Report all other variables."""
+    """Resolve a literal, a parameter, `now()` or an expression made of these.
+
+    Report any variable that is not a parameter.
+    """
     if isinstance(expression, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):
         return expressions.resolve_scalar_expression(
             scope, expression, lambda operand: resolve_constant(scope, operand)

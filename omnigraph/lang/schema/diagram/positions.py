@@ -1,7 +1,7 @@
 """Place the vertices of ordered columns vertically: close to their neighbors and without overlaps.
 
 `place_in_order` finds the optimal positions in one column (least squares with minimum distances). `place_columns`
-repeats this from left to right and back until lines are nearly straight.
+applies it to all columns, from left to right and back, several times, which makes the lines nearly straight.
 """
 
 from collections.abc import Mapping, Sequence

@@ -58,7 +58,7 @@ class TypeBox:
 
 
 def short_text(text: str, max_length: int) -> str:
-    """Return `text`, shortened to `max_length` characters.
+    """Return `text`, shortened to at most `max_length` characters.
 
     >>> short_text("publication", 6)
     'publi…'

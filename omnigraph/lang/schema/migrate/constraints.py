@@ -101,7 +101,7 @@ _OptionChanges = list[tuple[Index, Index]]
 def _compare_constraints(type_pair: TypePair) -> tuple[list[Constraint], _OptionChanges, list[Constraint]]:
     """Return the dropped constraints, changed indexes and added constraints.
 
-    Exclude keys and constraints on dropped columns.
+    Keys are excluded, and so are constraints on dropped columns.
     """
     old_constraints, new_constraints = type_pair.old_constraints, type_pair.new_constraints
     dropped = [

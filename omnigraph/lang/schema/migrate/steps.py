@@ -304,7 +304,7 @@ class UnsupportedChange(MigrationStep):
 
 
 def rating_members(code: str | None) -> dict[str, Any]:
-    """Return the step members that follow from a finding code, or an empty dict if there is no code.
+    """Return the step members that a finding code determines, or an empty dict if there is no code.
 
     >>> rating_members("OG-MF-104")
     {'tier': 'validated', 'code': 'OG-MF-104', 'severity': 'warning'}

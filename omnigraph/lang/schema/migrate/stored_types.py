@@ -29,7 +29,7 @@ def can_hold_values(new_type: PropertyType, old_type: PropertyType) -> bool:
 def can_convert_values(new_type: PropertyType, old_type: PropertyType) -> bool:
     """Return whether every value of `old_type` that fits in `new_type` can be converted to it.
 
-    If two properties share an id but their types cannot be converted, they are different properties: each side of a
+    If two properties share an id but their values cannot be converted, they are different properties: each side of a
     merge added a property with the same name.
     """
     are_numbers = old_type.scalar.is_numeric and new_type.scalar.is_numeric
