@@ -320,7 +320,7 @@ def _check_missing_history(check_run: _CheckRun, branch_logs: list[BranchLog]) -
 def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
     """Report commits that external writers made to tables and that are not visible on any branch.
 
-    Drift that an earlier repair reported as unrepairable is not reported again.
+    Drift that an earlier repair reported as not repairable is not reported again.
     """
     adopted_by_location = adopted_versions(
         commit for branch_log in branch_logs for commit in branch_log.commits.values()

@@ -1,7 +1,7 @@
 """Assignments in insert, upsert, patch and update statements, such as `age: $a`, `from: "ann"` and `bio: null`.
 
-This module decides which values a property accepts, and converts literals. Parameters and expressions are converted
-when the statement runs.
+This module decides which values a property accepts, and converts literals to their stored form. Parameters and
+expressions are converted when the statement runs.
 """
 
 from collections.abc import Callable

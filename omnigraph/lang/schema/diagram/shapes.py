@@ -92,7 +92,7 @@ def _make_box(node: NodeType, order: DeclaredOrder, loops: tuple[EdgeLabel, ...]
 
 
 def _property_rows(node: NodeType, order: DeclaredOrder) -> tuple[PropertyRow, ...]:
-    """Return a row per property, starting with the key. The last row counts the properties that do not fit."""
+    """Return a row per property, starting with the key. If some properties do not fit, the last row shows how many."""
     key = node.key or ()
     properties = sorted(order.sort_properties(node), key=lambda prop: prop.name not in key)
     if len(properties) <= _MAX_ROWS:
