@@ -137,7 +137,7 @@ def _plan_table(
 
 
 def index_kinds_of(txn: WriteTxn, table_key: TableKey) -> dict[str, str]:
-    """Return the kind of each index on a table, by index key."""
+    """Return the kind of each index on a table, keyed by index key."""
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
     return all_indexes(type_for_key(catalog, table_key))
 

@@ -58,7 +58,7 @@ def compile_schema(
 def diagnose_schema(
     schema_text: str, source_name: str = "<schema>", *, existing_names: "Container[str]" = ()
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """Return the catalog (None if there are errors) and all errors. Invalid text never raises an exception.
+    """Return the catalog (None if there are errors) and all errors. No exception is raised for invalid text.
 
     >>> diagnose_schema("edge Lights: Lamp -> Room")[1][0].message
     'edge `Lights` starts at `Lamp`, which is not a declared node type'

@@ -39,7 +39,7 @@ def place_columns(
     heights: Mapping[str, float],
     gap: float,
 ) -> dict[str, float]:
-    """Return each vertex's center. `neighbors` maps each vertex to its connected vertices and their weights."""
+    """Return each vertex's center. `neighbors` maps each vertex to its neighbors and the weights of the connections."""
     centers: dict[str, float] = {}
     for column in columns:
         wanted = _stacked_centers(column, heights, gap)

@@ -109,7 +109,7 @@ def find_unlike_addition(sides: MergeSides) -> AdditionConflict | None:
 
 
 def find_name_conflict(sides: MergeSides, merged: SchemaSlots) -> NameConflict | None:
-    """Find two types of one kind, or two properties of one type, that have the same name in the merged schema."""
+    """Find two types of the same kind, or two properties of the same type, that share a name in the merged schema."""
     owners: dict[tuple[str, str], EntityReference] = {}
     for type_id, merged_type in merged.items():
         shown_name = merged_type.name.lower() if merged_type.kind == "edge" else merged_type.name
