@@ -54,7 +54,7 @@ _REMOVED_MEANWHILE = "another process changed the table and cleaned up its old v
 
 @dataclass(slots=True)
 class _PreparedTable:
-    """A prepared table: the entry that the preparation is based on, and the Lance version that is to be published.
+    """A prepared table: the entry that the preparation is based on, and the Lance version to publish.
 
     `new_checksums` are the checksums of the files written for the new version.
     """

@@ -204,7 +204,8 @@ class Speller:
     def filter(self, condition: Condition) -> str:
         """Return a condition as a clause, in parentheses if it would otherwise be parsed differently.
 
-        A test of two variables would be parsed as a traversal, and a leading `-` would continue the previous condition.
+        Without parentheses, a test of two variables would be parsed as a traversal, and a leading `-` would continue
+        the previous condition.
         """
         spelling = self.condition(condition)
         if spelling.startswith("-"):

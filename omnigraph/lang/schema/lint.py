@@ -98,7 +98,7 @@ def _silenced_codes(declaration: Declaration, owner_property: Property | None) -
 def check_type_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Report type names that are not in PascalCase.
 
-    In queries, the name of an edge type is written with its first letter changed to lowercase.
+    In queries, the name of an edge type is written with a lowercase first letter.
     """
     name = declaration.name
     if not _PASCAL_CASE.fullmatch(name.text):

@@ -85,7 +85,7 @@ class NameConflict:
         return log.choose(conflict, structural=True)
 
     def _follows_from_open_conflict(self, log: ConflictLog, sides: MergeSides) -> bool:
-        """Return whether a provisional decision may have caused the conflict. If so, it cannot be decided yet."""
+        """Return whether the conflict may stem from a provisional decision, in which case it cannot be decided yet."""
         for own_schema, entity in ((sides.ours, self.our_entity), (sides.theirs, self.their_entity)):
             base_name = entity_name(sides.base, entity)
             if base_name == entity_name(own_schema, entity) and log.has_open_structural():
