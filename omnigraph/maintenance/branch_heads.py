@@ -32,7 +32,7 @@ class RefHead:
 
     @property
     def label(self) -> str:
-        """The branch or tag name that findings show."""
+        """The branch or tag name, as shown in findings."""
         return ref_label(self.ref)
 
 

@@ -99,7 +99,7 @@ class _CheckRun:
         }
 
     def checkpoint(self) -> tuple[dict[object, IntegrityFinding], int]:
-        """Return a checkpoint of the findings, which `restore_checkpoint` accepts."""
+        """Return a checkpoint of the findings for `restore_checkpoint`."""
         return dict(self.findings), self.omitted_findings
 
     def restore_checkpoint(self, checkpoint: tuple[dict[object, IntegrityFinding], int]) -> None:
@@ -118,8 +118,8 @@ def check_graph(
 ) -> Checkup:
     """Check the whole graph. A `quick` check skips rows, indexes and file contents.
 
-    `sample` requests a quick check that also verifies the content of this fraction of the files. `executor` verifies
-    files, by default with threads in this process.
+    If `sample` is a fraction, the check is quick but also verifies the contents of that fraction of the files. The
+    files are verified by `executor`, or by threads in this process if `executor` is None.
     """
     if sample is not None and not 0 < sample <= 1:
         message = f"`sample` must be greater than 0 and at most 1, not {sample}"

@@ -1,4 +1,4 @@
-"""Verify that a copied graph contains everything that its states reference, before it can be opened.
+"""Before a copied graph can be opened, verify that it contains everything that its states reference.
 
 This module defines what a state references: current and past table versions, log chunks and schemas. It reads only the
 copy, never the source. Missing objects are reported, and the caller decides what to do about them.

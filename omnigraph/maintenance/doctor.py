@@ -1,8 +1,8 @@
 """Diagnose whether Omnigraph can run on this machine and whether it can use a store.
 
 The diagnosis covers package versions, Spark requirements, the cache directory and, if a store is given, the store's
-guarantees and clock. Failures are reported instead of raised, because this command must work even if nothing else does.
-The engine is imported only where it is diagnosed, because a diagnosis of a server does not need the engine.
+guarantees and clock. Failures are reported instead of raised, because `doctor` must work even if nothing else does. The
+engine is imported only where it is needed, because the diagnosis of a server does not use it.
 """
 
 import os
@@ -70,7 +70,7 @@ def diagnose_environment(
 
 
 def diagnose_client() -> list[EnvironmentDiagnosis]:
-    """Diagnose the parts of this machine that programs need to use a graph on a server."""
+    """Diagnose only what a program on this machine needs in order to use a graph on a server."""
     return [_check_python(), *_check_packages(), _check_temp_space()]
 
 

@@ -66,7 +66,7 @@ def read_drift(store: Store, location: str, adopted_version: int = FIRST_VERSION
 
 
 def reported_versions(store: Store) -> Mapping[str, int]:
-    """Return the HEAD version up to which drift was reported as not repairable, by table directory."""
+    """Return, for each table directory, the HEAD version up to which drift was reported as not repairable."""
     versions_by_location: dict[str, int] = {}
     for outcome in list_recovery_records(store):
         for location, version in outcome.heads.items():
@@ -75,7 +75,7 @@ def reported_versions(store: Store) -> Mapping[str, int]:
 
 
 def adopted_versions(commits: Iterable[Commit]) -> Mapping[str, int]:
-    """Return the HEAD version up to which rows were adopted, by table directory."""
+    """Return, for each table directory, the HEAD version up to which rows were adopted."""
     versions_by_location: dict[str, int] = {}
     for commit in commits:
         for location, version in commit.details.get(REBASED_DETAIL, {}).items():

@@ -65,7 +65,7 @@ class FileIntegrity:
     def verify_checksums(self, executor: Executor, share: float = 1.0) -> None:
         """Compare the content of existing files with their recorded checksums.
 
-        If `share` is below 1, only a random sample of this fraction of the files is verified.
+        If `share` is below 1, only that fraction of the files, chosen at random, is verified.
         """
         directories = {owning_directory(file_name) for file_name in self.checksums}
         existing_files = {file_name for directory in directories for file_name in self._list_table(directory)}

@@ -1,7 +1,7 @@
 """Build the indexes that the schema declares, without changing any content.
 
-Index files are built before the writer slot is taken, so a long build does not block writers. Index files that a writer
-has made outdated by the time the slot is taken are built again.
+Index files are built before the writer slot is taken, so a long build does not block writers. If a writer makes index
+files outdated before the slot is taken, those files are built again.
 """
 
 from collections.abc import Collection, Mapping
@@ -48,11 +48,11 @@ def ensure_indices(
     executor: Executor | None = None,
     rebuild: IndexSelection = NO_INDEXES,
 ) -> Commit | None:
-    """Build the indexes that the schema declares over all rows that are not covered yet.
+    """Build the declared indexes over all rows that they do not cover yet.
 
     The indexes that `rebuild` selects are rebuilt, as are all indexes on a table if any of their files are missing.
-    `types` restricts the build to the given table keys. Return the commit, or None if every row was already covered and
-    nothing was rebuilt.
+    `types` restricts the build to the tables with these keys. Return the commit, or None if every row was already
+    covered and nothing was rebuilt.
     """
     executor = executor or LocalExecutor()
     base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
@@ -137,7 +137,7 @@ def _plan_table(
 
 
 def index_kinds_of(txn: WriteTxn, table_key: TableKey) -> dict[str, str]:
-    """Return the kind of each index on a table, by index key."""
+    """Return the kind of each index on a table, keyed by index key."""
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
     return all_indexes(type_for_key(catalog, table_key))
 

@@ -64,7 +64,7 @@ class LostVersionEvidence:
 
     @property
     def restorable_commits(self) -> list[tuple[Commit, GraphState]]:
-        """The proven commits above the head that can be published again, oldest first."""
+        """The provably published commits above the head that can be published again, oldest first."""
         ordered: list[tuple[Commit, GraphState]] = []
         parent_id: str | None = self.manifest.state.head.commit_id
         commits_by_parent = {commit.parent: (commit, state) for commit, state in self.proved_commits.values()}
@@ -128,7 +128,7 @@ def _describe_lost(evidence: LostVersionEvidence) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ExternalRecords:
-    """Commit ids found in intents, by manifest ULID, and in audit records, by branch name."""
+    """The commit ids found in intents (keyed by manifest ULID) and in audit records (keyed by branch name)."""
 
     intent_bases: Mapping[str, Mapping[str, str]]
     audited_commits: Mapping[str, Mapping[str, str]]

@@ -54,7 +54,7 @@ _REMOVED_MEANWHILE = "another process changed the table and cleaned up its old v
 
 @dataclass(slots=True)
 class _PreparedTable:
-    """A prepared table: the entry that the preparation is based on, and the Lance version that is to be published.
+    """A prepared table: the entry that the preparation is based on, and the Lance version to publish.
 
     `new_checksums` are the checksums of the files written for the new version.
     """
@@ -254,7 +254,7 @@ def _maintain_tables(txn: WriteTxn, table_keys: Iterable[TableKey], executor: Ex
 def _maintain_within_budget(
     txn: WriteTxn, table_keys: Iterable[TableKey], executor: Executor, budget: OptimizeBudget
 ) -> dict[TableKey, Table]:
-    """Maintain one table after another. Once the budget is used up, no table, compaction or index build is started."""
+    """Maintain one table after another. Once the budget is used up, start no further compactions or index builds."""
     budget.restart()
     maintained: dict[TableKey, Table] = {}
     for table_key in table_keys:
@@ -308,7 +308,10 @@ def _stage_compaction(
 
 
 def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
-    """Plan to publish the prepared versions of unchanged tables and bounded compactions of the other tables."""
+    """Return a plan that publishes the prepared versions of unchanged tables, or None if there is nothing to publish.
+
+    In tables that have changed, the plan compacts a bounded number of fragments.
+    """
     optimize_run.attempts += 1
     manifest = txn.base.state
     # After a garbage collection, the prepared files may no longer exist.

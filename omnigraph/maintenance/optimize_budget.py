@@ -1,4 +1,4 @@
-"""The budget of an optimize run: for how long the run may start new work, and how many bytes it may start to read.
+"""The budget of an optimize run: the time and the number of bytes read after which the run starts no new work.
 
 Work that has started is always finished and published, so a run makes progress with any budget. The budget only decides
 whether the next task or table is started; it never interrupts work.

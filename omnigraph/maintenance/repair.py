@@ -230,7 +230,7 @@ def _adopt_rows(branch_state: BranchState, *, is_forced: bool) -> tuple[Commit |
 
 
 def _plan_adoption(txn: WriteTxn, errors_by_type: dict[TableKey, str]) -> PublishPlan | None:
-    """Plan to adopt rows on top of this base. Its log records which rows were adopted before."""
+    """Return a plan that adopts rows on top of the transaction's base, whose log records the rows already adopted."""
     state = txn.base.state
     contract = read_schema(txn.store, state.schema)
     deltas: dict[TableKey, TableDelta] = {}

@@ -77,7 +77,7 @@ def compile_queries(text: str, catalog: "Catalog", name: str = "<query>") -> "tu
 def diagnose_queries(
     text: str, catalog: "Catalog", name: str = "<query>"
 ) -> "tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]":
-    """Return the valid queries and all diagnostics, in source order. Invalid text never raises an exception.
+    """Return the valid queries and all diagnostics, in source order. No exception is raised for invalid text.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> _, diagnostics = diagnose_queries(
@@ -94,7 +94,7 @@ def diagnose_queries(
 def lint_queries(
     text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>"
 ) -> "QueryFileReport":
-    """Return a report of all findings in the source text. Commands print the report's `to_json()`.
+    """Return a report of all findings in the source text. The report's `to_json` returns it as JSON.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> lint_queries("query bad() {", compile_schema("")).status

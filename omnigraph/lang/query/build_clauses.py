@@ -43,12 +43,12 @@ def predicate(builder: Builder, rule_span: Span, children: list[Any]) -> InlineP
 
 
 def edges(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Name, ...]]:
-    """Return False (directed), and the edge names in `knows|likes`."""
+    """Return False, for a directed traversal, and the edge names in `knows|likes`."""
     return False, tuple(builder.make_name(edge_token) for edge_token in children)
 
 
 def undirected(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Name, ...]]:
-    """Return True (undirected), and the edge names in `<knows|likes>`."""
+    """Return True, for an undirected traversal, and the edge names in `<knows|likes>`."""
     return True, tuple(
         builder.make_name(child_token) for child_token in children if child_token.type not in ("LT", "GT")
     )

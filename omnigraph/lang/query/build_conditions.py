@@ -92,7 +92,7 @@ def filter_clause(builder: Builder, rule_span: Span, children: list[Any]) -> Fil
 
 
 def row_comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Comparison:
-    """Build the comparison `left operator right` in a mutation's `where`, where a property may be called `not`."""
+    """Build a comparison in a mutation's `where`. Its left operand may be a property named `not`."""
     left = children[0]
     if is_token(left) and left.type == "NOT":
         left = Alias(str(left), builder.token_span(left))

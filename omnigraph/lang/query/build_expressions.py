@@ -17,7 +17,7 @@ _I64_MAX = 2**63 - 1
 
 
 def as_expression(builder: Builder, child: Any) -> Expression:
-    """Return the child if it is already a node. If it is a token, convert the token to a variable."""
+    """Return the child if it is already a node. If it is a token, convert it to a variable."""
     built_expression: Expression = builder.make_variable(child) if is_token(child) else child
     return built_expression
 

@@ -43,7 +43,7 @@ def negation_of(builder: Builder, rule_span: Span, children: list[Any]) -> Expre
 def parenthesized(builder: Builder, rule_span: Span, children: list[Any]) -> Expression:
     """Return the value inside parentheses.
 
-    A literal keeps its own span, because the formatter copies the text at that span.
+    A literal keeps its own span, without the parentheses, because the formatter copies the text at that span.
     """
     value = as_expression(builder, children[0])
     return value if isinstance(value, Literal) else replace(value, span=rule_span)

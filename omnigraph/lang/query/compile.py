@@ -153,7 +153,7 @@ def _compile_checked(
 
 
 def _reject_duplicate_name(diagnosis: QueryDiagnosis, source: SourceText, is_duplicate: bool) -> QueryDiagnosis:
-    """Reject a query whose name is already defined, because it could never be called."""
+    """Reject a query whose name is already taken, because it could never be called."""
     if not is_duplicate:
         return diagnosis
     query_name = diagnosis.query.name

@@ -54,7 +54,7 @@ def _result(parts: re.Match[str]) -> str:
 
 
 def _update(settings: str) -> str:
-    """Return an update statement if exactly one variable is updated, or otherwise an empty string."""
+    """Return an update statement if exactly one variable is updated, or an empty string otherwise."""
     items = [re.fullmatch(r"(\w+)\.(\w+)\s*=\s*(.+)", item, re.DOTALL) for item in split_list(settings)]
     assignments = [f"{item[2]}: {_expression(item[3])}" for item in items if item is not None]
     variables = {item[1] if item is not None else "" for item in items}

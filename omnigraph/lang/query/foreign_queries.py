@@ -1,8 +1,7 @@
 """Hints for text in another query language. Each hint names the language and shows an equivalent query.
 
-After a syntax error, this module checks whether the text is Cypher, SQL or Gremlin. The hint shows a translation if
-the parser accepts the translation, or else an example. Only short statements are translated, so the cost of a hint is
-bounded.
+After a syntax error, this module checks whether the text is Cypher, SQL or Gremlin. The hint shows a translation if the
+parser accepts it, or an example otherwise. Only short statements are translated, so the cost of a hint is bounded.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Format a `.gq` file in its canonical layout.
 
-This module decides where lines break. Comments stay with the code to which they belong, and consecutive blank lines are
+This module decides where lines break. Comments stay with the code that they belong to, and consecutive blank lines are
 reduced to one. The formatted text must parse to an equal tree. Text with syntax errors is rejected.
 """
 
@@ -60,7 +60,7 @@ def format_queries(query_text: str, source_name: str = "<query>") -> str:
 
 
 class _TokenFinder:
-    """Finds brackets and keywords that the syntax tree omits, based on the positions of nearby tree nodes."""
+    """Uses the positions of nearby tree nodes to find brackets and keywords that the syntax tree omits."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -48,7 +48,7 @@ class LintFinding:
 
 @record
 class QueryLintResult:
-    """The lint result for one query. In its JSON form, the `error` member is one text with all type errors."""
+    """The lint result for one query. In its JSON form, `error` is a single string that contains all type errors."""
 
     diagnosis: QueryDiagnosis
     warnings: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class QueryLintResult:
 
 @record
 class QueryFileReport:
-    """The lint report for one query file. Commands print the result of its `to_json` method."""
+    """The lint report for one query file. Commands print its JSON form."""
 
     schema_source: str
     query_path: str

@@ -173,7 +173,7 @@ def _reachable_traversals(traversals_by_variable: dict[str, list[int]], variable
 
 
 def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVariable:
-    """Return all predicates for each variable. A repeated binding only adds predicates."""
+    """Return all predicates for each variable. A second binding of the same variable only adds predicates."""
     predicates_by_variable: _PredicatesByVariable = {}
     for binding in bindings:
         predicates_by_variable[binding.variable] = predicates_by_variable.get(binding.variable, ()) + binding.predicates
@@ -183,10 +183,10 @@ def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVaria
 def _choose_seed(
     context: _LoweringContext, component: Component, match: CheckedMatch, predicates_by_variable: _PredicatesByVariable
 ) -> tuple[plan.NodeScan, list[CheckedTraversal]]:
-    """Return a scan and the traversals.
+    """Return the scan that a component starts with, and the component's traversals.
 
-    The scan finds the nodes of the first binding or, without bindings, of the first named endpoint. If both endpoints
-    of the first traversal are anonymous, its source gets a name.
+    The scan finds the nodes of the first binding or, if there are no bindings, of the first named endpoint. If both
+    endpoints of the first traversal are anonymous, its source gets a name.
     """
     traversals = list(component.traversals)
     if component.bindings:

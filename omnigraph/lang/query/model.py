@@ -228,7 +228,7 @@ class Hops:
 
 @record
 class PathPattern:
-    """A path prefix such as `$p = any shortest` before a traversal. `cost` is the property after `by`."""
+    """The prefix that turns a traversal into a path, such as `$p = any shortest`. `cost` is the property after `by`."""
 
     variable: Variable
     mode: PathMode
@@ -252,7 +252,7 @@ class Traversal:
 
 @record
 class WordPair:
-    """A clause such as `$a contains $b`: a filter if `$a` is a parameter, otherwise a traversal of `contains` edges."""
+    """A clause such as `$a contains $b`: a filter if `$a` is a parameter, or a `contains` traversal if it is not."""
 
     left: Variable
     word: Name

@@ -104,7 +104,7 @@ def _unknown_parameter_error(argument_name: str, declared_parameters: Mapping[st
 
 
 def _combine_errors(problems: list[ParameterError]) -> ParameterError:
-    """Combine problems into one error with the details of the first problem, and with all messages in `problems`."""
+    """Combine problems into one error that has the first problem's details and lists all messages in `problems`."""
     first_error = problems[0]
     messages = [problem.message for problem in problems]
     if len(problems) == 1:

@@ -139,7 +139,7 @@ class TextTest:
 
 @record
 class InList:
-    """A test for whether a scalar is in a constant list or a list parameter."""
+    """A test of whether a scalar is in a constant list or a list parameter."""
 
     operand: Value
     items: Value
@@ -147,7 +147,7 @@ class InList:
 
 @record
 class IsNull:
-    """A test for whether a value is null (or not null, if `negated` is true). Its result is never unknown."""
+    """A test of whether a value is null (or not null, if `negated` is true). Its result is never unknown."""
 
     operand: Value
     negated: bool = False
@@ -155,7 +155,7 @@ class IsNull:
 
 @record
 class OfType:
-    """A test for whether a node that was scanned as an interface has this node type."""
+    """A test of whether a node that was scanned as an interface has this node type."""
 
     variable: str
     type_name: str

@@ -1,4 +1,4 @@
-"""Plan nodes for paths: the operator that finds paths, path values, and tests for the edges of a path.
+"""Plan nodes for paths: the operator that finds paths, path values, and tests of a path's edges.
 
 This module contains only records. `plan` re-exports its operators.
 """

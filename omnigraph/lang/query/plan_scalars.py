@@ -1,7 +1,7 @@
 """Plan nodes for scalar expressions, with their result types.
 
 `plan` re-exports these classes, and other modules import them from there. A node that can fail at run time records its
-position in the query text. Comparing plans ignores positions.
+position in the query text. Positions are ignored when plans are compared.
 """
 
 from dataclasses import field
@@ -82,7 +82,7 @@ class ScalarCall:
 
 @record
 class Case:
-    """The value of the first branch whose predicate is true, or otherwise `default`. No other value is computed."""
+    """The value of the first branch whose predicate is true, or `default` if none is. No other value is computed."""
 
     branches: tuple[tuple["Predicate", "Value"], ...]
     default: "Value"

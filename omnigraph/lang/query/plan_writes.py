@@ -26,7 +26,7 @@ class Assign:
 
 @record
 class InsertRow:
-    """Insert one entity. An existing key is a conflict."""
+    """Insert one entity. If its key already exists, the insert is a conflict."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -44,7 +44,7 @@ class UpsertRow:
 
 @record
 class PatchRow:
-    """Update the existing entity with this key or `id`. A missing entity is an error."""
+    """Update the existing entity with this key or `id`. It is an error if there is no such entity."""
 
     kind: OneOf["node", "edge"]
     type_name: str

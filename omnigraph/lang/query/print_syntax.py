@@ -204,7 +204,8 @@ class Speller:
     def filter(self, condition: Condition) -> str:
         """Return a condition as a clause, in parentheses if it would otherwise be parsed differently.
 
-        A test of two variables would be parsed as a traversal, and a leading `-` would continue the previous condition.
+        Without parentheses, a test of two variables would be parsed as a traversal, and a leading `-` would continue
+        the previous condition.
         """
         spelling = self.condition(condition)
         if spelling.startswith("-"):
@@ -257,7 +258,7 @@ class Speller:
         return self.expression(ordering.expression) + direction_text
 
     def statement(self, statement: Statement) -> str:
-        """Return a mutation on one line."""
+        """Return a mutation statement on one line."""
         if isinstance(statement, Delete):
             return f"delete {statement.type_name.text} where {self.condition(statement.where)}"
         if isinstance(statement, MatchedDelete):

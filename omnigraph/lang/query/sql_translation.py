@@ -48,7 +48,8 @@ def translate_sql(statement: str) -> str | None:
 def _translate_update(table: str, settings: str, where: str | None) -> str:
     """Translate an update.
 
-    If the SQL statement has no `WHERE`, write a `match` of all nodes, because `update Person` requires a condition.
+    If the SQL statement has no `WHERE`, write a `match` that finds all nodes, because `update Person` requires a
+    condition.
     """
     variable = table[:1].lower()
     write_value = _row_expression if where is not None else partial(rewrite_expression, write_name=_names_of(variable))
@@ -100,7 +101,7 @@ def _translate_select(parts: re.Match[str]) -> str | None:
 
 
 def _add_group_keys(columns: str, group_keys: str) -> str | None:
-    """Return the columns and any missing group keys, or None if a key is the position of a column.
+    """Return the columns and any missing group keys, or None if a key refers to a column by position.
 
     In a query, the columns without aggregates are the group keys.
     """

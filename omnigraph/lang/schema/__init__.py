@@ -58,7 +58,7 @@ def compile_schema(
 def diagnose_schema(
     schema_text: str, source_name: str = "<schema>", *, existing_names: "Container[str]" = ()
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """Return the catalog (None if there are errors) and all errors. Invalid text never raises an exception.
+    """Return the catalog (None if there are errors) and all errors. No exception is raised for invalid text.
 
     >>> diagnose_schema("edge Lights: Lamp -> Room")[1][0].message
     'edge `Lights` starts at `Lamp`, which is not a declared node type'
@@ -92,7 +92,7 @@ def lint_schema(
 def examine_schema(
     schema_text: str, source_name: str = "<schema>", *, severities: "Mapping[str, LintLevel] | None" = None
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """Return the catalog (None if there are errors) and the diagnostics from `lint_schema`.
+    """Return the catalog (None if there are errors) and the diagnostics that `lint_schema` returns.
 
     >>> catalog, diagnostics = examine_schema("node Big_Lamp {}")
     >>> catalog.nodes[0].name, diagnostics[0].severity

@@ -2,7 +2,7 @@
 
 Old and new declarations are matched by exact name first, then by `@rename_from`. A new graph's ids are sequential, and
 types and properties added later get derived ids. Ids are never reused: a type that is dropped and declared again is a
-new type. The functions are pure: callers generate the ULID that becomes the graph's identity domain, and pass it in.
+new type. The functions are pure, so callers generate the ULID that becomes the graph's identity domain and pass it in.
 """
 
 from collections.abc import Callable, Iterator

@@ -57,7 +57,7 @@ def canonical_shape(catalog: Catalog) -> JsonObject:
 
 
 def shape_hash(catalog: Catalog) -> str:
-    """Return a hash that is equal for schemas with the same meaning.
+    """Return a hash that is the same for all schemas with the same meaning.
 
     >>> shape_hash(Catalog())[:15]
     'sha256:0f1d02a6'

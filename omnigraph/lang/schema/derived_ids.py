@@ -14,7 +14,7 @@ FIRST_DERIVED_ID = 1 << 51
 
 
 def derive_id(domain: str, kind: str, owner_id: int, name: str, taken_ids: Container[int]) -> int:
-    """Return an id for an added type or property. The id differs from all `taken_ids`, current and former.
+    """Return an id for an added type or property. The id differs from all current and former ids (`taken_ids`).
 
     >>> first = derive_id("0" * 26, "property", 1, "email", ())
     >>> first == derive_id("0" * 26, "property", 1, "email", ())

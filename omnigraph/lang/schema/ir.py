@@ -1,6 +1,6 @@
 """An accepted schema, with its shape and the permanent ids of its types and properties.
 
-A graph stores its accepted schema as the record in this module, which also defines the record's JSON form and hash.
+A graph stores its accepted schema as a `SchemaIR` record. This module also defines the record's JSON form and hash.
 `assign_identity` assigns the ids, and `ir_reading` reads records back.
 """
 

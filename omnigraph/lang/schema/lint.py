@@ -1,7 +1,7 @@
 """Warnings about schemas that are valid but probably not intended.
 
-The rules cover style, and declarations that have no effect. Each rule is a generator that examines one declaration, and
-`RULES` lists all rules. Only `check` can reject a schema; lint never does.
+The rules find unconventional names, and declarations that have no effect or are probably incomplete. Each rule is a
+generator that examines one declaration, and `RULES` lists all rules. Only `check` can reject a schema; lint never does.
 """
 
 import re
@@ -98,7 +98,7 @@ def _silenced_codes(declaration: Declaration, owner_property: Property | None) -
 def check_type_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Report type names that are not in PascalCase.
 
-    In queries, the name of an edge type is written with its first letter changed to lowercase.
+    In queries, the name of an edge type is written with a lowercase first letter.
     """
     name = declaration.name
     if not _PASCAL_CASE.fullmatch(name.text):
@@ -178,7 +178,7 @@ def check_vectors(declaration: Declaration, lint_context: LintContext) -> Iterat
 
 
 def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report an edge type without `@card` whose edges may connect a node to itself."""
+    """Report an edge type that has no `@card` and whose edges may connect a node to itself."""
     if not isinstance(declaration, EdgeDeclaration) or declaration.cardinality is not None:
         return
     if declaration.source.text == declaration.target.text:

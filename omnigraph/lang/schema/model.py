@@ -87,7 +87,7 @@ class Constraint:
 
 @record
 class Cardinality:
-    """The limits on edges per source node, `@card(low..high)`. If `high` is None, there is no upper limit."""
+    """The limits on the number of edges per source node, `@card(low..high)`. If `high` is None, there is no maximum."""
 
     low: int
     high: int | None

@@ -53,7 +53,7 @@ class ParsedSchema:
 
 
 def parse(source: SourceText) -> ParsedSchema:
-    """Return a schema's syntax tree and every syntax error. Invalid text never raises an exception."""
+    """Return a schema's syntax tree and every syntax error. No exception is raised for invalid text."""
     builder = _TreeBuilder(source)
     build_declaration = builder.build_declaration
     language = Language(

@@ -1,4 +1,4 @@
-"""The terminals that the grammar allows at the end of an incomplete text.
+"""The terminals that the grammar allows at the end of incomplete text.
 
 The parser reads the text token by token, and its state then determines what may follow. If the text contains an error,
 the caller also passes simpler versions, and the first version that the parser can read is used.
@@ -36,7 +36,7 @@ class Expectation:
 
 
 def first_expectation(language: str, versions: Iterable[str]) -> Expectation | None:
-    """Return what may follow the first version that the parser can read, or None if there is no such version."""
+    """Return the expectation for the first version of a text that the parser can read, or None if it can read none."""
     return next((result for version in versions if (result := read_prefix(language, version)) is not None), None)
 
 

@@ -15,7 +15,7 @@ ItemKind = Literal["keyword", "type", "property", "edge", "variable", "parameter
 
 @record
 class Candidate:
-    """A name that fits the position of the cursor. `insert_text` defaults to the label."""
+    """A name that may be inserted at the cursor. `insert_text` defaults to the label."""
 
     label: str
     kind: ItemKind

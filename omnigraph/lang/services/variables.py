@@ -45,7 +45,7 @@ def entity_type(catalog: Catalog | None, type_name: str | None) -> EntityType | 
 
 
 def properties_of(declared: EntityType | None) -> tuple[PropertyDefinition, ...]:
-    """Return a type's properties that a query can read, including `id`, in name order."""
+    """Return the properties that a query can read from entities of a type, including `id`, in name order."""
     if declared is None:
         return ()
     own = [definition for definition in declared.properties if definition.name != "id"]
@@ -79,7 +79,7 @@ def _read_parameters(tokens: list[TextToken]) -> dict[str, InferredVariable]:
 
 
 def _type_after(tokens: list[TextToken], index: int) -> str | None:
-    """Return the type of a parameter, such as `[I32]?`, from the tokens after its name, or None if it is missing."""
+    """Read a parameter's type, such as `[I32]?`, from the tokens after its name. Return None if there is no type."""
     if index >= len(tokens) or tokens[index].text != ":":
         return None
     parts = []

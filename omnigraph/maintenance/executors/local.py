@@ -37,7 +37,7 @@ class LocalExecutor:
         )
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
-        """Read files and compare them with their checksums, several at a time."""
+        """Read several files at a time and compare them with their checksums."""
         return verify_files(store, expected_checksums)
 
     def list_files(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:

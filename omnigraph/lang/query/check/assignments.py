@@ -1,7 +1,7 @@
 """Assignments in insert, upsert, patch and update statements, such as `age: $a`, `from: "ann"` and `bio: null`.
 
-This module decides which values a property accepts, and converts literals. Parameters and expressions are converted
-when the statement runs.
+This module decides which values a property accepts, and converts literals to their stored form. Parameters and
+expressions are converted when the statement runs.
 """
 
 from collections.abc import Callable
@@ -87,7 +87,10 @@ def key_names(target_type: NodeType | EdgeType) -> tuple[str, ...]:
 
 
 def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Resolve a literal, a parameter, `now()` or an expression made of these. Report all other variables."""
+    """Resolve a literal, a parameter, `now()` or an expression made of these.
+
+    Report any variable that is not a parameter.
+    """
     if isinstance(expression, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):
         return expressions.resolve_scalar_expression(
             scope, expression, lambda operand: resolve_constant(scope, operand)

@@ -1,6 +1,6 @@
 """The checked form of a query: names are resolved, but clauses are still in source order rather than execution order.
 
-The checker passes this form to lowering. Variables already have the names that they get in the plan.
+The checker passes this form to lowering. Variables already have the names that they will have in the plan.
 """
 
 from dataclasses import field
@@ -31,7 +31,7 @@ class CheckedPath:
 
 @record
 class CheckedTraversal:
-    """A traversal as written. Each step is an edge type, and the direction that leads from the source to the target.
+    """A traversal as written. Each step has an edge type and the direction that leads from the source to the target.
 
     If `source` or `target` is None, that endpoint is anonymous.
     """

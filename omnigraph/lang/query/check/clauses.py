@@ -1,7 +1,7 @@
 """Check the clauses of a `match` in textual order, including nested `not` and `optional` blocks.
 
-This module passes each clause to the right check, and controls which names are visible in nested blocks. Lowering later
-decides the order in which the clauses run.
+This module passes each clause to the right check, and controls which names are visible in nested blocks. The order in
+which the clauses run is determined later, by `lower`.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -57,7 +57,7 @@ def check_condition(scope: Scope, condition: m.Condition) -> plan.Predicate | No
 
 
 def _check_word_pair(scope: Scope, word_pair: m.WordPair) -> list[CheckedClause]:
-    """Check a clause such as `$a contains $b`: a filter if `$a` is a parameter, or otherwise a traversal."""
+    """Check a clause such as `$a contains $b`, which is a filter if `$a` is a parameter and a traversal otherwise."""
     if word_pair.left.name not in scope.parameters:
         edge_traversal = m.Traversal(word_pair.left, (word_pair.word,), word_pair.right, span=word_pair.span)
         return check_traversal(scope, edge_traversal)

@@ -1,7 +1,7 @@
 """Check conditions: comparisons, membership tests, `is null`, and combinations of these.
 
 This module decides which operands are compatible. Operands are written differently in `match` and in a mutation's
-`where`, so the caller passes in the functions that resolve them (`ConditionRules`).
+`where`, so the caller passes in a `ConditionRules` with the functions that resolve them.
 """
 
 from collections.abc import Callable

@@ -62,7 +62,10 @@ def resolve_expression(scope: Scope, expression: m.Expression) -> TypedValue | N
 def resolve_scalar_expression(
     scope: Scope, expression: m.ScalarExpression, resolve_operand: Callable[[m.Expression], TypedValue | None]
 ) -> TypedValue | None:
-    """Return the value of an arithmetic expression, a function call or a `case`, using `resolve_operand`."""
+    """Return the value of an arithmetic expression, a function call or a `case`.
+
+    `resolve_operand` resolves its operands.
+    """
     from .clauses import check_condition
     from .paths import is_path_call, resolve_path_call
 
@@ -111,7 +114,7 @@ def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
-    """Resolve an access to a property, `id` or an endpoint, or return None after reporting an error."""
+    """Resolve a reference to a property, an `id` or an endpoint, or return None after reporting an error."""
     bound_variable = scope.variables.get(field.variable)
     if isinstance(bound_variable, NodeVariable):
         return _resolve_node_field(scope, field, bound_variable)

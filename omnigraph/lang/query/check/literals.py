@@ -1,7 +1,7 @@
 """Resolve constants, and check whether they fit a declared type.
 
-This module does not depend on variables. `fit_constant` returns the stored form of a constant, so later layers never
-have to convert a literal again.
+This module handles only constants, never variables. `fit_constant` returns the stored form of a constant, so later
+layers never have to convert a literal again.
 """
 
 import math
@@ -126,7 +126,7 @@ def _resolve_list(report: CheckReport, literal: m.ListLiteral) -> TypedValue | N
 
 
 def _common_scalar(report: CheckReport, typed_items: list[TypedValue]) -> ScalarType | None:
-    """Return the items' common scalar type, or None after reporting an error. Without items, the type is String."""
+    """Return the items' common scalar type, or None after reporting an error. If there are no items, return String."""
     items_by_scalar = {
         typed_item.type.scalar: typed_item for typed_item in reversed(typed_items) if typed_item.type is not None
     }

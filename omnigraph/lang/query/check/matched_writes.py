@@ -1,6 +1,6 @@
 """Check updates and deletes of entities that a `match` binds.
 
-This module resolves the changed variable, the values assigned to each matched row, and the columns that the statement
+This module resolves the variable whose entities change, the values assigned to them, and the columns that the statement
 needs from the match. The match itself is checked in the same way as in a read.
 """
 
@@ -108,7 +108,7 @@ def _reject_blobs(scope: Scope, update: m.MatchedUpdate, assignments: tuple[plan
 def _read_of(
     checked_match: CheckedMatch, target: NodeVariable | EdgeVariable, row_columns: list[plan.PlanColumn]
 ) -> CheckedRead:
-    """Return a read that yields each distinct combination of a changed id and its assigned values."""
+    """Return a read that yields each distinct combination of an entity's id and the values assigned to the entity."""
     id_type = STRING.as_nullable(target.optional)
     id_column = plan.PlanColumn(ID_COLUMN, plan.SystemValue(target.name, "id", id_type), id_type)
     return CheckedRead(

@@ -1,7 +1,7 @@
 """Check statements that write one row: insert, upsert and patch.
 
 This module checks how a statement identifies its row (by key or by `id`) and which properties it must assign (codes
-T10, T12 and T16). The engine checks whether the row exists when the statement runs.
+T10, T12 and T16). When the statement runs, the engine checks whether the row exists.
 """
 
 from typing import Literal as OneOf

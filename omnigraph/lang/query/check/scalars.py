@@ -52,7 +52,7 @@ def resolve_all(rules: ScalarRules, expressions: tuple[m.Expression, ...]) -> li
 
 
 def numeric_result(number_type: PropertyType) -> PropertyType:
-    """Return the type that arithmetic on numbers of this type uses."""
+    """Return the type used for arithmetic on numbers of this type."""
     return F64 if number_type.scalar.is_float else I64
 
 

@@ -45,7 +45,7 @@ class HopEdgeVariable:
 
 @record
 class PathVariable:
-    """A bound path through nodes of one type. `has_cost` is true if the traversal has a `by`."""
+    """A bound path through nodes of one type. `has_cost` is true if the traversal has a `by` clause."""
 
     name: str
     type_name: str

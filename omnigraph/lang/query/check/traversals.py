@@ -27,7 +27,7 @@ MAX_HOPS = 1000
 
 @record
 class _EndpointTypes:
-    """The endpoint types, in textual order."""
+    """The types of a traversal's endpoints, in textual order."""
 
     source: str
     target: str
@@ -180,7 +180,7 @@ def _orient_edge(
 ) -> _EndpointTypes | None:
     """Orient the edge forward or, if the bound endpoint's type does not allow that, backward.
 
-    Return None if the type allows neither. If both endpoints are bound, only the source's type is considered.
+    Return None if the type allows neither direction. If both endpoints are bound, only the source's type is considered.
     """
     if source_type is not None:
         if forward_type := narrower_type(catalog, source_type, edge.source):

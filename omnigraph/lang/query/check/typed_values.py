@@ -77,7 +77,7 @@ def is_comparable(first_type: PropertyType, second_type: PropertyType) -> bool:
 
 
 def is_assignable(value_type: PropertyType, property_type: PropertyType) -> bool:
-    """Return whether a parameter may be assigned to a property. Nulls are checked at run time.
+    """Return whether a parameter of one type may be assigned to a property of another. Nulls are checked at run time.
 
     >>> is_assignable(STRING, PropertyType(ScalarType.BLOB)), is_assignable(STRING, BOOL)
     (True, False)

@@ -17,7 +17,7 @@ from .typed_values import TypedValue, common_type, is_scalar
 
 
 def check_union(scope: Scope, union_body: m.UnionBody) -> CheckedUnion:
-    """Check each part with its own variables, then check that the parts return compatible columns."""
+    """Check each part in a scope of its own, then check that the parts return compatible columns."""
     checked_parts = tuple(check_read(scope.without_variables(), part) for part in union_body.parts)
     names_match = [_check_names(scope, union_body.parts[0], part) for part in union_body.parts[1:]]
     columns = _common_columns(scope, union_body, checked_parts) if all(names_match) else ()

@@ -26,7 +26,7 @@ class PropertyDraft:
 
 @record
 class TypeDraft:
-    """A declaration with its properties. A node also has the properties from its interfaces.
+    """A declaration with its properties. A node's draft also contains the properties of its interfaces.
 
     `has_all_interfaces` is False if an interface is invalid. In that case, a missing property may belong to that
     interface, so it must not be reported.

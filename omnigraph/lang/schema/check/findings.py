@@ -42,7 +42,7 @@ class SchemaFindings:
         self._diagnostics.setdefault((stage, span, message), diagnostic)
 
     def line_number(self, span: Span) -> int:
-        """Return the line number on which a span starts."""
+        """Return the number of the line on which a span starts."""
         return self.source.locate(span.start)[0]
 
     def sorted_diagnostics(self) -> tuple[Diagnostic, ...]:

@@ -1,4 +1,4 @@
-"""Check property names: reserved names and duplicates."""
+"""Check for reserved and duplicate property names."""
 
 from omnigraph.lang.schema import catalog, model, names
 

@@ -103,7 +103,7 @@ def _check_pattern(pattern: model.Literal, findings: SchemaFindings) -> None:
 def _locate_pattern_error(pattern: model.Literal, reason: str, findings: SchemaFindings) -> tuple[Span, str]:
     """Return the position and message for an RE2 error.
 
-    `reason` is RE2's message, which may quote the invalid part of the pattern after a colon.
+    `reason` is RE2's message. After a colon, it may quote the invalid part of the pattern.
     """
     complaint, _, faulty_part = reason.partition(": ")
     part_index = pattern.text.find(faulty_part) if faulty_part else -1

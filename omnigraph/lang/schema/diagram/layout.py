@@ -146,7 +146,7 @@ def _grow_busy_boxes(group: _Group, arrows: Sequence[Arrow]) -> None:
 
 
 def _weight(group: _Group, vertex: str, other: str) -> float:
-    """Return the weight for straightening a line.
+    """Return how much weight to give to straightening a line.
 
     Lines between vertices without boxes weigh more, as their bends stand out.
     """

@@ -18,7 +18,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Waypoint:
-    """A point along a line: the left and right edges of its shape and of its column, and the line's height."""
+    """A point along a line: the left and right edges of its shape and of its column, and the line's height there."""
 
     left: float
     right: float

@@ -1,7 +1,7 @@
 """Place the vertices of ordered columns vertically: close to their neighbors and without overlaps.
 
 `place_in_order` finds the optimal positions in one column (least squares with minimum distances). `place_columns`
-repeats this from left to right and back until lines are nearly straight.
+applies it to all columns, from left to right and back, several times, which makes the lines nearly straight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def place_columns(
     heights: Mapping[str, float],
     gap: float,
 ) -> dict[str, float]:
-    """Return each vertex's center. `neighbors` maps each vertex to its connected vertices and their weights."""
+    """Return each vertex's center. `neighbors` maps each vertex to its neighbors and the weights of the connections."""
     centers: dict[str, float] = {}
     for column in columns:
         wanted = _stacked_centers(column, heights, gap)

@@ -58,7 +58,7 @@ class TypeBox:
 
 
 def short_text(text: str, max_length: int) -> str:
-    """Return `text`, shortened to `max_length` characters.
+    """Return `text`, shortened to at most `max_length` characters.
 
     >>> short_text("publication", 6)
     'publi…'
@@ -92,7 +92,7 @@ def _make_box(node: NodeType, order: DeclaredOrder, loops: tuple[EdgeLabel, ...]
 
 
 def _property_rows(node: NodeType, order: DeclaredOrder) -> tuple[PropertyRow, ...]:
-    """Return a row per property, starting with the key. The last row counts the properties that do not fit."""
+    """Return a row per property, starting with the key. If some properties do not fit, the last row shows how many."""
     key = node.key or ()
     properties = sorted(order.sort_properties(node), key=lambda prop: prop.name not in key)
     if len(properties) <= _MAX_ROWS:

@@ -67,7 +67,7 @@ def _draw_parts(drawing: Drawing) -> Iterator[str]:
 
 
 def _draw_line(line: DiagramLine) -> str:
-    """Draw a line that runs straight from the first to the second point, curves to the third, and so on."""
+    """Draw a line that runs straight from the first point to the second, curves to the third, and so on."""
     points = line.points
     commands = [f"M{_point(points[0])}"]
     for index, ((before_x, before_y), (x, y)) in enumerate(pairwise(points)):

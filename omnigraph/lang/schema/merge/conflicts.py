@@ -95,7 +95,8 @@ class SchemaMerge:
     wins. If the provisional result would not be a valid schema, `ir` and `source` contain our schema instead.
 
     `ir` keeps the ids of our schema. `their_ir` is their schema with its additions renumbered, so equal ids in `ir` and
-    `their_ir` identify the same type or property. `their_numbers` lists each renumbered id with its new id.
+    `their_ir` identify the same type or property. `their_numbers` contains an (original id, new id) pair for each
+    addition that was renumbered.
     """
 
     source: str

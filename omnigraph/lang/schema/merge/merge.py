@@ -55,8 +55,8 @@ def merge_schemas(
     """Merge two schemas with a common base. Conflicts are returned, never raised.
 
     Types and properties are matched by id: base ids and derived ids identify the same type or property in all three
-    schemas. Additions made on a branch by an earlier release have sequential ids, which are renumbered
-    (`SchemaMerge.their_numbers`).
+    schemas. Additions that an earlier release made on a branch have sequential ids, which are renumbered (see
+    `SchemaMerge.their_numbers`).
 
     `decide` is called with each conflict and returns `ours`, `theirs`, `base` or None. If it returns `base`, neither
     change is made. If it returns None, the conflict stays open.

@@ -83,7 +83,7 @@ def _merge_forms(
 def describe_details(
     group: ConstraintGroup, details: Iterable[ConstraintDetail], owner: TypeSlots | None
 ) -> str | None:
-    """Return a group's constraints with the given details as text, or None if there are no details."""
+    """Describe the constraints in a group that have the given details, or return None if there are no details."""
 
     def column_name(reference: ColumnReference) -> str:
         known_name = owner.property_name(reference) if owner is not None and isinstance(reference, int) else None

@@ -109,7 +109,10 @@ def _same_meaning(written: PrintedDeclaration | None, merged: PrintedDeclaration
 
 
 def choose_item(candidates: list[SourceItem], base_item: SourceItem | None) -> SourceItem:
-    """Return the first item that differs from the base, or else our item. All candidates must have the same meaning."""
+    """Return the first item that differs from the base, or the first item if none differs.
+
+    All candidates must have the same meaning.
+    """
     return next((candidate for candidate in candidates if candidate != base_item), candidates[0])
 
 

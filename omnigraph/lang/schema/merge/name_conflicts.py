@@ -85,7 +85,7 @@ class NameConflict:
         return log.choose(conflict, structural=True)
 
     def _follows_from_open_conflict(self, log: ConflictLog, sides: MergeSides) -> bool:
-        """Return whether a provisional decision may have caused the conflict, which then cannot be decided yet."""
+        """Return whether the conflict may stem from a provisional decision, in which case it cannot be decided yet."""
         for own_schema, entity in ((sides.ours, self.our_entity), (sides.theirs, self.their_entity)):
             base_name = entity_name(sides.base, entity)
             if base_name == entity_name(own_schema, entity) and log.has_open_structural():
@@ -109,7 +109,7 @@ def find_unlike_addition(sides: MergeSides) -> AdditionConflict | None:
 
 
 def find_name_conflict(sides: MergeSides, merged: SchemaSlots) -> NameConflict | None:
-    """Find two types of one kind, or two properties of one type, that have the same name in the merged schema."""
+    """Find two types of the same kind, or two properties of the same type, that share a name in the merged schema."""
     owners: dict[tuple[str, str], EntityReference] = {}
     for type_id, merged_type in merged.items():
         shown_name = merged_type.name.lower() if merged_type.kind == "edge" else merged_type.name

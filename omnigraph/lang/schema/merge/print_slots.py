@@ -104,7 +104,7 @@ def print_property(property_slots: PropertySlots, inline_names: Iterable[str], c
 def print_default(property_slots: PropertySlots) -> str:
     """Return a default such as `@default(3)`.
 
-    Strings, dates, and enum values that cannot be written as bare words are quoted.
+    Strings and dates are quoted, and so are enum values that cannot be written as bare words.
     """
     text = property_slots.default or ""
     property_type = property_slots.type

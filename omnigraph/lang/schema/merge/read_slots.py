@@ -129,7 +129,7 @@ def constraint_slot(
 
 
 def _exact_bound(bound: int | float | None) -> tuple[str, int | float] | None:
-    """Return a range bound with its type, because 1 and 1.0 are different bounds, or None if there is no bound."""
+    """Return a range bound with its type, or None if there is no bound. The bounds 1 and 1.0 are different."""
     return None if bound is None else (type(bound).__name__, bound)
 
 

@@ -68,7 +68,7 @@ def dropped_column_steps(type_pair: TypePair) -> dict[str, list[MigrationStep]]:
 
 
 def restate_steps(type_pair: TypePair, property_name: str) -> Iterator[MigrationStep]:
-    """Yield the steps for a property's constraints that moved between the property and the body but did not change."""
+    """Yield the steps for those constraints on a property that only moved between the property and the body."""
     if not type_pair.has_rows:
         return  # an interface has no body constraints
     old_inline = type_pair.surviving_properties[property_name].inline_constraints
@@ -101,7 +101,7 @@ _OptionChanges = list[tuple[Index, Index]]
 def _compare_constraints(type_pair: TypePair) -> tuple[list[Constraint], _OptionChanges, list[Constraint]]:
     """Return the dropped constraints, changed indexes and added constraints.
 
-    Exclude keys and constraints on dropped columns.
+    Keys are excluded, and so are constraints on dropped columns.
     """
     old_constraints, new_constraints = type_pair.old_constraints, type_pair.new_constraints
     dropped = [

@@ -18,7 +18,7 @@ PLACEHOLDER_DOMAIN = "0" * 26  # placeholder for comparing two schemas that do n
 
 @record
 class MigrationPlan:
-    """Ordered steps to the new schema, `ir`, in which remaining types and properties keep their ids.
+    """The steps that lead to the new schema, `ir`, in execution order. Remaining types and properties keep their ids.
 
     `supported` is false if any step is an `unsupported_change`. An unsupported plan cannot be applied. A plan is truthy
     if it has any steps, and `str(plan)` describes one step per line.

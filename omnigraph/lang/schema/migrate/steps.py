@@ -72,7 +72,7 @@ class MigrationStep:
     severity: DiagnosticSeverity | None = None
 
     def to_json(self) -> JsonObject:
-        """Return the step as plain JSON values, with `kind` first and without absent optional members."""
+        """Return the step as plain JSON values, with `kind` first. Optional members that are None are omitted."""
         leading_names = [field.name for field in fields(self) if field.name not in _TRAILING_FIELDS]
         values_by_name = {field_name: getattr(self, field_name) for field_name in (*leading_names, *_TRAILING_FIELDS)}
         present_values = {
@@ -304,7 +304,7 @@ class UnsupportedChange(MigrationStep):
 
 
 def rating_members(code: str | None) -> dict[str, Any]:
-    """Return the step members that follow from a finding code, or an empty dict if there is no code.
+    """Return the step members that a finding code determines, or an empty dict if there is no code.
 
     >>> rating_members("OG-MF-104")
     {'tier': 'validated', 'code': 'OG-MF-104', 'severity': 'warning'}

@@ -17,7 +17,7 @@ _WIDER_TYPES = {
 def can_hold_values(new_type: PropertyType, old_type: PropertyType) -> bool:
     """Return whether `new_type` is the same as `old_type`, or a wider number type that can hold all of its values.
 
-    Nulls and enum values are ignored here and checked against the data instead.
+    Nulls and enum values are ignored here, because they are checked against the data.
     """
     if old_type.is_list != new_type.is_list or old_type.is_enum != new_type.is_enum:
         return False
@@ -29,7 +29,7 @@ def can_hold_values(new_type: PropertyType, old_type: PropertyType) -> bool:
 def can_convert_values(new_type: PropertyType, old_type: PropertyType) -> bool:
     """Return whether every value of `old_type` that fits in `new_type` can be converted to it.
 
-    If two properties share an id but their types cannot be converted, they are different properties: each side of a
+    If two properties share an id but their values cannot be converted, they are different properties: each side of a
     merge added a property with the same name.
     """
     are_numbers = old_type.scalar.is_numeric and new_type.scalar.is_numeric

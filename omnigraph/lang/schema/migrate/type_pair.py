@@ -50,7 +50,7 @@ class TypePair:
 
     @property
     def has_rows(self) -> bool:
-        """Return whether entities of this type can exist, that is, whether it is not an interface."""
+        """Return whether entities of this type can exist, that is, whether it is a node type or an edge type."""
         return self.kind != "interface"
 
     @property

@@ -1,8 +1,8 @@
 """Compare entire types, kind by kind, and order the steps for each type.
 
 Interfaces come first, then nodes, then edges. Within a kind, types are ordered by their names in the new schema, with
-dropped types last. The order within a type is: rename, interfaces or endpoints, annotations, properties, constraints,
-cardinality.
+dropped types last. Within a type, the steps have a fixed order: rename, interfaces or endpoints, annotations,
+properties, constraints, cardinality.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
 """Generate schema text from dataclasses and pydantic models.
 
 A class becomes a node type, and its fields become properties. A class with two fields that refer to other classes
-becomes an edge type from the first class to the second. This module recognizes pydantic models by their members
-and never imports pydantic.
+becomes an edge type from the first of those classes to the second. This module recognizes pydantic models by their
+members and never imports pydantic.
 """
 
 import dataclasses

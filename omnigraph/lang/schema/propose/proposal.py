@@ -16,7 +16,7 @@ _INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_]+")
 
 @record
 class ProposedProperty:
-    """A property, with annotations such as `@key` as text."""
+    """A property. Its annotations, such as `@key`, are stored as text."""
 
     name: str
     type: PropertyType

@@ -35,7 +35,7 @@ _VECTOR = re.compile(r"Vector\((\d+)\)")
 
 @record
 class PythonType:
-    """A Python annotation, split into the underlying type, a flag for whether `None` is allowed, and the metadata."""
+    """The parts of a Python annotation: the underlying type, whether `None` is allowed, and the metadata."""
 
     type: Any
     nullable: bool = False
