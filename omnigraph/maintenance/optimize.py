@@ -308,10 +308,7 @@ def _stage_compaction(
 
 
 def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
-    """Return a plan that publishes the prepared versions of unchanged tables, or None if there is nothing to publish.
-
-    In tables that have changed, the plan compacts a bounded number of fragments.
-    """
+    """Plan to publish prepared versions of unchanged tables, and to compact a bounded part of the other tables."""
     optimize_run.attempts += 1
     manifest = txn.base.state
     # After a garbage collection, the prepared files may no longer exist.
