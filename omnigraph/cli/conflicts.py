@@ -117,7 +117,7 @@ def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
     sides_by_name = dict(strategy.partition("=")[::2] for strategy in named_strategies)
     if len(sides_by_name) != len(strategies):
         raise click.UsageError(
-            "--strategy: pass ours or theirs at most once, and one NAME=SIDE for each name, such as Person=theirs"
+            "--strategy: pass ours or theirs at most once, and at most one NAME=SIDE per name, such as Person=theirs"
         )
     return sides_by_name
 

@@ -241,7 +241,8 @@ class BranchMergeRequest(Struct, kw_only=True):
     """A merge of a branch or another revision into a branch.
 
     `strategy` is a side for all conflicts, or a mapping of conflict kinds and types to sides. `resolutions` resolve
-    single conflicts and take precedence over `strategy`. With `changes`, a preview contains its changes.
+    single conflicts and take precedence over `strategy`. If `changes` is true, a preview also
+    lists the changes that the merge would make.
     """
 
     source: str
