@@ -1,7 +1,7 @@
 """Return results in batches. Where possible, memory use does not grow with the size of the result.
 
-The first scan is read in batches, and each batch passes through the rest of the plan. Rows of a large table are
-returned in storage order. Unions run as a whole, and so do plans that need all rows at once (for sorting, grouping,
+The first scan is read in batches, and each batch passes through the rest of the plan. Rows of a large table are in
+storage order, and rows of a small table are ordered by row id. Unions run as a whole, and so do plans that need all rows at once (for sorting, grouping,
 ranking or distinct rows). Their results are then split into batches.
 """
 
@@ -19,16 +19,15 @@ from omnigraph.values.table_key import TableKey
 
 from .execution_context import ExecutionContext, ScannedRows
 from .expressions.evaluate import TableSource, true_mask
-from .expressions.hot_columns import hot_columns
 from .operators.dispatch import run_operators
 from .operators.fetch import columns_read
 from .operators.project import project, projected_columns
 from .operators.rows import IntArray, Rows, VariableBinding
 from .operators.scan import filtered_row_ids, split_filters
 from .search.rank import has_scores
+from .small_tables import is_known_as_small, join_small_pieces, remember_small_table
 
 BATCH_ROWS = 16_384
-_SMALL_TABLE_BYTES = 8 << 20
 
 
 def can_stream(read_plan: plan.ReadPlan | plan.UnionPlan) -> TypeGuard[plan.ReadPlan]:
@@ -114,41 +113,35 @@ def _scan_seed_rows(context: ExecutionContext, scan: plan.NodeScan, shown_column
     if context.catalog.node(scan.type_name) is not None:
         table_keys = [TableKey.node(scan.type_name)]
     for type_index, table_key in enumerate(table_keys):
-        cached_rows = _scan_small_table(context, table_key, scan, shown_columns)
-        if cached_rows is not None:
-            yield _bind_rows(scan, table_keys, type_index, cached_rows)
+        filter_columns = {column_name for _, column_name in columns_read(*scan.filters)}
+        if is_known_as_small(context, table_key, shown_columns | filter_columns):
+            yield _bind_rows(scan, table_keys, type_index, filtered_row_ids(context, table_key, scan.filters))
             continue
-        storage_filter, remaining_filters = split_filters(context, table_key, scan.filters)
-        read_columns = sorted(shown_columns | {type_name for _, type_name in columns_read(*remaining_filters)})
-        table = context.table(table_key)
-        for batch in stream_rows(table, read_columns, storage_filter, batch_rows=BATCH_ROWS):
-            context.meter.check_timeout()
-            passing_rows = _filter_piece(context, pa.Table.from_batches([batch]), remaining_filters)
-            row_ids = storage.row_id_array(passing_rows)
-            context.scanned_rows[table_key] = ScannedRows(row_ids, passing_rows)
+        pieces = _scan_pieces(context, table_key, scan, shown_columns)
+        if context.row_count(table_key) <= BATCH_ROWS:
+            pieces = join_small_pieces(pieces)
+            if not scan.filters:
+                pieces = remember_small_table(context, table_key, shown_columns, pieces)
+        for piece in pieces:
+            row_ids = storage.row_id_array(piece)
+            context.scanned_rows[table_key] = ScannedRows(row_ids, piece)
             yield _bind_rows(scan, table_keys, type_index, row_ids)
+
+
+def _scan_pieces(
+    context: ExecutionContext, table_key: TableKey, scan: plan.NodeScan, shown_columns: set[str]
+) -> Iterator[pa.Table]:
+    """Yield the rows that pass the filters, in batches of bounded size and in storage order."""
+    storage_filter, remaining_filters = split_filters(context, table_key, scan.filters)
+    read_columns = sorted(shown_columns | {type_name for _, type_name in columns_read(*remaining_filters)})
+    for batch in stream_rows(context.table(table_key), read_columns, storage_filter, batch_rows=BATCH_ROWS):
+        context.meter.check_timeout()
+        yield _filter_piece(context, pa.Table.from_batches([batch]), remaining_filters)
 
 
 def _bind_rows(scan: plan.NodeScan, table_keys: Sequence[TableKey], type_index: int, row_ids: IntArray) -> Rows:
     type_indexes = np.full(len(row_ids), type_index, np.int16) if len(table_keys) > 1 else None
     return Rows(len(row_ids), {scan.variable: VariableBinding(tuple(table_keys), row_ids, type_indexes)})
-
-
-def _scan_small_table(
-    context: ExecutionContext, table_key: TableKey, scan: plan.NodeScan, shown_columns: set[str]
-) -> IntArray | None:
-    """Return the rows of a small table that pass the filters, or None if the table is too large for one batch.
-
-    The shown columns of a small table are kept in memory, because starting a scan takes longer than reading them.
-    """
-    row_count = context.row_count(table_key)
-    if row_count > BATCH_ROWS:
-        return None
-    columns = hot_columns(context, table_key, sorted(shown_columns), row_count)
-    if columns is None:
-        return None
-    row_bytes = sum(column.values.nbytes / max(len(column.values), 1) for column in columns)
-    return filtered_row_ids(context, table_key, scan.filters) if row_bytes * row_count <= _SMALL_TABLE_BYTES else None
 
 
 def _filter_piece(

@@ -155,8 +155,8 @@ def stream_read(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Run a compiled read in batches; return the result schema and an iterator of batches.
 
-    For queries without sorting, grouping, ranking, `distinct` or unions, memory use does not grow with the result, and
-    rows are returned in storage order. The query does not start until the first batch is requested.
+    For queries without sorting, grouping, ranking, `distinct` or unions, memory use does not grow with the result.
+    The order of their rows is unspecified. The query does not start until the first batch is requested.
     """
     read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
     batches = stream_batches(context, read_plan, row_bounds(context, read_plan), execute_plan)

@@ -5,7 +5,7 @@ them until the consumer has received their rows. A read of a range loads only wh
 reads a small table in ranges, because a scan takes fewer requests.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -15,17 +15,19 @@ from .batch_sizes import FIRST_BATCH_ROWS, BlockSize, read_in_blocks, take_in_bl
 from .bounded_scans import scan_table_batches
 from .failures import as_storage_errors
 from .index_fallback import scan_batches_with_fallback
-from .scan import ROW_ID, scan_batches
+from .scan import READ_AHEAD_BYTES, ROW_ID, scan_batches
 from .table import Table
 
 LARGE_TABLE_BYTES = 32 << 20
-_BATCH_BYTES = 8 << 20  # the target for a batch of a small table
+BATCH_BYTES = 8 << 20  # the target for a batch of a small table
 # The targets for the values in a range. Reading and encoding a range takes about forty times this much memory, because
 # the allocator keeps freed memory for each thread. In an object store, every range takes a round trip.
 _LOCAL_RANGE_BYTES = 512 << 10
 _REMOTE_RANGE_BYTES = 4 << 20
 _FIRST_RANGE_ROWS = 2  # the size of the values is not known yet
 _EXAMINED_FRAGMENTS = 256
+_MAX_JOINED_BATCHES = 256  # the consumer checks its time limit and for cancellation whenever it receives rows
+RowBatches = Generator[pa.RecordBatch, None, int]
 
 
 def stream_rows(
@@ -38,7 +40,7 @@ def stream_rows(
     """
     if not columns or not _is_large(table):
         return scan_batches(
-            table, columns, filter_expression, row_ids=True, batch_rows=batch_rows, batch_bytes=_BATCH_BYTES
+            table, columns, filter_expression, row_ids=True, batch_rows=batch_rows, batch_bytes=BATCH_BYTES
         )
     if filter_expression is not None:
         return _take_matching_rows(table, columns, filter_expression, batch_rows)
@@ -55,36 +57,57 @@ def _is_large(table: Table) -> bool:
 
 
 def _read_ranges(table: Table, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    def read_range(first_row: int, row_count: int) -> pa.Table:
+    """Yield all rows, in ranges as long as they are wide, and from a single scan as long as they are narrow."""
+    row_count, next_row = table.dataset.count_rows(), 0
+    wide_row_bytes = LARGE_TABLE_BYTES / max(row_count, 1)
+    while next_row < row_count:
+        next_row = yield from _read_wide_rows(table, columns, next_row, row_count, batch_rows, wide_row_bytes)
+        next_row = yield from _read_narrow_rows(table, columns, next_row, batch_rows, wide_row_bytes)
+
+
+def _read_wide_rows(
+    table: Table, columns: Sequence[str], first_row: int, row_count: int, batch_rows: int, wide_row_bytes: float
+) -> RowBatches:
+    """Yield rows in ranges until they are no longer wide, and return the position of the next row."""
+
+    def read_range(position: int, length: int) -> pa.Table:
         scanner = table.dataset.scanner(
-            columns=list(columns), with_row_id=True, offset=first_row, limit=row_count, batch_readahead=1
+            columns=list(columns), with_row_id=True, offset=first_row + position, limit=length, batch_readahead=1
         )
         rows: pa.Table = scanner.to_table()
         return rows
 
-    row_count, read_rows, read_bytes = table.dataset.count_rows(), 0, 0
-    for rows in read_in_blocks(row_count, read_range, _first_range(table)):
+    read_rows, read_bytes = 0, 0
+    for rows in read_in_blocks(row_count - first_row, read_range, _first_range(table)):
         yield from rows.to_batches(max_chunksize=batch_rows)
         read_rows, read_bytes = read_rows + rows.num_rows, read_bytes + rows.nbytes
-        if read_rows >= FIRST_BATCH_ROWS and read_bytes * row_count <= LARGE_TABLE_BYTES * read_rows:
-            yield from _scan_remaining_rows(table, columns, read_rows, batch_rows)
-            return
+        if read_rows >= FIRST_BATCH_ROWS and read_bytes <= wide_row_bytes * read_rows:
+            break
+    return first_row + read_rows
 
 
-def _scan_remaining_rows(
-    table: Table, columns: Sequence[str], first_row: int, batch_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows from `first_row` on with a single scan, which is faster for narrow columns of a large table."""
-    return scan_table_batches(
+def _read_narrow_rows(
+    table: Table, columns: Sequence[str], first_row: int, batch_rows: int, wide_row_bytes: float
+) -> RowBatches:
+    """Yield rows from a single scan, which is faster, until they become wide, and return the next row's position."""
+    batches = scan_table_batches(
         table,
         columns,
         batch_rows=batch_rows,
         with_row_id=True,
         offset=first_row,
-        batch_size_bytes=_BATCH_BYTES,
+        batch_size_bytes=BATCH_BYTES,
         batch_readahead=2,
         fragment_readahead=1,
+        io_buffer_size=READ_AHEAD_BYTES,
     )
+    read_rows, read_bytes = 0, 0
+    for batch in batches:
+        yield batch
+        read_rows, read_bytes = read_rows + batch.num_rows, read_bytes + batch.nbytes
+        if read_rows >= FIRST_BATCH_ROWS and read_bytes > wide_row_bytes * read_rows:
+            break
+    return first_row + read_rows
 
 
 def _take_matching_rows(
@@ -104,13 +127,15 @@ def _take_matching_rows(
 
 
 def _join_short_batches(id_batches: Iterator[pa.RecordBatch], block_size: BlockSize) -> Iterator[pa.Array]:
-    """Yield the row ids in arrays that are large enough for a block, except for the last array."""
+    """Yield the row ids in arrays that are large enough for a block, or that contain the ids of many batches."""
     pending_ids: list[pa.Array] = []
+    pending_rows = 0
     for batch in id_batches:
         pending_ids.append(batch[ROW_ID])
-        if sum(map(len, pending_ids)) >= block_size.rows:
+        pending_rows += batch.num_rows
+        if pending_rows >= block_size.rows or len(pending_ids) >= _MAX_JOINED_BATCHES:
             yield pa.concat_arrays(pending_ids)
-            pending_ids = []
+            pending_ids, pending_rows = [], 0
     if pending_ids:
         yield pa.concat_arrays(pending_ids)
 

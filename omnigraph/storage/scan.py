@@ -24,7 +24,7 @@ _DENSE_RATIO = 6  # if more than 1/6 of the rows are needed, a scan is faster th
 _SMALL_COUNT = 2_000
 # The maximum number of bytes that Lance reads ahead of a slow consumer, which is two gigabytes by default. A single
 # batch may be larger.
-_READ_AHEAD_BYTES = 64 << 20
+READ_AHEAD_BYTES = 64 << 20
 
 
 def scan(
@@ -84,7 +84,7 @@ def scan_batches(
             batch_size_bytes=batch_bytes,
             batch_readahead=2,
             fragment_readahead=1,
-            io_buffer_size=_READ_AHEAD_BYTES,
+            io_buffer_size=READ_AHEAD_BYTES,
             use_scalar_index=use_index,
         )
 

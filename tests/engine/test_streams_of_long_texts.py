@@ -9,7 +9,7 @@ BATCH_BYTES, TEXT_BYTES, ROWS = 1 << 18, 10_000, 500
 
 
 def test_batches_of_long_texts_have_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(range_scans, "_BATCH_BYTES", BATCH_BYTES)
+    monkeypatch.setattr(range_scans, "BATCH_BYTES", BATCH_BYTES)
     with new_graph("node P { k: String @key  text: String }") as graph:
         graph.insert("P", *({"k": f"{number:04}", "text": "x" * TEXT_BYTES} for number in range(ROWS)))
         with graph.stream("match { $p: P } return { $p.k, $p.text }") as stream:

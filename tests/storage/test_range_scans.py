@@ -134,3 +134,28 @@ def test_a_failed_read_is_a_storage_error(table: Table, name: str, monkeypatch: 
     monkeypatch.setattr(lance.LanceDataset, "scanner" if name == "no filter" else "_take_rows", fail)
     with pytest.raises(StorageError, match="disk is broken"):
         list(batches)
+
+
+def test_rows_that_become_wide_are_read_in_ranges_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_scans, "FIRST_BATCH_ROWS", 100)
+    monkeypatch.setattr(range_scans, "_LOCAL_RANGE_BYTES", RANGE_BYTES)
+    monkeypatch.setattr(range_scans, "LARGE_TABLE_BYTES", ROWS * TEXT_BYTES // 10)
+    monkeypatch.setattr(range_scans, "_is_large", lambda _: True)
+    with new_graph("node P { k: String @key  text: String? }") as graph:
+        texts = ("x" if number < ROWS // 2 else f"{number} ".ljust(TEXT_BYTES, "x") for number in range(ROWS))
+        graph.insert("P", *({"k": f"{number:04}", "text": text} for number, text in enumerate(texts)))
+        (table_key,) = graph.snapshot.tables
+        table = graph.snapshot.table(table_key)
+        expected = scan(table, ["text"], row_ids=True)
+        scans = CountedScans(monkeypatch)
+        batches = list(stream_rows(table, ["text"], batch_rows=50))
+    assert pa.Table.from_batches(batches).combine_chunks().equals(expected.combine_chunks())
+    first_scan = scans.rows.index(-1)
+    assert len([rows for rows in scans.rows[first_scan:] if rows > 0]) >= 5
+
+
+def test_many_short_batches_are_passed_on_before_a_block_is_full() -> None:
+    ids = (pa.record_batch({range_scans.ROW_ID: pa.array([number], pa.uint64())}) for number in range(1_000))
+    arrays = list(range_scans._join_short_batches(ids, range_scans.BlockSize(1 << 20)))
+    assert [row_id for array in arrays for row_id in array.to_pylist()] == list(range(1_000))
+    assert max(map(len, arrays)) <= range_scans._MAX_JOINED_BATCHES
