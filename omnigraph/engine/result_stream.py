@@ -1,8 +1,8 @@
 """Return results in batches. Where possible, memory use does not grow with the size of the result.
 
 The first scan is read in batches, and each batch passes through the rest of the plan. Rows of a large table are in
-storage order, and rows of a small table are ordered by row id. Unions run as a whole, and so do plans that need all rows at once (for sorting, grouping,
-ranking or distinct rows). Their results are then split into batches.
+storage order, and rows of a small table are ordered by row id. Unions run as a whole, and so do plans that need all
+rows at once (for sorting, grouping, ranking or distinct rows). Their results are then split into batches.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence

@@ -11,8 +11,9 @@ import pytest
 from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
 from omnigraph.storage import range_scans
+from omnigraph.storage.batch_sizes import BlockSize
 from omnigraph.storage.range_scans import stream_rows
-from omnigraph.storage.scan import scan
+from omnigraph.storage.scan import ROW_ID, scan
 from omnigraph.storage.table import Table
 from omnigraph.testing import graph as new_graph
 
@@ -155,7 +156,7 @@ def test_rows_that_become_wide_are_read_in_ranges_again(monkeypatch: pytest.Monk
 
 
 def test_many_short_batches_are_passed_on_before_a_block_is_full() -> None:
-    ids = (pa.record_batch({range_scans.ROW_ID: pa.array([number], pa.uint64())}) for number in range(1_000))
-    arrays = list(range_scans._join_short_batches(ids, range_scans.BlockSize(1 << 20)))
+    ids = (pa.record_batch({ROW_ID: pa.array([number], pa.uint64())}) for number in range(1_000))
+    arrays = list(range_scans._join_short_batches(ids, BlockSize(1 << 20)))
     assert [row_id for array in arrays for row_id in array.to_pylist()] == list(range(1_000))
     assert max(map(len, arrays)) <= range_scans._MAX_JOINED_BATCHES
