@@ -84,8 +84,8 @@ def stream(  # noqa: PLR0913 - all but the first are keywords
 ) -> ResultStream:
     """Run a query on one snapshot and read its rows one batch at a time, in bounded memory.
 
-    If the query has no `order`, the order of the rows is unspecified. If `assume_utc` is true, parameter values without a
-    time zone are assumed to be in UTC.
+    If the query has no `order`, the order of the rows is unspecified. If `assume_utc` is true, parameter values without
+    a time zone are assumed to be in UTC.
     """
     call = QueryCall(source, name, combine_arguments(params, values), timeout, assume_utc)
     return stream_query(handle.for_read(branch, at), call)
