@@ -14,7 +14,8 @@ from tests.rig.writes import SCHEMA
 # Commands whose positional arguments are never preceded by a graph.
 WITHOUT_GRAPH = {
     "copy", "lint", "fmt", "describe", "completion", "version", "schema check", "schema diff", "schema infer",
-    "profile list", "profile show", "config path", "config show", "serve", "token new", "login", "logout",
+    "profile list", "profile show", "config path", "config show", "serve", "token new", "login", "logout", "alias",
+    "graphs list",
 }  # fmt: skip
 
 
