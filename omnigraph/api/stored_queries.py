@@ -44,8 +44,7 @@ class StoredQuery:
         return self._run(self, params)
 
     def __repr__(self) -> str:
-        declarations = ", ".join(f"${name}: {kind}" for name, kind in self.params.items())
-        return f"<StoredQuery {self.kind}: {self.name}({declarations})>"
+        return f"<StoredQuery {self.kind}: {write_declaration(self.name, self.params)}>"
 
 
 class StoredQueries:
@@ -111,6 +110,15 @@ class StoredQueries:
             return self.names()
         except OmnigraphError:
             return []
+
+
+def write_declaration(name: str, params: Mapping[str, str]) -> str:
+    """Write a stored query with its parameters.
+
+    >>> write_declaration("adults", {"min": "int", "team": "string?"})
+    'adults($min: int, $team: string?)'
+    """
+    return f"{name}({', '.join(f'${parameter}: {kind}' for parameter, kind in params.items())})"
 
 
 def reject_stored_queries() -> NoReturn:
