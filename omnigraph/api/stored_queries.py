@@ -5,6 +5,7 @@ A graph that this process opens from its files has no stored queries.
 """
 
 import inspect
+import keyword
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Literal, NoReturn
@@ -130,18 +131,29 @@ def reject_stored_queries() -> NoReturn:
 
 
 def _write_signature(params: Mapping[str, str]) -> inspect.Signature:
-    """Return the signature that tools display. A parameter that accepts None may be omitted."""
-    return inspect.Signature(
-        [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None if kind.endswith("?") else inspect.Parameter.empty,
-                annotation=kind,
-            )
-            for name, kind in params.items()
-        ]
-    )
+    """Return the signature that tools display. A parameter that accepts None may be omitted.
+
+    Parameters whose names Python does not allow, such as `from`, are represented by `**params`.
+
+    >>> _write_signature({"from": "date", "min": "int?"})
+    <Signature (*, min: 'int?' = None, **params)>
+    """
+    parameters = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if kind.endswith("?") else inspect.Parameter.empty,
+            annotation=kind,
+        )
+        for name, kind in params.items()
+        if name.isidentifier() and not keyword.iskeyword(name)
+    ]
+    if len(parameters) < len(params):
+        rest_name = "params"
+        while rest_name in params:
+            rest_name += "_"
+        parameters.append(inspect.Parameter(rest_name, inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature(parameters)
 
 
 def _suggest_name(name: object, known_names: Mapping[str, Any]) -> str | None:
