@@ -52,8 +52,8 @@ class StoredQueries:
     """The queries that are stored on a server, by name.
 
     Look up a query by its name, as in `graph.queries["adults"]` or `graph.queries.adults`, and call it with its
-    parameters as keyword arguments. The server's list of queries is read once, when it is first needed. A query with
-    the name of a method, such as `names`, can be looked up only with brackets.
+    parameters as keyword arguments. The server's list of queries is read once, when it is first needed, and read again
+    after `graph.refresh()`. A query with the name of a method, such as `names`, can be looked up only with brackets.
     """
 
     def __init__(self, read_queries: Callable[[], Mapping[str, StoredQuery]], owner: str) -> None:

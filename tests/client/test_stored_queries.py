@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -87,6 +88,19 @@ def test_a_parameter_may_be_named_like_a_python_keyword(graph: Graph) -> None:
     assert born(**{"from": date(1800, 1, 1)}).scalars() == ["ada"]
     assert str(inspect.signature(born)) == "(*, age: 'int?' = None, params: 'int?' = None, **params_)"
     assert repr(born) == "<StoredQuery read: born($from: date, $class: string?, $age: int?, $params: int?)>"
+
+
+def test_the_list_of_queries_is_read_once_per_graph_and_again_after_a_refresh(
+    graph: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange = graph._handle.exchange
+    get = Mock(wraps=exchange.get)
+    monkeypatch.setattr(exchange, "get", get)
+    assert graph.queries.adults is graph.queries["adults"]
+    assert len(graph.queries) == 5
+    assert get.mock_calls == [call("queries")]
+    assert graph.refresh().queries.names() == ["add", "adults", "born", "find", "values"]
+    assert get.mock_calls == [call("queries")] * 2
 
 
 def test_names_are_completed(graph: Graph) -> None:
