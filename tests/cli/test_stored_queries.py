@@ -176,6 +176,12 @@ def test_the_format_of_an_alias_can_be_overridden(aliases: Program) -> None:
     assert "p.name | p.age" in aliases("alias", "young").out
 
 
+def test_an_alias_prints_csv_like_a_query(aliases: Program, base: str) -> None:
+    text = "match { $p: Person  $p.score > 0.0 } return { $p.score }"
+    expected = aliases("query", f"{base}/graphs/people", "-e", text, "--format", "csv").out
+    assert aliases("alias", "scores", "--format", "csv").out == expected == "p.score\n24.1\n"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
