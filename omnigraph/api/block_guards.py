@@ -34,7 +34,7 @@ class BlockGuard(AbstractContextManager[Yielded_co]):
         return f"<branch block: with graph.branch({self._name!r}) as work>"
 
     def __getattr__(self, attribute: str) -> Any:
-        raise _missing_attribute(self, attribute, f"with graph.branch({self._name!r}) as work")
+        raise _missing_attribute(self, attribute, "with")
 
 
 class AsyncBlockGuard(AbstractAsyncContextManager[Yielded_co]):
@@ -57,7 +57,7 @@ class AsyncBlockGuard(AbstractAsyncContextManager[Yielded_co]):
         return f"<branch block: async with graph.branch({self._name!r}) as work>"
 
     def __getattr__(self, attribute: str) -> Any:
-        raise _missing_attribute(self, attribute, f"async with graph.branch({self._name!r}) as work")
+        raise _missing_attribute(self, attribute, "async with")
 
 
 def _require_unused(is_used: bool) -> None:
@@ -65,12 +65,16 @@ def _require_unused(is_used: bool) -> None:
         raise UsageError(reason="a branch block can be used only once", hint="call graph.branch(…) again")
 
 
-def _missing_attribute(block: object, attribute: str, statement: str) -> Exception:
-    """Return the error for an attribute that a block lacks, with a helpful message if graphs have that attribute."""
+def _missing_attribute(block: BlockGuard[Any] | AsyncBlockGuard[Any], attribute: str, keywords: str) -> Exception:
+    """Return the error for an attribute that a block lacks, with a helpful message if graphs have that attribute.
+
+    `copy` looks for special methods in a block that has no name yet.
+    """
     from omnigraph.api.surface import GraphSurface
 
     if attribute.startswith("_") or not hasattr(GraphSurface, attribute):
         return AttributeError(f"'{type(block).__name__}' object has no attribute '{attribute}'")
+    statement = f"{keywords} graph.branch({block._name!r}) as work"
     return UsageError(
         reason=f"graph.branch(…) is not a graph: use `{statement}:`, and then work.{attribute}", hint=_CHECKOUT_HINT
     )

@@ -5,6 +5,7 @@ A graph that this process opens from its files has no stored queries.
 """
 
 import inspect
+import keyword
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Literal, NoReturn
@@ -44,16 +45,15 @@ class StoredQuery:
         return self._run(self, params)
 
     def __repr__(self) -> str:
-        declarations = ", ".join(f"${name}: {kind}" for name, kind in self.params.items())
-        return f"<StoredQuery {self.kind}: {self.name}({declarations})>"
+        return f"<StoredQuery {self.kind}: {write_declaration(self.name, self.params)}>"
 
 
 class StoredQueries:
     """The queries that are stored on a server, by name.
 
     Look up a query by its name, as in `graph.queries["adults"]` or `graph.queries.adults`, and call it with its
-    parameters as keyword arguments. The server's list of queries is read once, when it is first needed. A query with
-    the name of a method, such as `names`, can be looked up only with brackets.
+    parameters as keyword arguments. The server's list of queries is read once, when it is first needed, and read again
+    after `graph.refresh()`. A query with the name of a method, such as `names`, can be looked up only with brackets.
     """
 
     def __init__(self, read_queries: Callable[[], Mapping[str, StoredQuery]], owner: str) -> None:
@@ -113,6 +113,15 @@ class StoredQueries:
             return []
 
 
+def write_declaration(name: str, params: Mapping[str, str]) -> str:
+    """Write a stored query with its parameters.
+
+    >>> write_declaration("adults", {"min": "int", "team": "string?"})
+    'adults($min: int, $team: string?)'
+    """
+    return f"{name}({', '.join(f'${parameter}: {kind}' for parameter, kind in params.items())})"
+
+
 def reject_stored_queries() -> NoReturn:
     """Raise the error for the use of `graph.queries` on a graph that is opened from its files."""
     raise UsageError(
@@ -122,18 +131,29 @@ def reject_stored_queries() -> NoReturn:
 
 
 def _write_signature(params: Mapping[str, str]) -> inspect.Signature:
-    """Return the signature that tools display. A parameter that accepts None may be omitted."""
-    return inspect.Signature(
-        [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None if kind.endswith("?") else inspect.Parameter.empty,
-                annotation=kind,
-            )
-            for name, kind in params.items()
-        ]
-    )
+    """Return the signature that tools display. A parameter that accepts None may be omitted.
+
+    Parameters whose names Python does not allow, such as `from`, are represented by `**params`.
+
+    >>> _write_signature({"from": "date", "min": "int?"})
+    <Signature (*, min: 'int?' = None, **params)>
+    """
+    parameters = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if kind.endswith("?") else inspect.Parameter.empty,
+            annotation=kind,
+        )
+        for name, kind in params.items()
+        if name.isidentifier() and not keyword.iskeyword(name)
+    ]
+    if len(parameters) < len(params):
+        rest_name = "params"
+        while rest_name in params:
+            rest_name += "_"
+        parameters.append(inspect.Parameter(rest_name, inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature(parameters)
 
 
 def _suggest_name(name: object, known_names: Mapping[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ from .opening import open_graph
 from .operator_config import load_config
 from .options import shared_options
 from .profiles import locate_server
-from .query import TEXT_FORMATS, choose_format, choose_style, print_lines
+from .query import TEXT_FORMATS, TYPED_FORMATS, choose_format, choose_style, print_lines
 from .query_input import parameter_options, read_parameters
 from .server_target import locate_served_graph
 
@@ -38,5 +38,8 @@ def alias(name: str, values: tuple[str, ...], params: str | None, params_file: s
     output_format = choose_format(form or chosen.format)
     target = locate_served_graph(config, locate_server(config, chosen.server), chosen.graph)
     graph: Any = open_graph(target, read_only=True)
-    result = graph.stored_query(chosen.query, arguments, is_mutation=False)
+    if output_format in TYPED_FORMATS:
+        result = graph.stored_query_arrow(chosen.query, arguments)
+    else:
+        result = graph.stored_query(chosen.query, arguments, is_mutation=False)
     print_lines(result.render(output_format, choose_style()))

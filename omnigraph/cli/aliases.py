@@ -47,11 +47,13 @@ class Alias:
 
 def find_alias(config: OperatorConfig, name: str, formats: Sequence[str]) -> Alias:
     """Return an alias; raise `NotFound` if it is not defined, and `ConfigError` if it is invalid."""
-    entry = config.aliases.get(name)
-    if entry is None:
+    if name not in config.aliases:
         known = f"available aliases: {', '.join(config.aliases)}" if config.aliases else "no aliases are defined"
         hint = did_you_mean(name, config.aliases, f"aliases are defined in {config.path}")
         raise NotFound(f"unknown alias '{name}'; {known}", hint=hint)
+    entry = config.aliases[name]
+    if not isinstance(entry, dict):
+        raise _invalid_alias(config, name, "must be a mapping")
     for key in ("server", "graph", "query", "format"):
         if entry.get(key) is not None and (not isinstance(entry[key], str) or not entry[key]):
             raise _invalid_alias(config, name, f"'{key}' must be a non-empty string")

@@ -1,8 +1,8 @@
 """The operator configuration: `config.yaml` in `~/.omnigraph`, or in the directory given by `OMNIGRAPH_HOME`.
 
 This module reads and validates the file but never writes it. A missing file counts as an empty configuration, and a
-YAML parser is imported only if the file exists. Profiles and aliases are checked when they are used, so an invalid one
-does not affect the others.
+YAML parser is imported only if the file exists. The members of profiles, and all of an alias, are checked when they are
+used, so an invalid one does not affect the others.
 """
 
 import os
@@ -56,7 +56,7 @@ class OperatorConfig:
     servers: Mapping[str, str] = field(default_factory=dict)
     clusters: Mapping[str, str] = field(default_factory=dict)
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    aliases: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
@@ -159,6 +159,8 @@ def _read_section(path: Path, document: dict[Any, Any], section: str, unknown_ke
     entries = {str(name): entry for name, entry in members.items()}
     for name, entry in entries.items():
         if not isinstance(entry, dict):
+            if section == "aliases":
+                continue
             raise _config_error(path, f"'{section}.{name}' must be a mapping")
         unknown_keys += [f"{section}.{name}.{key}" for key in entry if key not in _ENTRY_KEYS[section]]
     return entries

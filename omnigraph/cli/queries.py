@@ -79,8 +79,7 @@ def _kind(entry: Mapping[str, Any]) -> str:
 
 
 def _signature(entry: Mapping[str, Any]) -> str:
-    """Write a stored query with its parameters, as in `adults($min: int, $team: string?)`."""
+    from omnigraph.api.stored_queries import write_declaration
     from omnigraph.client.stored_query_types import write_kind
 
-    parameters = ", ".join(f"${parameter['name']}: {write_kind(parameter)}" for parameter in entry["params"])
-    return f"{entry['name']}({parameters})"
+    return write_declaration(entry["name"], {parameter["name"]: write_kind(parameter) for parameter in entry["params"]})

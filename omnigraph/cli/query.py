@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BINARY_FORMATS = ("arrow", "parquet")
 TEXT_FORMATS = ("table", "kv", "csv", "jsonl", "json", "md", "ndjson")
 # JSON does not tell 32-bit floats, which CSV spells shorter, from 64-bit ones.
-_TYPED_FORMATS = (*_BINARY_FORMATS, "csv")
+TYPED_FORMATS = (*_BINARY_FORMATS, "csv")
 _LINES_PER_WRITE = 1000  # lines per write
 _MAX_COLUMN_WIDTH = 80
 _UNKNOWN_ENUM_VALUE = "L206"
@@ -56,7 +56,7 @@ def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> Non
     root = resolve_target(address)
     form, style = choose_format(options["form"], options["out"]), _read_style(options)
     graph: Any = open_snapshot(root, options["branch"], options["snapshot"])
-    result = _run_query(graph, query_input, options["timeout"], needs_arrow=options["out"] or form in _TYPED_FORMATS)
+    result = _run_query(graph, query_input, options["timeout"], needs_arrow=options["out"] or form in TYPED_FORMATS)
     show.warnings(_describe_impossible_values(result))
     if options["out"] is not None:
         _write_file(result, Path(options["out"]), form, style)

@@ -1,5 +1,6 @@
 """`omnigraph status`: show a graph's size and health, and recommend commands."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -46,7 +47,7 @@ def _print_status(graph_status: "Status", uri: str) -> None:
     unreferenced = f"{graph_status.unreclaimed_bytes:,} of them not referenced by any branch"
     show.result(f"{graph_status.bytes:,} bytes, {unreferenced}")
     if graph_status.unreclaimed_bytes:
-        command = f"`omnigraph cleanup {uri} --keep 10 --older-than 7d` shows how many"
+        command = f"`omnigraph cleanup {shlex.quote(uri)} --keep 10 --older-than 7d` shows how many"
         show.result(f"a cleanup can free up to {graph_status.unreclaimed_bytes:,} bytes of history: {command}")
     if graph_status.cache_directory is not None:
         show.result(f"cache: {graph_status.cache_bytes:,} bytes in {graph_status.cache_directory}")

@@ -49,6 +49,7 @@ class RemoteGraph(RemoteReads, RemoteWrites):
 
     def __init__(self, handle: RemoteHandle) -> None:
         self._handle = handle
+        self._queries = stored_queries(handle)
 
     def __enter__(self) -> Self:
         return self
@@ -107,8 +108,9 @@ class RemoteGraph(RemoteReads, RemoteWrites):
         reject("snapshot")
 
     def refresh(self) -> Self:
-        """Return this graph. Every read already uses the newest commit on the branch."""
+        """Forget the list of stored queries and return this graph. Every read already uses the newest commit."""
         self._handle.require_open()
+        self._queries = stored_queries(self._handle)
         return self
 
     def close(self) -> None:
@@ -141,7 +143,8 @@ class RemoteGraph(RemoteReads, RemoteWrites):
     @property
     def queries(self) -> StoredQueries:
         """The queries that are stored on the server, by name. Call them like functions."""
-        return stored_queries(self._handle)
+        self._handle.require_open()
+        return self._queries
 
     @property
     def maintenance(self) -> maintenance.RemoteMaintenance:

@@ -19,7 +19,6 @@ from .writes import send_write
 
 def stored_queries(handle: RemoteHandle) -> StoredQueries:
     """Return the stored queries of a graph; they run on the handle's branch or commit."""
-    handle.require_open()
     return StoredQueries(lambda: _read_queries(handle), handle.describe())
 
 

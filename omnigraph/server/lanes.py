@@ -52,6 +52,10 @@ class LaneFuture(asyncio.Future[CallResult]):
     def _run(self, call: Callable[[], CallResult]) -> None:
         try:
             result = self._lane_context.context.run(call)
+        except StopIteration as error:  # a future accepts any error except this one
+            stop_error = RuntimeError("the call raised StopIteration")
+            stop_error.__cause__ = error
+            self._report(self.set_exception, stop_error)
         except BaseException as error:
             self._report(self.set_exception, error)
         else:
@@ -62,9 +66,11 @@ class LaneFuture(asyncio.Future[CallResult]):
             self.get_loop().call_soon_threadsafe(self._finish, set_outcome, outcome)
 
     def _finish(self, set_outcome: Callable[[Any], None], outcome: Any) -> None:
-        self._count_finished()
-        if not self.done():
-            set_outcome(outcome)
+        try:
+            if not self.done():
+                set_outcome(outcome)
+        finally:
+            self._count_finished()
 
     def cancel(self, msg: Any | None = None) -> bool:
         """Signal the call to stop, and return whether this ends the wait."""

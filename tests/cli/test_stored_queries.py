@@ -10,7 +10,7 @@ import omnigraph as og
 from tests.cli.conftest import Program
 from tests.rig.http_server import HttpServer, serving
 
-SCHEMA = "node Person { name: String @key  age: I32?  born: Date?  tags: [String]?  near: Vector(2)? }"
+SCHEMA = "node Person { name: String @key  age: I32?  born: Date?  tags: [String]?  near: Vector(2)?  score: F32? }"
 PEOPLE = """
 query adults($min: I32 = 18, $since: Date?) @description("People of an age") @instruction("Ask for an age first") {
     match { $p: Person  $p.age >= $min }
@@ -18,6 +18,7 @@ query adults($min: I32 = 18, $since: Date?) @description("People of an age") @in
     order { $p.name }
 }
 query tagged($tags: [String], $near: Vector(2)) { match { $p: Person } return { $p.name } }
+query scores() { match { $p: Person  $p.score > 0.0 } return { $p.score } }
 query add($name: String) { insert Person { name: $name } }
 """
 TOKENS = {
@@ -31,7 +32,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     """A server with two graphs, of which only `people` has stored queries."""
     folder = tmp_path_factory.mktemp("stored")
     for name in ("people", "more"):
-        og.init(folder / name, SCHEMA, durability="os").insert("Person", {"name": "ada", "age": 36}, {"name": "bo"})
+        og.init(folder / name, SCHEMA, durability="os").insert(
+            "Person", {"name": "ada", "age": 36, "score": 24.1}, {"name": "bo"}
+        )
         (folder / "queries" / name).mkdir(parents=True)
     (folder / "queries" / "people" / "people.gq").write_text(PEOPLE)
     tokens = folder / "tokens.json"
@@ -102,12 +105,14 @@ def test_stored_queries_are_listed_with_their_parameters(remote: Program, base: 
     assert listed.out.splitlines() == [
         "mutation  add($name: string)",
         "read      adults($min: int, $since: date?)",
+        "read      scores()",
         "read      tagged($tags: [string], $near: vector(2))",
     ]
     queries = json.loads(remote("queries", "list", "--server", base, "--graph", "people", "--json").out)["queries"]
     assert [(query["name"], query["mutation"]) for query in queries] == [
         ("add", True),
         ("adults", False),
+        ("scores", False),
         ("tagged", False),
     ]
     assert queries[0]["params"] == [{"name": "name", "kind": "string", "nullable": False}]
@@ -143,6 +148,9 @@ servers: {{prod: {{url: '{base}'}}}}
 aliases:
   grown: {{server: prod, graph: people, query: adults, args: [min, since], params: {{min: 18}}, format: csv}}
   young: {{server: prod, graph: people, query: adults, params: {{min: 1, since: 2024-01-31}}}}
+  scores: {{server: prod, graph: people, query: scores}}
+  bare: adults
+  blank:
   add: {{server: prod, graph: people, query: add, args: [name]}}
   lost: {{graph: people, query: adults}}
   idle: {{server: prod, graph: people}}
@@ -168,14 +176,22 @@ def test_the_format_of_an_alias_can_be_overridden(aliases: Program) -> None:
     assert "p.name | p.age" in aliases("alias", "young").out
 
 
+def test_an_alias_prints_csv_like_a_query(aliases: Program, base: str) -> None:
+    text = "match { $p: Person  $p.score > 0.0 } return { $p.score }"
+    expected = aliases("query", f"{base}/graphs/people", "-e", text, "--format", "csv").out
+    assert aliases("alias", "scores", "--format", "csv").out == expected == "p.score\n24.1\n"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         (["grown", "1", "2024-01-31", "x"], 2, "alias 'grown' accepts MIN SINCE; unexpected argument 'x'"),
         (["young", "1"], 2, "alias 'young' accepts no arguments; unexpected argument '1'"),
         (["grown", "--server", "prod"], 2, "No such option"),
-        (["grow"], 1, "unknown alias 'grow'; available aliases: grown, young"),
+        (["grow"], 1, "unknown alias 'grow'; available aliases: grown, young, scores, bare, blank"),
         (["add", "zed"], 1, "the stored query 'add' is a mutation"),
+        (["bare"], 1, "alias 'bare' must be a mapping"),
+        (["blank"], 1, "alias 'blank' must be a mapping"),
         (["lost"], 1, "alias 'lost' has no 'server'"),
         (["idle"], 1, "alias 'idle' has no 'query'"),
         (["loud"], 1, "alias 'loud': 'format' must be one of table, kv"),

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -27,6 +28,10 @@ query find($born: [Date], $seen: DateTime, $near: Vector(2)) {
     limit 1
 }
 query add($name: String, $age: I32?, $photo: Blob?) { insert Person { name: $name, age: $age, photo: $photo } }
+query born($from: Date, $class: String?, $age: I32?, $params: I32?) {
+    match { $p: Person  $p.born >= $from }
+    return { $p.name }
+}
 query values() { match { $p: Person } return { count($p) as n } }
 """
 SEEN = datetime(2024, 1, 31, 10, tzinfo=UTC)
@@ -53,12 +58,12 @@ def graph(url: str, request: pytest.FixtureRequest) -> Iterator[Graph]:
 
 
 def test_stored_queries_are_found_by_name(graph: Graph) -> None:
-    assert graph.queries.names() == ["add", "adults", "find", "values"]
+    assert graph.queries.names() == ["add", "adults", "born", "find", "values"]
     assert [query.name for query in graph.queries.values()] == graph.queries.names()
     assert graph.queries.get("other") is None
     queries = graph.queries
     assert list(queries) == queries.names()
-    assert ("adults" in queries, "other" in queries, len(queries)) == (True, False, 4)
+    assert ("adults" in queries, "other" in queries, len(queries)) == (True, False, 5)
     assert queries["values"].name == "values", "a query may have the name of a method"
     with pytest.raises(StoredQueryNotFound) as raised:
         queries["adult"]
@@ -76,6 +81,26 @@ def test_a_stored_query_describes_itself(graph: Graph) -> None:
     assert repr(adults) == "<StoredQuery read: adults($min: int, $since: date?)>"
     assert graph.queries.add.__doc__ == "Run the stored query `add`."
     assert dict(graph.queries.find.params) == {"born": "[date]", "seen": "datetime", "near": "vector(2)"}
+
+
+def test_a_parameter_may_be_named_like_a_python_keyword(graph: Graph) -> None:
+    born = graph.queries.born
+    assert born(**{"from": date(1800, 1, 1)}).scalars() == ["ada"]
+    assert str(inspect.signature(born)) == "(*, age: 'int?' = None, params: 'int?' = None, **params_)"
+    assert repr(born) == "<StoredQuery read: born($from: date, $class: string?, $age: int?, $params: int?)>"
+
+
+def test_the_list_of_queries_is_read_once_per_graph_and_again_after_a_refresh(
+    graph: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange = graph._handle.exchange
+    get = Mock(wraps=exchange.get)
+    monkeypatch.setattr(exchange, "get", get)
+    assert graph.queries.adults is graph.queries["adults"]
+    assert len(graph.queries) == 5
+    assert get.mock_calls == [call("queries")]
+    assert graph.refresh().queries.names() == ["add", "adults", "born", "find", "values"]
+    assert get.mock_calls == [call("queries")] * 2
 
 
 def test_names_are_completed(graph: Graph) -> None:
@@ -133,12 +158,12 @@ def test_stored_queries_are_called_asynchronously(url: str) -> None:
     async def use() -> None:
         async with await omnigraph.aopen(url) as graph:
             queries = graph.queries
-            assert [name async for name in queries] == await queries.names() == ["add", "adults", "find", "values"]
+            assert [name async for name in queries] == await queries.names() == graph.sync.queries.names()
             assert (await queries.adults(min=18)).scalars("p.name") == ["ada"]
             adults = await queries["adults"]
             assert (adults.name, adults.__doc__, dict(adults.params)["min"]) == ("adults", "People of an age", "int")
             assert (await adults(min=18)).num_rows == 1
-            assert [query.kind for query in await queries.values()] == ["mutation", "read", "read", "read"]
+            assert [query.kind for query in await queries.values()] == ["mutation", *["read"] * 4]
             assert await queries.get("other") is None
             found = await queries.get("add")
             assert found is not None

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shlex
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -231,16 +232,17 @@ def test_snapshot_reports_when_optimize_is_due(shell: Program, graph: Graph) -> 
     assert (city["lance_head_version"], person["lance_head_version"]) == (1, 2)
 
 
-def test_history_that_a_cleanup_can_remove_is_named(shell: Program, tmp_path: Path) -> None:
-    graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+@pytest.mark.parametrize("folder", ["g", "my graph"])
+def test_history_that_a_cleanup_can_remove_is_named(shell: Program, tmp_path: Path, folder: str) -> None:
+    graph = omnigraph.init(tmp_path / folder, SCHEMA, durability="os")
     for name in "ab":
         graph.insert("City", {"name": name})
     removable = graph.maintenance.status().unreclaimed_bytes
     assert removable
     assert (
         f"a cleanup can free up to {removable:,} bytes of history: "
-        f"`omnigraph cleanup {graph.uri} --keep 10 --older-than 7d` shows how many\n"
-    ) in shell("status", "g").out
+        f"`omnigraph cleanup {shlex.quote(graph.uri)} --keep 10 --older-than 7d` shows how many\n"
+    ) in shell("status", folder).out
     graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
     assert graph.maintenance.status().unreclaimed_bytes == 0
-    assert "a cleanup can free" not in shell("status", "g").out
+    assert "a cleanup can free" not in shell("status", folder).out

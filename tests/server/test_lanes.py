@@ -3,10 +3,12 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
-from omnigraph.server.lanes import Lane, LaneContext
+from omnigraph.server.lanes import Lane, LaneContext, LaneFuture
 
 
 class _BlockingCall:
@@ -97,3 +99,25 @@ def test_the_error_of_a_call_reaches_its_task() -> None:
             await lane.run(lambda: 1 // 0, LaneContext())
 
     assert run_with_lane(fail) == [0, 1, 0]
+
+
+def test_a_call_that_raises_stop_iteration_ends() -> None:
+    async def fail(lane: Lane, _: list[int]) -> None:
+        call = lane.start(lambda: next(iter(())), LaneContext())
+        await asyncio.wait([call], timeout=5)
+        assert call.done()
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await call
+
+    assert run_with_lane(fail) == [0, 1, 0]
+
+
+def test_a_call_ends_even_if_it_cannot_be_counted() -> None:
+    async def fail_to_count() -> int:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        pool, future = ThreadPoolExecutor(1), LaneFuture[int](LaneContext(), Mock(side_effect=ValueError))
+        future.start(pool, lambda: 7)
+        await asyncio.wait([future], timeout=5)
+        return future.result()
+
+    assert asyncio.run(fail_to_count()) == 7

@@ -1,6 +1,8 @@
 """Time limits that share one timer."""
 
 import asyncio
+from contextlib import suppress
+from unittest.mock import Mock
 
 import pytest
 
@@ -23,6 +25,23 @@ def test_a_limit_expires_unless_it_ends_in_time() -> None:
         return expired
 
     assert asyncio.run(start_limits()) == ["short", "second"]
+
+
+def test_an_error_in_one_limit_does_not_stop_the_others() -> None:
+    async def start_limits() -> list[str]:
+        timer, expired, errors = SharedTimer(), list[str](), list[object]()
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context.get("exception")))
+        error = ValueError()
+        timer.start(0.01, Mock(side_effect=error))
+        timer.start(0.01, lambda: expired.append("other"))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                while not expired:
+                    await asyncio.sleep(0.01)
+        assert errors == [error]
+        return expired
+
+    assert asyncio.run(start_limits()) == ["other"]
 
 
 def test_a_slow_block_raises_a_timeout_error() -> None:

@@ -95,7 +95,10 @@ class CommandGraph(ServedHandle):
         """Run a read query and return the rows as Arrow, for files in binary formats."""
         body = self._query_body(source, name, params) | {"timeout": timeout}
         with with_source(source):
-            reply = self.exchange.fetch("POST", ("query",), {}, json_body=body, headers={"Accept": ARROW}, is_read=True)
+            return self._read_arrow(("query",), body)
+
+    def _read_arrow(self, segments: tuple[str, ...], body: Mapping[str, Any]) -> Any:
+        reply = self.exchange.fetch("POST", segments, {}, json_body=body, headers={"Accept": ARROW}, is_read=True)
         import pyarrow as pa
 
         from omnigraph.api.results.result import Result
@@ -110,9 +113,16 @@ class CommandGraph(ServedHandle):
 
     def stored_query(self, name: str, params: Any, *, is_mutation: bool) -> Any:
         """Run a query that is stored on the server."""
-        body = {"params": params, "expect_mutation": is_mutation} | self.position
+        body = self._stored_query_body(params, is_mutation=is_mutation)
         document = self.exchange.post("queries", name, body=body, is_read=not is_mutation)
         return self._read_change(document) if is_mutation else records.read_result(document)
+
+    def stored_query_arrow(self, name: str, params: Any) -> Any:
+        """Run a read query that is stored on the server, and return the rows as Arrow."""
+        return self._read_arrow(("queries", name), self._stored_query_body(params, is_mutation=False))
+
+    def _stored_query_body(self, params: Any, *, is_mutation: bool) -> dict[str, Any]:
+        return {"params": params, "expect_mutation": is_mutation} | self.position
 
     def explain(self, source: SourceText, *, name: str | None, params: Any, analyze: bool) -> "ServedQueryPlan":
         """Return the plan of a query."""

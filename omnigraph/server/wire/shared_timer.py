@@ -37,14 +37,19 @@ class SharedTimer:
         self._limits.pop(number, None)
 
     def _tick(self) -> None:
+        try:
+            self._expire_limits()
+        finally:  # the event loop reports the error of a function; the other limits must still expire
+            self._is_running = bool(self._limits)
+            if self._is_running:
+                asyncio.get_running_loop().call_later(_TICK_SECONDS, self._tick)
+
+    def _expire_limits(self) -> None:
         now = clock_and_ids.monotonic()
         for number in [number for number, (expires_at, _) in self._limits.items() if expires_at <= now]:
             _, on_expiry = self._limits.pop(number, (now, None))  # another limit's function may have ended this one
             if on_expiry is not None:
                 on_expiry()
-        self._is_running = bool(self._limits)
-        if self._is_running:
-            asyncio.get_running_loop().call_later(_TICK_SECONDS, self._tick)
 
 
 class TaskLimit:

@@ -1,6 +1,7 @@
 """`with graph.branch(..)`: the branch is created for a block, and deleted after it once it is merged."""
 
 import asyncio
+import copy
 from typing import Any
 
 import pytest
@@ -149,6 +150,12 @@ def test_a_block_that_is_used_without_with_says_how_to_use_it(graph: Graph) -> N
     assert repr(block) == "<branch block: with graph.branch('import') as work>"
     assert not hasattr(block, "no_such_method")
     assert list(graph.branches) == ["main"]
+
+
+def test_a_block_can_be_copied(graph: Graph) -> None:
+    with copy.copy(graph.branch("import")) as branch:
+        assert branch.branch_name == "import"
+    assert repr(copy.copy(AsyncGraph(graph).branch("import"))).startswith("<branch block")
 
 
 def test_a_block_is_used_only_once(graph: Graph) -> None:
