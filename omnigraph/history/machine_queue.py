@@ -23,8 +23,8 @@ except ImportError:  # not available on this platform, so processes race for the
     _HAS_LOCKS = False
 
 MAX_TURN_SECONDS = 5.0  # seconds that the first process in line waits for the current turn to end
-MAX_LINE_SECONDS = 60.0  # seconds that a process waits to become first in line
-# Seconds for which a process skips the queue after it waited in vain for another process's turn to end.
+MAX_LINE_SECONDS = 8.0  # seconds that a process waits to become first in line
+# Seconds for which a process skips the queue after it waited in vain, because another process may have been stopped.
 _SKIP_SECONDS = 30.0
 _SHORTEST_POLL, _LONGEST_POLL = 0.001, 0.008  # seconds between two attempts to get a lock
 
@@ -70,8 +70,8 @@ class MachineQueue:
         if is_first:
             has_turn, waited_for_turn = _wait_for_lock(file_descriptor, self._turn_offset, MAX_TURN_SECONDS)
             _unlock(file_descriptor, self._next_offset)
-            if not has_turn:
-                self._skip_until = clock_and_ids.monotonic() + _SKIP_SECONDS
+        if not has_turn:
+            self._skip_until = clock_and_ids.monotonic() + _SKIP_SECONDS
         try:
             yield waited or waited_for_turn
         finally:

@@ -11,6 +11,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import Conflict
+from omnigraph.history import machine_queue
 from omnigraph.history.machine_queue import MachineQueue
 from tests.processes.write_tasks import meet
 
@@ -74,6 +75,14 @@ def hold_turn(root: str, branch: str) -> None:
     """Take a turn and do not end it."""
     _open_turns.append(ExitStack())
     _open_turns[-1].enter_context(MachineQueue(root, branch).turn())
+
+
+def stay_first_in_line(root: str, branch: str) -> None:
+    """Become first in line, like a process that is stopped while it waits for its turn."""
+    queue = MachineQueue(root, branch)
+    file_descriptor = machine_queue._open_lock_file()
+    assert file_descriptor is not None
+    assert machine_queue._wait_for_lock(file_descriptor, queue._next_offset, 0)[0]
 
 
 def leave_turn() -> None:
