@@ -7,11 +7,11 @@ A graph that this process opens from its files has no stored queries.
 import inspect
 import keyword
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from typing import Any, Literal, NoReturn
 
 from omnigraph.errors import OmnigraphError, StoredQueryNotFound, UsageError
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.records.cached_property import cached_property
 
 RunStoredQuery = Callable[["StoredQuery", Mapping[str, Any]], Any]
 

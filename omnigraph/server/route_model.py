@@ -4,9 +4,9 @@ This module defines the types that `routes` uses. It depends neither on handlers
 OpenAPI document and tests can read the table without a server.
 """
 
-from functools import cached_property
 from typing import Any, Literal
 
+from omnigraph.records.cached_property import cached_property
 from omnigraph.records.frozen import record
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]

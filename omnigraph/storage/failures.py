@@ -114,17 +114,25 @@ def as_storage_errors(effect: Effect, extra_kinds: ExceptionKinds | None = None)
 
 @contextmanager
 def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
-    """Convert a Lance panic inside the block to `DamagedError`. Other exceptions propagate.
+    """Convert a Lance panic inside the block to `DamagedError`, and a wrapped Ctrl-C to `KeyboardInterrupt`.
 
-    Lance panics on some damaged files. A panic is not an `Exception`, so callers would not catch it.
+    Lance panics on some damaged files. A panic is not an `Exception`, so callers would not catch it. Other exceptions
+    propagate.
     """
     try:
         yield
     except BaseException as error:
+        if _is_wrapped_interrupt(error):
+            raise KeyboardInterrupt from None
         if type(error).__name__ != "PanicException":  # defined in Rust and cannot be imported
             raise
         reason = f"stored data cannot be decoded: {failure_reason(error)}"
         raise DamagedError(reason, effect=effect) from error
+
+
+def _is_wrapped_interrupt(error: BaseException) -> bool:
+    """Return whether Arrow has wrapped the exception that Ctrl-C raised while a reader was running Python code."""
+    return isinstance(error, OSError | ValueError) and str(error).endswith("External error: KeyboardInterrupt")
 
 
 @contextmanager

@@ -3,11 +3,12 @@
 import errno
 import os
 
+import pyarrow as pa
 import pytest
 from lance.commit import CommitConflictError
 
 from omnigraph.errors import StorageError, StorageKind, Transient
-from omnigraph.storage.failures import as_storage_errors, to_storage_error
+from omnigraph.storage.failures import as_storage_errors, panics_as_errors, to_storage_error
 
 SECRET = "https://key:hush@store.example/bucket/x?X-Amz-Signature=hush"
 
@@ -87,3 +88,12 @@ def test_os_error_is_kept_as_the_cause() -> None:
 def test_other_exceptions_pass_unchanged() -> None:
     with pytest.raises(KeyError), as_storage_errors("none"):
         raise KeyError
+
+
+@pytest.mark.parametrize("raised", [pa.ArrowInvalid, OSError])
+def test_an_interrupt_that_a_reader_wraps_stays_an_interrupt(raised: type[Exception]) -> None:
+    """Arrow's readers wrap the exceptions of Python code, including that of Ctrl-C."""
+    with pytest.raises(KeyboardInterrupt), panics_as_errors():
+        raise raised("External error: KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt), as_storage_errors("none"):
+        raise raised("External error: KeyboardInterrupt")
