@@ -19,7 +19,7 @@ from .query_input import parse_json_value
 
 
 @record
-class Alias:
+class QueryAlias:
     """A stored read query on a server, with default parameters.
 
     `args` contains the names of the parameters that the command's arguments set, in order.
@@ -45,7 +45,7 @@ class Alias:
         return {**self.params, **dict(zip(self.args, values, strict=False)), **params}
 
 
-def find_alias(config: OperatorConfig, name: str, formats: Sequence[str]) -> Alias:
+def find_alias(config: OperatorConfig, name: str, formats: Sequence[str]) -> QueryAlias:
     """Return an alias; raise `NotFound` if it is not defined, and `ConfigError` if it is invalid."""
     if name not in config.aliases:
         known = f"available aliases: {', '.join(config.aliases)}" if config.aliases else "no aliases are defined"
@@ -67,7 +67,9 @@ def find_alias(config: OperatorConfig, name: str, formats: Sequence[str]) -> Ali
     args, params = _read_args(config, name, entry), entry.get("params") or {}
     if not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
         raise _invalid_alias(config, name, "'params' must be a mapping from parameter names to values")
-    return Alias(name, entry["query"], server, graph, args, _as_json_values(config, name, params), entry.get("format"))
+    return QueryAlias(
+        name, entry["query"], server, graph, args, _as_json_values(config, name, params), entry.get("format")
+    )
 
 
 def _read_args(config: OperatorConfig, name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:

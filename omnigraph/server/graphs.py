@@ -15,7 +15,7 @@ from .engine_access import open_served_graph, warm_up
 from .locations import name_graphs
 from .log_output import LOGGER
 from .settings import GraphLocation, ServerSettings, public_uri, require_graph_id
-from .stored_queries import StoredQueries, load_stored_queries
+from .stored_queries import ServedQueries, load_stored_queries
 
 _RETRY_SECONDS = 30.0
 
@@ -26,7 +26,7 @@ class ServedGraph:
     The graph object for each request is derived from the open graph.
     """
 
-    def __init__(self, location: GraphLocation, opened: Graph, uri: str, queries: StoredQueries) -> None:
+    def __init__(self, location: GraphLocation, opened: Graph, uri: str, queries: ServedQueries) -> None:
         self.graph_id = location.graph_id
         self.uri = uri
         self.opened = opened

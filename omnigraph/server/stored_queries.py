@@ -17,7 +17,7 @@ from omnigraph.records.frozen import record
 
 
 @record
-class StoredQuery:
+class ServedQuery:
     """A query and its source text."""
 
     compiled: CompiledQuery
@@ -34,16 +34,16 @@ class StoredQuery:
         return self.compiled.kind == "mutation"
 
 
-class StoredQueries:
+class ServedQueries:
     """The stored queries of one graph by name."""
 
-    def __init__(self, queries: tuple[StoredQuery, ...] = ()) -> None:
+    def __init__(self, queries: tuple[ServedQuery, ...] = ()) -> None:
         self._queries = {query.name: query for query in queries}
 
-    def __iter__(self) -> Iterator[StoredQuery]:
+    def __iter__(self) -> Iterator[ServedQuery]:
         return iter([self._queries[name] for name in sorted(self._queries)])
 
-    def find(self, name: str) -> StoredQuery:
+    def find(self, name: str) -> ServedQuery:
         """Return a query by its name; raise `StoredQueryNotFound` if there is none."""
         query = self._queries.get(name)
         if query is None:
@@ -51,14 +51,14 @@ class StoredQueries:
         return query
 
 
-def load_stored_queries(directory: str | None, graph_id: str, graph: Graph) -> StoredQueries:
+def load_stored_queries(directory: str | None, graph_id: str, graph: Graph) -> ServedQueries:
     """Read a graph's queries from the subfolder named after its id, or from the folder itself if there is none.
 
     Raises a language error if a query does not match the schema, and `ConfigError` for a missing folder or a repeated
     name.
     """
     if directory is None:
-        return StoredQueries()
+        return ServedQueries()
     folder = Path(directory, graph_id) if Path(directory, graph_id).is_dir() else Path(directory)
     if not folder.is_dir():
         raise ConfigError(reason="the stored query folder does not exist", path=str(folder))
@@ -67,14 +67,14 @@ def load_stored_queries(directory: str | None, graph_id: str, graph: Graph) -> S
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
         raise ConfigError(reason=f"two stored queries are named '{repeated}'")
-    return StoredQueries(tuple(queries))
+    return ServedQueries(tuple(queries))
 
 
-def _read_file(path: Path, graph: Graph) -> Iterator[StoredQuery]:
+def _read_file(path: Path, graph: Graph) -> Iterator[ServedQuery]:
     source = decode_source(path.read_bytes(), path.name)
     compiled, diagnostics = diagnose_queries(source.text, graph.schema.ir.catalog, source.name)
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
     if errors:
         raise language_error(errors, SourceText(source.name, source.text))
     for query in compiled:
-        yield StoredQuery(query, source.text)
+        yield ServedQuery(query, source.text)

@@ -17,7 +17,7 @@ from omnigraph.server.call import ServerCall
 from omnigraph.server.models.answers import ParamDescriptor, QueriesCatalogOutput, QueryCatalogEntry
 from omnigraph.server.models.requests import ChangeRequest, InvokeStoredQueryRequest, QueryRequest
 from omnigraph.server.route_model import JSON
-from omnigraph.server.stored_queries import StoredQuery
+from omnigraph.server.stored_queries import ServedQuery
 from omnigraph.server.wire.answer import Answer, AnyAnswer, json_answer
 from omnigraph.server.wire.conditions import make_etag, matches_etag
 from omnigraph.storage.layout import MAIN
@@ -33,7 +33,7 @@ def list_queries(call: ServerCall) -> Answer:
     return json_answer(QueriesCatalogOutput(queries=[_catalog_entry(query) for query in call.graph.queries]))
 
 
-def _catalog_entry(query: StoredQuery) -> QueryCatalogEntry:
+def _catalog_entry(query: ServedQuery) -> QueryCatalogEntry:
     compiled = query.compiled
     return QueryCatalogEntry(
         name=query.name,
@@ -112,7 +112,7 @@ def _read_target(call: ServerCall, body: InvokeStoredQueryRequest) -> dict[str, 
     return target
 
 
-def _run_mutation(call: ServerCall, query: StoredQuery, body: InvokeStoredQueryRequest) -> Answer:
+def _run_mutation(call: ServerCall, query: ServedQuery, body: InvokeStoredQueryRequest) -> Answer:
     if body.snapshot is not None:
         raise InputError("a stored mutation cannot run on a snapshot", reason="read-only state")
     call.authorize("change", body.branch or MAIN)
@@ -120,7 +120,7 @@ def _run_mutation(call: ServerCall, query: StoredQuery, body: InvokeStoredQueryR
     return run_mutation(call, query.text, query.name, change)
 
 
-def _run_read(call: ServerCall, query: StoredQuery, body: InvokeStoredQueryRequest) -> AnyAnswer:
+def _run_read(call: ServerCall, query: ServedQuery, body: InvokeStoredQueryRequest) -> AnyAnswer:
     call.authorize("read", body.branch or MAIN)
     request = QueryRequest(
         query=query.text, name=query.name, params=body.params, branch=body.branch, snapshot=body.snapshot
@@ -131,7 +131,7 @@ def _run_read(call: ServerCall, query: StoredQuery, body: InvokeStoredQueryReque
     return stream_answer(call, graph, request)
 
 
-def _parse_params(query: StoredQuery, values: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_params(query: ServedQuery, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters from a URL. Strings, dates and times are plain text, and other values are JSON."""
     kinds = {parameter.name: parameter.type for parameter in query.compiled.parameters}
     unknown = next((name for name in values if name not in kinds), None)
