@@ -24,7 +24,7 @@ from omnigraph.server.process.http_protocol import LimitedProtocol
 from omnigraph.server.process.worker import assemble_state
 from omnigraph.server.routes import ROUTES
 from omnigraph.server.settings import GraphLocation, ServerSettings
-from omnigraph.server.stored_queries import StoredQueries
+from omnigraph.server.stored_queries import ServedQueries
 from omnigraph.server.worker_state import WorkerState
 from tests.rig.timeouts import PATIENCE
 
@@ -72,7 +72,7 @@ class ThreadServer:
         self._count += 1
         name = f"g{self._count}"
         opened = omnigraph.open(root, durability="os")
-        self._graphs.served[name] = ServedGraph(GraphLocation(name, str(root)), opened, str(root), StoredQueries())
+        self._graphs.served[name] = ServedGraph(GraphLocation(name, str(root)), opened, str(root), ServedQueries())
         return f"http://{self.address}/graphs/{name}"
 
     def forget(self, url: str) -> None:
