@@ -59,6 +59,9 @@ class StoredQueries:
     def __init__(self, read_queries: Callable[[], Mapping[str, StoredQuery]], owner: str) -> None:
         self._read_queries, self._owner = read_queries, owner
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredQueries, (self._read_queries, self._owner)  # a copy reads the list again
+
     @cached_property
     def _by_name(self) -> Mapping[str, StoredQuery]:
         return self._read_queries()

@@ -4,6 +4,7 @@ The server has the text of each query, and checks the parameters. The client onl
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from omnigraph.api.stored_queries import StoredQueries, StoredQuery
@@ -19,7 +20,7 @@ from .writes import send_write
 
 def stored_queries(handle: RemoteHandle) -> StoredQueries:
     """Return the stored queries of a graph; they run on the handle's branch or commit."""
-    return StoredQueries(lambda: _read_queries(handle), handle.describe())
+    return StoredQueries(partial(_read_queries, handle), handle.describe())
 
 
 def _read_queries(handle: RemoteHandle) -> dict[str, StoredQuery]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import pickle
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import Any
@@ -173,3 +174,9 @@ def test_stored_queries_are_called_asynchronously(url: str) -> None:
                 await queries.other()
 
     asyncio.run(use())
+
+
+def test_a_pickled_graph_reads_the_list_again(graph: Graph) -> None:
+    assert "adults" in graph.queries.names()
+    copy = pickle.loads(pickle.dumps(graph))
+    assert copy.queries.names() == graph.queries.names()
