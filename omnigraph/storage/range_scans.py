@@ -15,7 +15,7 @@ from .batch_sizes import FIRST_BATCH_ROWS, BlockSize, read_in_blocks, take_in_bl
 from .bounded_scans import scan_table_batches
 from .failures import as_storage_errors
 from .index_fallback import scan_batches_with_fallback
-from .scan import READ_AHEAD_BYTES, ROW_ID, scan_batches
+from .scan import BOUNDED_READ_AHEAD, ROW_ID, scan_batches
 from .table import Table
 
 LARGE_TABLE_BYTES = 32 << 20
@@ -97,9 +97,7 @@ def _read_narrow_rows(
         with_row_id=True,
         offset=first_row,
         batch_size_bytes=BATCH_BYTES,
-        batch_readahead=2,
-        fragment_readahead=1,
-        io_buffer_size=READ_AHEAD_BYTES,
+        **BOUNDED_READ_AHEAD,
     )
     read_rows, read_bytes = 0, 0
     for batch in batches:

@@ -22,9 +22,9 @@ RowIdArray = npt.NDArray[np.int64]
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 _DENSE_RATIO = 6  # if more than 1/6 of the rows are needed, a scan is faster than a take
 _SMALL_COUNT = 2_000
-# The maximum number of bytes that Lance reads ahead of a slow consumer, which is two gigabytes by default. A single
-# batch may be larger.
-READ_AHEAD_BYTES = 64 << 20
+# Limits on what Lance reads ahead of a slow consumer, which is up to two gigabytes by default. A single batch may be
+# larger.
+BOUNDED_READ_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1, "io_buffer_size": 64 << 20}
 
 
 def scan(
@@ -82,10 +82,8 @@ def scan_batches(
             filter=filter_expression,
             with_row_id=row_ids,
             batch_size_bytes=batch_bytes,
-            batch_readahead=2,
-            fragment_readahead=1,
-            io_buffer_size=READ_AHEAD_BYTES,
             use_scalar_index=use_index,
+            **BOUNDED_READ_AHEAD,
         )
 
     return scan_batches_with_fallback(table, filter_expression, start_batches)
